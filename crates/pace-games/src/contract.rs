@@ -1,0 +1,265 @@
+//! The check that a game keeps its contract, for our own games and for anybody's.
+//!
+//! The contract itself is written down at `Game` and `Peer`. What a particular game promises beyond it is tested
+//! in that game's folder.
+
+use crate::arena::{Arena, PeerSight};
+use crate::ego::play_encounter;
+use crate::encounter::{Encounter, PeerViews};
+use crate::game::{Action, Boundary, Game, MAX_SEATS, NO_ACTION, Seat};
+use crate::peer::{Peer, PeerTuple, SpecOf};
+use crate::seed::Seed;
+
+/// A promise that a game did not keep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{game}: {check}: {detail}")]
+pub struct ContractBreach {
+    /// The game's id.
+    pub game: &'static str,
+    /// The check that failed.
+    pub check: &'static str,
+    /// What was found.
+    pub detail: String,
+}
+
+/// Plays `game` with random egos against all its peers and watches every promise; returns the names of the checks.
+pub fn check_contract<G: Game>(game: &G, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+    let checks: [(&'static str, Check<G>); 8] = [
+        ("the spec is sensible", spec_is_sensible),
+        ("the pool fits the spec", pool_fits_spec),
+        ("every observation is written in full and finite", observations_are_full),
+        ("peers choose legal actions and keep their behaviour", peers_are_lawful),
+        ("every state is possible, can be drawn, and survives writing and reading", states_survive),
+        ("episodes end within the horizon, encounters after their last episode", ends_in_time),
+        ("the same seed gives the same play, alone and in an arena", same_seed_same_play),
+        ("every reference plays an encounter", references_play),
+    ];
+    checks
+        .into_iter()
+        .map(|(name, check)| {
+            check(game, seed).map(|()| name).map_err(|detail| ContractBreach {
+                game: G::ID,
+                check: name,
+                detail,
+            })
+        })
+        .collect()
+}
+
+type Check<G> = fn(&G, Seed) -> Result<(), String>;
+
+/// Encounters per tuple are kept short, so that the check takes seconds for any game.
+const N_EPISODES: usize = 3;
+
+fn ensure(holds: bool, detail: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(detail()) }
+}
+
+fn spec_is_sensible<G: Game>(game: &G, _seed: Seed) -> Result<(), String> {
+    let spec = game.spec();
+    ensure(spec.id == G::ID, || format!("the spec's id is {:?}, the game's {:?}", spec.id, G::ID))?;
+    ensure(!G::README.trim().is_empty(), || "the README is empty".to_owned())?;
+    ensure(spec.observation_size > 0, || "observations have no length".to_owned())?;
+    ensure((1..usize::from(NO_ACTION)).contains(&spec.n_actions()), || {
+        format!("{} actions", spec.n_actions())
+    })?;
+    ensure((2..=MAX_SEATS).contains(&spec.n_seats()), || format!("{} seats", spec.n_seats()))?;
+    ensure(spec.episodes_per_encounter > 0 && spec.horizon_steps > 0, || {
+        "an encounter or an episode has no length".to_owned()
+    })
+}
+
+fn pool_fits_spec<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let pool = game.pool();
+    let n_peers = game.spec().n_peers();
+    ensure(pool.n_classes().len() == n_peers, || {
+        format!("tuples have {} peers, the spec {n_peers}", pool.n_classes().len())
+    })?;
+    for (slot, n_classes) in pool.n_classes().iter().enumerate() {
+        for class in 0..*n_classes {
+            ensure(pool.train().iter().any(|tuple| tuple.classes[slot] == class), || {
+                format!("class {class} of slot {slot} has no training peer")
+            })?;
+        }
+        for (one, other) in pairs(pool.train()) {
+            let same_class = one.classes[slot] == other.classes[slot];
+            ensure(same_class == (one.specs[slot] == other.specs[slot]), || {
+                format!("classes and behaviours of slot {slot} disagree: {one:?} and {other:?}")
+            })?;
+        }
+    }
+    let drawn = game.draw_tuple(&mut seed.stream("draw"));
+    ensure(drawn.specs.len() == n_peers, || format!("a drawn tuple has {} peers", drawn.specs.len()))?;
+    ensure(pool.content_hash() == game.pool().content_hash(), || "the pool is not the same twice".to_owned())
+}
+
+fn pairs<T>(items: &[T]) -> impl Iterator<Item = (&T, &T)> {
+    items.iter().enumerate().flat_map(|(index, one)| items[..index].iter().map(move |other| (one, other)))
+}
+
+/// Plays a random ego against every tuple and shows `watch` each decision:
+/// the encounter before it, then the encounter after it with the peers' actions and the boundary.
+fn play_everywhere<G: Game>(
+    game: &G,
+    seed: Seed,
+    mut watch: impl FnMut(&Encounter<G>, Option<(&[Action], Boundary)>) -> Result<(), String>,
+) -> Result<(), String> {
+    let pool = game.pool();
+    for (index, tuple) in pool.train().iter().chain(pool.test()).enumerate() {
+        let encounter_seed = seed.child("contract", &[index as u64]);
+        let mut ego_rng = encounter_seed.stream("ego");
+        let mut encounter = Encounter::<G>::begin(game, &tuple.specs, N_EPISODES, encounter_seed);
+        let mut peer_actions = vec![NO_ACTION; game.spec().n_peers()];
+        loop {
+            watch(&encounter, None)?;
+            let action = ego_rng.below(game.spec().n_actions() as u32) as Action;
+            let views = PeerViews { observations: &mut [], actions: &mut peer_actions };
+            let step = encounter.step(game, action, views);
+            watch(&encounter, Some((&peer_actions, step.boundary)))?;
+            match step.boundary {
+                Boundary::WithinEpisode => {}
+                Boundary::EpisodeEnd => encounter.next_episode(game),
+                Boundary::EncounterEnd => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn observations_are_full<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let mut observation = vec![0.0; game.spec().observation_size];
+    play_everywhere(game, seed, |encounter, _| {
+        for seat in (0..game.spec().n_seats()).map(Seat) {
+            for sight in [G::observe, G::observe_everything] {
+                observation.fill(f32::NAN);
+                sight(game, encounter.state(), seat, &mut observation);
+                ensure(observation.iter().all(|value| value.is_finite()), || {
+                    let place = observation.iter().position(|value| !value.is_finite());
+                    format!("{seat:?} sees no finite number at place {place:?} in {:?}", encounter.state())
+                })?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn peers_are_lawful<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let pool = game.pool();
+    let mut tuples = pool.train().iter().chain(pool.test());
+    let mut current: Option<&PeerTuple<SpecOf<G>>> = None;
+    let mut is_new = true;
+    play_everywhere(game, seed, |encounter, step| {
+        if is_new {
+            current = tuples.next();
+        }
+        let specs = &current.expect("as many encounters as tuples").specs;
+        is_new = matches!(step, Some((_, Boundary::EncounterEnd)));
+        for (slot, (peer, spec)) in encounter.peers().iter().zip(specs).enumerate() {
+            ensure(peer.spec() == spec, || format!("peer {slot} was {spec:?} and became {:?}", peer.spec()))?;
+        }
+        let (actions, _) = step.unwrap_or((&[], Boundary::WithinEpisode));
+        for (slot, action) in actions.iter().enumerate() {
+            let is_legal = *action == NO_ACTION || usize::from(*action) < game.spec().n_actions();
+            ensure(is_legal, || format!("peer {slot} chose action {action}"))?;
+        }
+        Ok(())
+    })
+}
+
+fn states_survive<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    play_everywhere(game, seed, |encounter, _| {
+        let state = encounter.state();
+        game.check_state(state).map_err(|error| error.to_string())?;
+        ensure(!game.render(state).trim().is_empty(), || format!("nothing drawn for {state:?}"))?;
+        let text = serde_json::to_string(state).map_err(|error| error.to_string())?;
+        let copy: G::State = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        ensure(copy == *state, || format!("written as {text}, read back as {copy:?}"))?;
+        let text = serde_json::to_string(encounter).map_err(|error| error.to_string())?;
+        serde_json::from_str::<Encounter<G>>(&text).map(drop).map_err(|error| error.to_string())
+    })
+}
+
+fn ends_in_time<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let mut n_steps = 0;
+    let mut n_episodes = 0;
+    play_everywhere(game, seed, |encounter, step| {
+        let Some((_, boundary)) = step else { return Ok(()) };
+        n_steps += 1;
+        ensure(n_steps <= game.spec().horizon_steps, || format!("an episode took {n_steps} decisions"))?;
+        let is_over = game.movers(encounter.state()).is_empty();
+        ensure(is_over == (boundary != Boundary::WithinEpisode), || {
+            format!("movers are {:?} at {boundary:?}", game.movers(encounter.state()))
+        })?;
+        if boundary != Boundary::WithinEpisode {
+            n_episodes += 1;
+            n_steps = 0;
+            ensure((n_episodes == N_EPISODES) == (boundary == Boundary::EncounterEnd), || {
+                format!("{boundary:?} after {n_episodes} of {N_EPISODES} episodes")
+            })?;
+            n_episodes %= N_EPISODES;
+        }
+        Ok(())
+    })
+}
+
+fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let pool = game.pool();
+    let n_lanes = pool.train().len();
+    let mut arena = Arena::<G>::new(game.clone(), n_lanes, PeerSight::Recorded);
+    let mut alone: Vec<Encounter<G>> = Vec::new();
+    let size = game.spec().observation_size;
+    for (lane, tuple) in pool.train().iter().enumerate() {
+        let encounter_seed = seed.child("contract", &[lane as u64]);
+        arena.begin(lane, &tuple.specs, N_EPISODES, encounter_seed);
+        alone.push(Encounter::begin(game, &tuple.specs, N_EPISODES, encounter_seed));
+    }
+    let mut ego_rng = seed.stream("ego");
+    let mut actions = vec![0; n_lanes];
+    let mut seen = vec![0.0; size];
+    let mut peer_observations = vec![0.0; size * game.spec().n_peers()];
+    let mut peer_actions = vec![NO_ACTION; game.spec().n_peers()];
+    while arena.resting().iter().any(|rests| !rests) {
+        let was_resting = arena.resting().to_vec();
+        for action in &mut actions {
+            *action = ego_rng.below(game.spec().n_actions() as u32) as Action;
+        }
+        arena.step(&actions);
+        for (lane, encounter) in alone.iter_mut().enumerate().filter(|(lane, _)| !was_resting[*lane]) {
+            let views = PeerViews { observations: &mut peer_observations, actions: &mut peer_actions };
+            let step = encounter.step(game, actions[lane], views);
+            let block = arena.block();
+            let mut terminal_agrees = true;
+            if step.boundary != Boundary::WithinEpisode {
+                game.observe(encounter.state(), Seat::EGO, &mut seen);
+                terminal_agrees = seen == block.terminal_observations[lane * size..][..size];
+            }
+            if step.boundary == Boundary::EpisodeEnd {
+                encounter.next_episode(game);
+            }
+            game.observe(encounter.state(), Seat::EGO, &mut seen);
+            let observation_agrees =
+                step.boundary == Boundary::EncounterEnd || seen == block.observations[lane * size..][..size];
+            let n_peers = peer_actions.len();
+            let agrees = terminal_agrees
+                && observation_agrees
+                && block.task_rewards[lane] == step.task_reward as f32
+                && block.boundaries[lane] == step.boundary
+                && block.endings[lane] == step.ending
+                && block.keypoints_visited[lane] == step.keypoint_visited
+                && block.peer_actions[lane * n_peers..][..n_peers] == peer_actions
+                && block.peer_observations[lane * n_peers * size..][..n_peers * size] == peer_observations;
+            ensure(agrees, || format!("lane {lane} and the same encounter alone differ: {step:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn references_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let pool = game.pool();
+    for (name, reference) in game.references() {
+        let outcomes =
+            play_encounter(game, &reference, &pool.test()[0].specs, N_EPISODES, seed, &mut |_, _| {});
+        ensure(outcomes.len() == N_EPISODES, || format!("{name} played {} episodes", outcomes.len()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,203 @@
+//! Games by name: one line of `GAMES` makes a game known to every command, with its type erased.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::arena::{Arena, ArenaOfPool, Lanes, PeerSight};
+use crate::config::{GameError, Preset, configure};
+use crate::contract::{ContractBreach, check_contract};
+use crate::ego::{EpisodeOutcome, Moment, Reference, play_encounter};
+use crate::game::{Game, GameSpec};
+use crate::peer::{PeerTuple, SpecOf};
+use crate::pool::Split;
+use crate::seed::Seed;
+
+/// One line of `GAMES`.
+#[derive(Clone, Copy, Debug)]
+pub struct GameEntry {
+    /// The id on the command line and in records.
+    pub id: &'static str,
+    /// Rules, layout of the observation and rewards, for people.
+    pub readme: &'static str,
+    open: fn(Preset, &Map<String, Value>) -> Result<Box<dyn AnyGame>, GameError>,
+}
+
+impl GameEntry {
+    /// The entry of a game.
+    pub const fn of<G: Game>() -> GameEntry {
+        GameEntry {
+            id: G::ID,
+            readme: G::README,
+            open: |preset, overrides| Ok(Box::new(Opened::<G>::new(G::new(configure(preset, overrides)?)?))),
+        }
+    }
+
+    /// The game under a preset, with some keys set otherwise.
+    pub fn open(
+        &self,
+        preset: Preset,
+        overrides: &Map<String, Value>,
+    ) -> Result<Box<dyn AnyGame>, GameError> {
+        (self.open)(preset, overrides)
+    }
+}
+
+/// A game whose type is known to nobody but itself.
+pub trait AnyGame: Send + Sync {
+    /// The facts of the game.
+    fn spec(&self) -> &GameSpec;
+    /// All keys with their values.
+    fn config(&self) -> Value;
+    /// The peers of a split.
+    fn pool(&self, split: Split) -> PoolListing;
+    /// The names of the scripted egos.
+    fn reference_names(&self) -> Vec<&'static str>;
+    /// A scripted ego plays one encounter; the onlooker is shown the rendered state at every moment.
+    fn play(
+        &self,
+        meeting: &Meeting<'_>,
+        onlooker: Option<&mut dyn FnMut(&str, Moment<'_>)>,
+    ) -> Result<Vec<EpisodeOutcome>, GameError>;
+    /// Lanes in which encounters with the tuples of `split` can be played.
+    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
+    /// Plays the game against its contract; the names of the checks it passed, or the first that it broke.
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach>;
+}
+
+/// Who meets whom, and with which luck.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting<'a> {
+    /// The scripted ego's name.
+    pub reference: &'a str,
+    /// The part of the pool.
+    pub split: Split,
+    /// The number of the tuple there.
+    pub tuple: usize,
+    /// How many episodes.
+    pub n_episodes: usize,
+    /// All randomness of the encounter.
+    pub seed: Seed,
+}
+
+/// The peers of one split, for people and records.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoolListing {
+    /// The split's name.
+    pub name: String,
+    /// The hash of the whole pool, training and test.
+    pub content_hash: String,
+    /// Classes the identifier tells apart, per slot.
+    pub n_classes: Vec<usize>,
+    /// The tuples in order.
+    pub tuples: Vec<TupleListing>,
+}
+
+/// One tuple of peers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TupleListing {
+    /// In words.
+    pub description: String,
+    /// The identifier's class of each peer.
+    pub classes: Vec<usize>,
+    /// All parameters.
+    pub specs: Value,
+}
+
+struct Opened<G: Game> {
+    game: G,
+}
+
+impl<G: Game> Opened<G> {
+    fn new(game: G) -> Opened<G> {
+        Opened { game }
+    }
+
+    fn tuples(&self, split: Split) -> Vec<PeerTuple<SpecOf<G>>> {
+        match split {
+            Split::Train => self.game.pool().train().to_vec(),
+            Split::Test => self.game.pool().test().to_vec(),
+            Split::Family(n) => {
+                // Fixed, so that `uniform:4000` names the same peers for everybody.
+                let seed = Seed::new(0);
+                (0..n as u64)
+                    .map(|index| self.game.draw_tuple(&mut seed.child("family", &[index]).stream("draw")))
+                    .collect()
+            }
+        }
+    }
+
+    fn tuple(&self, split: Split, index: usize) -> Result<PeerTuple<SpecOf<G>>, GameError> {
+        let tuples = self.tuples(split);
+        let last = tuples.len() - 1;
+        let missing = GameError::NoSuchPeer { found: index, pool: split.name(), last };
+        tuples.into_iter().nth(index).ok_or(missing)
+    }
+
+    fn reference(&self, name: &str) -> Result<Reference<G>, GameError> {
+        let references = self.game.references();
+        let names = self.reference_names();
+        references
+            .into_iter()
+            .find_map(|(known, reference)| (known == name).then_some(reference))
+            .ok_or_else(|| GameError::unknown("reference agent", name, names))
+    }
+}
+
+impl<G: Game> AnyGame for Opened<G> {
+    fn spec(&self) -> &GameSpec {
+        self.game.spec()
+    }
+
+    fn config(&self) -> Value {
+        serde_json::to_value(self.game.config()).expect("a configuration is plain data")
+    }
+
+    fn pool(&self, split: Split) -> PoolListing {
+        let pool = self.game.pool();
+        PoolListing {
+            name: split.name(),
+            content_hash: pool.content_hash(),
+            n_classes: pool.n_classes().to_vec(),
+            tuples: self
+                .tuples(split)
+                .into_iter()
+                .map(|tuple| TupleListing {
+                    description: tuple.describe(),
+                    classes: tuple.classes,
+                    specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
+                })
+                .collect(),
+        }
+    }
+
+    fn reference_names(&self) -> Vec<&'static str> {
+        self.game.references().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn play(
+        &self,
+        meeting: &Meeting<'_>,
+        onlooker: Option<&mut dyn FnMut(&str, Moment<'_>)>,
+    ) -> Result<Vec<EpisodeOutcome>, GameError> {
+        let tuple = self.tuple(meeting.split, meeting.tuple)?;
+        let reference = self.reference(meeting.reference)?;
+        let play = |watch: &mut dyn FnMut(&G::State, Moment<'_>)| {
+            play_encounter(&self.game, &reference, &tuple.specs, meeting.n_episodes, meeting.seed, watch)
+        };
+        Ok(match onlooker {
+            None => play(&mut |_, _| {}),
+            Some(onlooker) => play(&mut |state, moment| onlooker(&self.game.render(state), moment)),
+        })
+    }
+
+    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
+        Box::new(ArenaOfPool {
+            arena: Arena::new(self.game.clone(), n_lanes, peer_sight),
+            tuples: self.tuples(split).into_iter().map(|tuple| tuple.specs).collect(),
+        })
+    }
+
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+        check_contract(&self.game, seed)
+    }
+}

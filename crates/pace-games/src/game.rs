@@ -1,0 +1,229 @@
+//! The contract of a game: who may act, what happens then, what a seat sees.
+//!
+//! How peers choose is in `peer`; playing several episodes with the same peers is in `encounter`;
+//! the check that a game keeps this contract is in `contract`.
+
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::{Configure, GameError};
+use crate::ego::Reference;
+use crate::peer::{Peer, PeerTuple, SpecOf};
+use crate::pool::PeerPool;
+use crate::seed::Stream;
+
+/// An index into [`GameSpec::action_names`].
+pub type Action = u8;
+
+/// Stands in a list of actions where a seat was not asked.
+pub const NO_ACTION: Action = Action::MAX;
+
+/// The most seats a game may have, the ego's included.
+pub const MAX_SEATS: usize = 8;
+
+/// The actions of all seats in one move; [`NO_ACTION`] where a seat was not asked.
+pub type JointAction = [Action; MAX_SEATS];
+
+/// A place at the table. The ego sits at 0; the peers follow in the order of their tuple.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seat(pub usize);
+
+impl Seat {
+    /// The ego's seat.
+    pub const EGO: Seat = Seat(0);
+
+    /// The seat of the peer in slot `slot` of a tuple.
+    pub fn of_peer(slot: usize) -> Seat {
+        Seat(slot + 1)
+    }
+}
+
+/// The seats that must choose now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Movers(u8);
+
+impl Movers {
+    /// Nobody: the episode is over.
+    pub const NONE: Movers = Movers(0);
+
+    /// One seat alone.
+    pub fn only(seat: Seat) -> Movers {
+        Movers(1 << seat.0)
+    }
+
+    /// The first `n_seats` seats together.
+    pub fn first(n_seats: usize) -> Movers {
+        assert!(n_seats <= MAX_SEATS, "{n_seats} seats, at most {MAX_SEATS}");
+        Movers(((1u16 << n_seats) - 1) as u8)
+    }
+
+    /// Whether `seat` must choose.
+    #[inline]
+    pub fn contains(self, seat: Seat) -> bool {
+        self.0 >> seat.0 & 1 == 1
+    }
+
+    /// Whether nobody must choose.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// How an episode ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// By the rules, in a game without a goal to reach or miss.
+    Finished,
+    /// With the goal reached.
+    Succeeded,
+    /// At the horizon, with the goal not reached.
+    TimedOut,
+}
+
+/// Where a step leaves us. One encounter spans many episodes; the two ends are never one flag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Boundary {
+    /// The episode goes on.
+    WithinEpisode,
+    /// The episode is over; the encounter goes on with the same peers.
+    EpisodeEnd,
+    /// The last episode of the encounter is over.
+    EncounterEnd,
+}
+
+/// What one move brought.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moved {
+    /// The ego's task reward.
+    pub task_reward: f64,
+    /// How the episode ended, if it did.
+    pub ending: Option<Ending>,
+    /// Whether this move took the ego to an informative place ([`GameSpec::keypoint`]).
+    pub keypoint_visited: bool,
+}
+
+/// The number by which an episode is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// The sum of task rewards.
+    Return,
+    /// 1 if the episode [`Ending::Succeeded`], else 0.
+    Success,
+}
+
+/// The facts of a game under one configuration.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GameSpec {
+    /// The id on the command line and in records.
+    pub id: &'static str,
+    /// The name for people.
+    pub title: &'static str,
+    /// Rises when an observation or a reward changes; it is written into checkpoints and records.
+    pub revision: u32,
+    /// Length of every seat's observation.
+    pub observation_size: usize,
+    /// Names of the actions, by index.
+    pub action_names: &'static [&'static str],
+    /// The role of each peer, by slot.
+    pub peer_roles: Vec<&'static str>,
+    /// N_eps: episodes played with the same peers.
+    pub episodes_per_encounter: usize,
+    /// The most decisions an ego can take in one episode.
+    pub horizon_steps: usize,
+    /// How an episode is judged.
+    pub metric: Metric,
+    /// What [`Moved::keypoint_visited`] means here, in words.
+    pub keypoint: &'static str,
+}
+
+impl GameSpec {
+    /// How many actions there are.
+    pub fn n_actions(&self) -> usize {
+        self.action_names.len()
+    }
+
+    /// m: how many peers there are.
+    pub fn n_peers(&self) -> usize {
+        self.peer_roles.len()
+    }
+
+    /// The ego and the peers.
+    pub fn n_seats(&self) -> usize {
+        1 + self.n_peers()
+    }
+}
+
+/// The rules of a game. Immutable; a point in play is a [`Game::State`].
+///
+/// Rules cannot fail and touch nothing outside their arguments. Turn-based and simultaneous games share
+/// [`Game::movers`]: all seats it names choose from the same state, then [`Game::apply`] carries the move out.
+pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
+    /// The id on the command line and in records.
+    const ID: &'static str;
+    /// Rules, layout of the observation and rewards, for people.
+    const README: &'static str;
+
+    /// What a person may choose about the game.
+    type Config: Configure;
+    /// A point in play. Plain data: it can be set by hand, compared, written and read.
+    type State: Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync;
+    /// The peers that come with the game.
+    type Peer: Peer<Self>;
+
+    /// The game under `config`, or the reason why there is no such game.
+    fn new(config: Self::Config) -> Result<Self, GameError>;
+
+    /// The configuration the game was made from.
+    fn config(&self) -> &Self::Config;
+
+    /// The facts that follow from the configuration.
+    fn spec(&self) -> &GameSpec;
+
+    /// The start of an episode.
+    fn deal(&self, rng: &mut Stream) -> Self::State;
+
+    /// Who must choose now; empty exactly when the episode is over. The ego is asked at least once per episode.
+    fn movers(&self, state: &Self::State) -> Movers;
+
+    /// Carries out one move. `actions` holds an action below [`GameSpec::n_actions`] for every mover.
+    fn apply(&self, state: &mut Self::State, actions: &JointAction) -> Moved;
+
+    /// Writes what `seat` sees into `observation`, which has [`GameSpec::observation_size`] places; every place is written.
+    fn observe(&self, state: &Self::State, seat: Seat, observation: &mut [f32]);
+
+    /// What `seat` would see if nothing were hidden, in the same layout; for oracles only.
+    fn observe_everything(&self, state: &Self::State, seat: Seat, observation: &mut [f32]) {
+        self.observe(state, seat, observation);
+    }
+
+    /// Refuses a state that cannot be, with the reason.
+    fn check_state(&self, state: &Self::State) -> Result<(), GameError>;
+
+    /// The state as text for people.
+    fn render(&self, state: &Self::State) -> String;
+
+    /// Whom we train with and whom we are tested with.
+    fn pool(&self) -> PeerPool<SpecOf<Self>>;
+
+    /// A tuple drawn from the whole family of peers.
+    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<SpecOf<Self>>;
+
+    /// The scripted egos that bound every learned one, by name.
+    fn references(&self) -> Vec<(&'static str, Reference<Self>)>;
+
+    /// The exact expected task return of one episode for an ego that acts by `probabilities`
+    /// (observation in, one probability per action out), where the game has a closed form.
+    fn expected_return(
+        &self,
+        _peers: &[SpecOf<Self>],
+        _probabilities: &mut dyn FnMut(&[f32], &mut [f32]),
+    ) -> Option<f64> {
+        None
+    }
+}

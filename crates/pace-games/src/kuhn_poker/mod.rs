@@ -1,0 +1,145 @@
+//! Kuhn poker, competitive, with one peer. The rules for people are in README.md.
+#![doc = include_str!("README.md")]
+
+mod peers;
+mod references;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod values;
+mod view;
+
+use serde::{Deserialize, Serialize};
+
+pub use peers::{KuhnPeer, KuhnSpec};
+pub use references::BayesEgo;
+pub use rules::{BET, Card, DEALS, Hand, PASS, Stage};
+pub use values::{BetProbabilities, Strategy, region};
+pub use view::OBSERVATION_SIZE;
+
+use crate::config::{Configure, GameError, Preset};
+use crate::ego::Reference;
+use crate::game::{Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
+use crate::peer::PeerTuple;
+use crate::pool::PeerPool;
+use crate::seed::Stream;
+
+/// The keys of Kuhn poker. The paper and the authors' code agree on all of them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KuhnConfig {
+    /// Hands per encounter, N_eps.
+    pub episodes_per_encounter: usize,
+}
+
+impl Configure for KuhnConfig {
+    fn preset(_preset: Preset) -> KuhnConfig {
+        KuhnConfig { episodes_per_encounter: 100 }
+    }
+}
+
+/// The game.
+#[derive(Clone, Debug)]
+pub struct KuhnPoker {
+    config: KuhnConfig,
+    spec: GameSpec,
+}
+
+impl Game for KuhnPoker {
+    const ID: &'static str = "kuhn-poker";
+    const README: &'static str = include_str!("README.md");
+
+    type Config = KuhnConfig;
+    type State = Hand;
+    type Peer = KuhnPeer;
+
+    fn new(config: KuhnConfig) -> Result<KuhnPoker, GameError> {
+        crate::config::check_episodes(config.episodes_per_encounter)?;
+        let spec = GameSpec {
+            id: Self::ID,
+            title: "Kuhn Poker",
+            revision: 1,
+            observation_size: OBSERVATION_SIZE,
+            action_names: &["pass", "bet"],
+            peer_roles: vec!["opponent"],
+            episodes_per_encounter: config.episodes_per_encounter,
+            horizon_steps: 2,
+            metric: Metric::Return,
+            keypoint: "the hand ended in a showdown",
+        };
+        Ok(KuhnPoker { config, spec })
+    }
+
+    fn config(&self) -> &KuhnConfig {
+        &self.config
+    }
+
+    fn spec(&self) -> &GameSpec {
+        &self.spec
+    }
+
+    #[inline]
+    fn deal(&self, rng: &mut Stream) -> Hand {
+        Hand::dealt(DEALS[rng.below(6) as usize])
+    }
+
+    #[inline]
+    fn movers(&self, hand: &Hand) -> Movers {
+        hand.movers()
+    }
+
+    #[inline]
+    fn apply(&self, hand: &mut Hand, actions: &JointAction) -> Moved {
+        let mover = if hand.movers().contains(Seat::EGO) { Seat::EGO } else { Seat::of_peer(0) };
+        hand.play(actions[mover.0])
+    }
+
+    #[inline]
+    fn observe(&self, hand: &Hand, seat: Seat, observation: &mut [f32]) {
+        view::observe(hand, seat, observation);
+    }
+
+    fn check_state(&self, hand: &Hand) -> Result<(), GameError> {
+        if hand.ego_card == hand.peer_card {
+            let reason = format!("both players hold {:?}, and there is one of each card", hand.ego_card);
+            return Err(GameError::ImpossibleState { game: Self::ID, reason });
+        }
+        Ok(())
+    }
+
+    fn render(&self, hand: &Hand) -> String {
+        view::render(hand)
+    }
+
+    fn pool(&self) -> PeerPool<KuhnSpec> {
+        peers::official_pool()
+    }
+
+    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<KuhnSpec> {
+        PeerTuple { specs: vec![KuhnSpec { xi: rng.unit(), eta: rng.unit() }], classes: vec![0] }
+    }
+
+    fn references(&self) -> Vec<(&'static str, Reference<KuhnPoker>)> {
+        references::references()
+    }
+
+    fn expected_return(
+        &self,
+        peers: &[KuhnSpec],
+        probabilities: &mut dyn FnMut(&[f32], &mut [f32]),
+    ) -> Option<f64> {
+        let mut bet_probability = |stage: Stage, card: Card| {
+            let other = if card == Card::J { Card::Q } else { Card::J };
+            let hand = Hand { stage, ego_card: card, peer_card: other };
+            let (mut observation, mut answer) = ([0.0; OBSERVATION_SIZE], [0.0; 2]);
+            view::observe(&hand, Seat::EGO, &mut observation);
+            probabilities(&observation, &mut answer);
+            f64::from(answer[usize::from(BET)])
+        };
+        let ego = BetProbabilities {
+            first: Card::DECK.map(|card| bet_probability(Stage::EgoSpeaks, card)),
+            facing_bet: Card::DECK.map(|card| bet_probability(Stage::EgoFacesBet, card)),
+        };
+        Some(ego.value(&peers[0]))
+    }
+}

@@ -1,0 +1,189 @@
+//! Scripted egos of Kuhn poker: fixed strategies, and the one that learns who it plays with by Bayes' rule.
+
+use super::KuhnPoker;
+use super::peers::KuhnSpec;
+use super::rules::{BET, Card, PASS};
+use super::values::Strategy;
+use super::view;
+use crate::ego::{Ego, RandomEgo, Reference};
+use crate::game::{Action, Game};
+
+pub(crate) fn references() -> Vec<(&'static str, Reference<KuhnPoker>)> {
+    vec![
+        ("oracle", Reference::Told(|_, specs| Box::new(FixedStrategy(Strategy::best_response(&specs[0]))))),
+        ("bayes", Reference::Blind(|game| Box::new(BayesEgo::new(game.spec().episodes_per_encounter)))),
+        ("static", Reference::Blind(|game| Box::new(FixedStrategy(best_static(game))))),
+        ("nash", Reference::Blind(|_| Box::new(FixedStrategy(Strategy::nash())))),
+        ("random", RandomEgo::reference()),
+    ]
+}
+
+/// The corner that does best on average against the training peers.
+pub(crate) fn best_static(game: &KuhnPoker) -> Strategy {
+    let pool = game.pool();
+    let total = |strategy: &Strategy| -> f64 {
+        pool.train().iter().map(|tuple| strategy.value(&tuple.specs[0])).sum()
+    };
+    Strategy::corners()
+        .into_iter()
+        .max_by(|one, other| total(one).total_cmp(&total(other)))
+        .expect("there are eight")
+}
+
+/// Plays one strategy against everybody.
+#[derive(Clone, Copy, Debug)]
+struct FixedStrategy(Strategy);
+
+impl Ego for FixedStrategy {
+    fn begin_encounter(&mut self) {}
+
+    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+        write_probabilities(&self.0, observation, probabilities);
+    }
+
+    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+
+    fn end_episode(&mut self, _terminal_observation: &[f32]) {}
+}
+
+fn write_probabilities(strategy: &Strategy, observation: &[f32], probabilities: &mut [f32]) {
+    let (stage, card, _) = view::read(observation);
+    let bets = strategy.bet_probabilities();
+    let bet = if stage == 0 { bets.first } else { bets.facing_bet }[card as usize];
+    probabilities[usize::from(BET)] = bet as f32;
+    probabilities[usize::from(PASS)] = (1.0 - bet) as f32;
+}
+
+/// Keeps the exact posterior over the family of peers, from a uniform prior, and answers it.
+///
+/// What a hand shows depends on xi alone or on eta alone, so the posterior is a product of two, each kept on a grid.
+/// The value of a strategy is linear in xi and in eta, so the best answer for the hand at hand needs their means only.
+/// Beyond that the ego pays for information: a strategy is worth more the more it is expected to tell.
+#[derive(Clone, Debug)]
+pub struct BayesEgo {
+    xi: Posterior,
+    eta: Posterior,
+    n_hands: usize,
+    hands_left: usize,
+    information_weight: f64,
+    strategy: Strategy,
+}
+
+/// Chips that one unit of variance costs per hand. Chosen on peers drawn uniformly (`docs/references.md`), never on
+/// the test peers; 0 gives the myopic ego.
+const INFORMATION_WEIGHT: f64 = 0.0;
+
+impl BayesEgo {
+    /// An ego for encounters of `n_hands` hands.
+    pub fn new(n_hands: usize) -> BayesEgo {
+        BayesEgo::with_information_weight(n_hands, INFORMATION_WEIGHT)
+    }
+
+    /// An ego that pays `information_weight` chips per hand for each unit of variance it expects to lose.
+    pub fn with_information_weight(n_hands: usize, information_weight: f64) -> BayesEgo {
+        let mut ego = BayesEgo {
+            xi: Posterior::uniform(),
+            eta: Posterior::uniform(),
+            n_hands,
+            hands_left: n_hands,
+            information_weight,
+            strategy: Strategy::nash(),
+        };
+        ego.choose();
+        ego
+    }
+
+    fn choose(&mut self) {
+        let mean = KuhnSpec { xi: self.xi.mean(), eta: self.eta.mean() };
+        if self.information_weight == 0.0 {
+            self.strategy = Strategy::best_response(&mean);
+            return;
+        }
+        // What one clear sight of the peer's choice takes off the variance.
+        let (xi_gain, eta_gain) = (self.xi.expected_gain(), self.eta.expected_gain());
+        let price = self.information_weight * (self.hands_left - 1) as f64;
+        let worth = |strategy: &Strategy| {
+            let Strategy { alpha, beta, gamma } = *strategy;
+            // Deals in six that show J's choice: Q against J (half of it hidden by a fold), K against J after a check.
+            let xi_sights = (1.0 - gamma) + 0.5 + 0.5 * beta;
+            // Deals in six that show Q's choice: J against Q after a bluff, K against Q after a bet (a fold hides half).
+            let eta_sights = alpha + 0.75 * gamma;
+            strategy.value(&mean) + price * (xi_sights * xi_gain + eta_sights * eta_gain) / 6.0
+        };
+        self.strategy = Strategy::corners()
+            .into_iter()
+            .max_by(|one, other| worth(one).total_cmp(&worth(other)))
+            .expect("there are eight");
+    }
+}
+
+impl Ego for BayesEgo {
+    fn begin_encounter(&mut self) {
+        *self = BayesEgo::with_information_weight(self.n_hands, self.information_weight);
+    }
+
+    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+        write_probabilities(&self.strategy, observation, probabilities);
+    }
+
+    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+
+    fn end_episode(&mut self, terminal_observation: &[f32]) {
+        match view::read(terminal_observation) {
+            // Check, check: a shown J did not bluff.
+            (2, _, Some(Card::J)) => self.xi.learn(|xi| 1.0 - xi),
+            // Check, bet, fold: against Q the bet came from K or a bluffing J, against K from J alone.
+            (3, Card::Q, None) => self.xi.learn(|xi| 1.0 + xi),
+            (3, Card::K, None) => self.xi.learn(|xi| xi),
+            // Check, bet, call: a shown J did bluff.
+            (4, _, Some(Card::J)) => self.xi.learn(|xi| xi),
+            // Bet, fold: against J the fold came from Q alone, against K from Q or from J, which always folds.
+            (5, Card::J, None) => self.eta.learn(|eta| 1.0 - eta),
+            (5, Card::K, None) => self.eta.learn(|eta| 2.0 - eta),
+            // Bet, call: a shown Q did call.
+            (6, _, Some(Card::Q)) => self.eta.learn(|eta| eta),
+            // Everything else was sure to happen whatever the parameters are.
+            _ => {}
+        }
+        self.hands_left = self.hands_left.saturating_sub(1).max(1);
+        self.choose();
+    }
+}
+
+/// A distribution over one parameter on the midpoints of a grid.
+#[derive(Clone, Debug)]
+struct Posterior([f64; GRID]);
+
+const GRID: usize = 200;
+
+fn grid_point(index: usize) -> f64 {
+    (index as f64 + 0.5) / GRID as f64
+}
+
+impl Posterior {
+    fn uniform() -> Posterior {
+        Posterior([1.0 / GRID as f64; GRID])
+    }
+
+    fn learn(&mut self, likelihood: impl Fn(f64) -> f64) {
+        let mut total = 0.0;
+        for (index, weight) in self.0.iter_mut().enumerate() {
+            *weight *= likelihood(grid_point(index));
+            total += *weight;
+        }
+        self.0.iter_mut().for_each(|weight| *weight /= total);
+    }
+
+    fn mean(&self) -> f64 {
+        self.0.iter().enumerate().map(|(index, weight)| weight * grid_point(index)).sum()
+    }
+
+    /// The variance that one look at a coin of this bias is expected to take away.
+    fn expected_gain(&self) -> f64 {
+        let mean = self.mean();
+        let square: f64 =
+            self.0.iter().enumerate().map(|(index, weight)| weight * grid_point(index).powi(2)).sum();
+        let variance = square - mean * mean;
+        variance * variance / (mean * (1.0 - mean))
+    }
+}

@@ -1,0 +1,50 @@
+//! Games for agents that adapt online to peers they have never met.
+//!
+//! An *ego* meets a tuple of unknown *peers* and plays several episodes with them, an *encounter*. This crate holds the
+//! contract of a game, three games with their rule-based peers, the pools of peers, and scripted egos that bound what
+//! any agent can reach. It touches no file, clock or thread, and every random number comes from a named stream.
+//!
+//! The modules stand in the order of the flow: what a game is, who the peers are, how they meet, who bounds the score.
+#![warn(missing_docs)]
+
+pub mod config;
+pub mod game;
+pub mod peer;
+pub mod pool;
+pub mod seed;
+
+pub mod arena;
+pub mod encounter;
+
+pub mod ego;
+pub mod score;
+
+pub mod contract;
+pub mod entry;
+
+pub mod kuhn_poker;
+
+pub use arena::{Arena, Lanes, PeerSight, StepBlock};
+pub use config::{Configure, GameError, Preset, configure};
+pub use contract::{ContractBreach, check_contract};
+pub use ego::{Ego, EpisodeOutcome, Moment, RandomEgo, Reference, Taken, certain, play_encounter};
+pub use encounter::{EgoStep, Encounter, PeerViews};
+pub use entry::{AnyGame, GameEntry, Meeting, PoolListing, TupleListing};
+pub use game::{
+    Action, Boundary, Ending, Game, GameSpec, JointAction, MAX_SEATS, Metric, Moved, Movers, NO_ACTION, Seat,
+};
+pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
+pub use pool::{PeerPool, Split};
+pub use score::Score;
+pub use seed::{Seed, Stream};
+
+/// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.
+pub const GAMES: &[GameEntry] = &[GameEntry::of::<kuhn_poker::KuhnPoker>()];
+
+/// The game with this id.
+pub fn find_game(id: &str) -> Result<&'static GameEntry, GameError> {
+    GAMES
+        .iter()
+        .find(|entry| entry.id == id)
+        .ok_or_else(|| GameError::unknown("game", id, GAMES.iter().map(|entry| entry.id)))
+}

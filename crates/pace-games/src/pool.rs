@@ -1,0 +1,98 @@
+//! Who meets the ego: the training tuples and the test tuples, kept apart.
+//!
+//! Which tuples these are is each game's business (`Game::pool`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::GameError;
+use crate::peer::{PeerSpec, PeerTuple};
+
+/// The part of a pool, or the whole family it was drawn from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Split {
+    /// The tuples the ego is trained with.
+    Train,
+    /// The tuples it meets for the first time when it is tested.
+    Test,
+    /// This many fresh draws from the whole family of peers.
+    Family(usize),
+}
+
+impl Split {
+    /// Reads `train`, `test` or `uniform:N`.
+    pub fn parse(text: &str) -> Result<Split, GameError> {
+        match text {
+            "train" => Ok(Split::Train),
+            "test" => Ok(Split::Test),
+            _ => match text.strip_prefix("uniform:").map(str::parse) {
+                Some(Ok(n)) if (1..=1_000_000).contains(&n) => Ok(Split::Family(n)),
+                Some(_) => Err(GameError::BadPoolSize { found: text.to_owned() }),
+                None => Err(GameError::unknown("pool", text, ["train", "test", "uniform:N"])),
+            },
+        }
+    }
+
+    /// The name that [`Split::parse`] reads.
+    pub fn name(self) -> String {
+        match self {
+            Split::Train => "train".to_owned(),
+            Split::Test => "test".to_owned(),
+            Split::Family(n) => format!("uniform:{n}"),
+        }
+    }
+}
+
+/// Training and test tuples of one game. Made only by [`PeerPool::new`], so a value of this type is the proof that
+/// no test tuple is in the training part.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PeerPool<S> {
+    train: Vec<PeerTuple<S>>,
+    test: Vec<PeerTuple<S>>,
+    n_classes: Vec<usize>,
+}
+
+impl<S: PeerSpec> PeerPool<S> {
+    /// Checks that the tuples fit together: equally many slots, classes in range, no test tuple among the training tuples.
+    pub fn new(train: Vec<PeerTuple<S>>, test: Vec<PeerTuple<S>>) -> Result<PeerPool<S>, GameError> {
+        let n_slots = train.first().map_or(0, |tuple| tuple.specs.len());
+        if n_slots == 0 || test.is_empty() {
+            return Err(GameError::EmptyPool);
+        }
+        for tuple in train.iter().chain(&test) {
+            if tuple.specs.len() != n_slots || tuple.classes.len() != n_slots {
+                return Err(GameError::RaggedPool { n_slots, found: tuple.specs.len() });
+            }
+        }
+        for (index, tuple) in test.iter().enumerate() {
+            if train.iter().any(|other| other.specs == tuple.specs) {
+                return Err(GameError::TestPeerInTraining { index, peer: tuple.describe() });
+            }
+        }
+        let n_classes = (0..n_slots)
+            .map(|slot| train.iter().map(|tuple| tuple.classes[slot] + 1).max().expect("not empty"))
+            .collect();
+        Ok(PeerPool { train, test, n_classes })
+    }
+
+    /// The tuples the ego is trained with.
+    pub fn train(&self) -> &[PeerTuple<S>] {
+        &self.train
+    }
+
+    /// The tuples the ego is tested with.
+    pub fn test(&self) -> &[PeerTuple<S>] {
+        &self.test
+    }
+
+    /// How many classes the identifier tells apart in each slot.
+    pub fn n_classes(&self) -> &[usize] {
+        &self.n_classes
+    }
+
+    /// A hash of every parameter of every peer, in order: two pools with the same hash are the same pool.
+    pub fn content_hash(&self) -> String {
+        let text = serde_json::to_string(self).expect("specs are plain data");
+        blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()
+    }
+}

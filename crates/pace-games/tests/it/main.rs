@@ -1,0 +1,4 @@
+//! Integration tests of the games, one binary.
+
+mod contract;
+mod traces;
