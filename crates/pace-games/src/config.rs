@@ -1,6 +1,6 @@
 //! What a person may choose about a game, by preset and key, and every way in which a choice can be wrong.
 
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -153,7 +153,7 @@ impl GameError {
     }
 
     /// A bad value found by a game's own checks.
-    pub fn bad_value(key: &str, found: impl ToString, expected: &str) -> GameError {
+    pub fn bad_value(key: &str, found: &dyn Display, expected: &str) -> GameError {
         GameError::BadValue {
             key: key.to_owned(),
             found: found.to_string(),
@@ -167,5 +167,5 @@ pub(crate) fn check_episodes(n_episodes: usize) -> Result<(), GameError> {
     if (1..=10_000).contains(&n_episodes) {
         return Ok(());
     }
-    Err(GameError::bad_value("episodes_per_encounter", n_episodes, "a number from 1 to 10000"))
+    Err(GameError::bad_value("episodes_per_encounter", &n_episodes, "a number from 1 to 10000"))
 }

@@ -19,8 +19,10 @@ pub struct GameEntry {
     pub id: &'static str,
     /// Rules, layout of the observation and rewards, for people.
     pub readme: &'static str,
-    open: fn(Preset, &Map<String, Value>) -> Result<Box<dyn AnyGame>, GameError>,
+    open: Open,
 }
+
+type Open = fn(Preset, &Map<String, Value>) -> Result<Box<dyn AnyGame>, GameError>;
 
 impl GameEntry {
     /// The entry of a game.
@@ -56,13 +58,16 @@ pub trait AnyGame: Send + Sync {
     fn play(
         &self,
         meeting: &Meeting<'_>,
-        onlooker: Option<&mut dyn FnMut(&str, Moment<'_>)>,
+        onlooker: Option<&mut Onlooker<'_>>,
     ) -> Result<Vec<EpisodeOutcome>, GameError>;
     /// Lanes in which encounters with the tuples of `split` can be played.
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
     /// Plays the game against its contract; the names of the checks it passed, or the first that it broke.
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach>;
 }
+
+/// Is shown the rendered state at every moment of an encounter.
+pub type Onlooker<'a> = dyn FnMut(&str, Moment<'_>) + 'a;
 
 /// Who meets whom, and with which luck.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +182,7 @@ impl<G: Game> AnyGame for Opened<G> {
     fn play(
         &self,
         meeting: &Meeting<'_>,
-        onlooker: Option<&mut dyn FnMut(&str, Moment<'_>)>,
+        onlooker: Option<&mut Onlooker<'_>>,
     ) -> Result<Vec<EpisodeOutcome>, GameError> {
         let tuple = self.tuple(meeting.split, meeting.tuple)?;
         let reference = self.reference(meeting.reference)?;
