@@ -9,7 +9,7 @@ use crate::contract::{ContractBreach, check_contract};
 use crate::ego::{EpisodeOutcome, Moment, Reference, play_encounter};
 use crate::game::{Game, GameSpec};
 use crate::peer::{PeerTuple, SpecOf};
-use crate::pool::Split;
+use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
 
 /// One line of `GAMES`.
@@ -110,32 +110,39 @@ pub struct TupleListing {
 
 struct Opened<G: Game> {
     game: G,
+    pool: PeerPool<SpecOf<G>>,
 }
 
 impl<G: Game> Opened<G> {
     fn new(game: G) -> Opened<G> {
-        Opened { game }
+        Opened { pool: game.pool(), game }
     }
 
-    fn tuples(&self, split: Split) -> Vec<PeerTuple<SpecOf<G>>> {
+    fn n_tuples(&self, split: Split) -> usize {
         match split {
-            Split::Train => self.game.pool().train().to_vec(),
-            Split::Test => self.game.pool().test().to_vec(),
-            Split::Family(n) => {
-                // Fixed, so that `uniform:4000` names the same peers for everybody.
-                let seed = Seed::new(0);
-                (0..n as u64)
-                    .map(|index| self.game.draw_tuple(&mut seed.child("family", &[index]).stream("draw")))
-                    .collect()
-            }
+            Split::Train => self.pool.train().len(),
+            Split::Test => self.pool.test().len(),
+            Split::Family(n) => n,
         }
     }
 
     fn tuple(&self, split: Split, index: usize) -> Result<PeerTuple<SpecOf<G>>, GameError> {
-        let tuples = self.tuples(split);
-        let last = tuples.len() - 1;
-        let missing = GameError::NoSuchPeer { found: index, pool: split.name(), last };
-        tuples.into_iter().nth(index).ok_or(missing)
+        let n_tuples = self.n_tuples(split);
+        if index >= n_tuples {
+            return Err(GameError::NoSuchPeer { found: index, pool: split.name(), last: n_tuples - 1 });
+        }
+        Ok(match split {
+            Split::Train => self.pool.train()[index].clone(),
+            Split::Test => self.pool.test()[index].clone(),
+            // From a fixed seed, so that peer 17 of `uniform:4000` is the same for everybody.
+            Split::Family(_) => {
+                self.game.draw_tuple(&mut Seed::new(0).child("family", &[index as u64]).stream("draw"))
+            }
+        })
+    }
+
+    fn tuples(&self, split: Split) -> impl Iterator<Item = PeerTuple<SpecOf<G>>> {
+        (0..self.n_tuples(split)).map(move |index| self.tuple(split, index).expect("in range"))
     }
 
     fn reference(&self, name: &str) -> Result<Reference<G>, GameError> {
@@ -158,14 +165,12 @@ impl<G: Game> AnyGame for Opened<G> {
     }
 
     fn pool(&self, split: Split) -> PoolListing {
-        let pool = self.game.pool();
         PoolListing {
             name: split.name(),
-            content_hash: pool.content_hash(),
-            n_classes: pool.n_classes().to_vec(),
+            content_hash: self.pool.content_hash(),
+            n_classes: self.pool.n_classes().to_vec(),
             tuples: self
                 .tuples(split)
-                .into_iter()
                 .map(|tuple| TupleListing {
                     description: tuple.describe(),
                     classes: tuple.classes,
@@ -198,7 +203,7 @@ impl<G: Game> AnyGame for Opened<G> {
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
         Box::new(ArenaOfPool {
             arena: Arena::new(self.game.clone(), n_lanes, peer_sight),
-            tuples: self.tuples(split).into_iter().map(|tuple| tuple.specs).collect(),
+            tuples: self.tuples(split).map(|tuple| tuple.specs).collect(),
         })
     }
 

@@ -4,8 +4,22 @@
 //! contract of a game, three games with their rule-based peers, the pools of peers, and scripted egos that bound what
 //! any agent can reach. It touches no file, clock or thread, and every random number comes from a named stream.
 //!
+//! ```
+//! use pace_games::{Meeting, Preset, Seed, Split, find_game};
+//!
+//! let game = find_game("kuhn-poker")?.open(Preset::Paper, &serde_json::Map::new())?;
+//! let meeting =
+//!     Meeting { reference: "bayes", split: Split::Test, tuple: 0, n_episodes: 100, seed: Seed::new(1) };
+//! let outcomes = game.play(&meeting, None)?;
+//! let won: f64 = outcomes.iter().map(|outcome| outcome.task_return).sum();
+//! assert_eq!(outcomes.len(), 100);
+//! assert!(won.abs() <= 200.0);
+//! # Ok::<(), pace_games::GameError>(())
+//! ```
+//!
 //! The modules stand in the order of the flow: what a game is, who the peers are, how they meet, who bounds the score.
 #![warn(missing_docs)]
+#![forbid(unsafe_code)]
 
 pub mod config;
 pub mod game;

@@ -1,5 +1,8 @@
 //! Integration tests of the games, one binary.
 
+mod allocation;
 mod contract;
 mod kuhn_traces;
+mod playthroughs;
+mod properties;
 mod traces;

@@ -1,1 +1,4 @@
-mod x {}
+//! Integration tests of the command line and of the repository, one binary.
+
+mod commands;
+mod tidy;

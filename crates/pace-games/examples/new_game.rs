@@ -1,0 +1,222 @@
+//! cargo run --release -p pace-games --example new_game
+//!
+//! A game from an empty file to a checked one, outside the crate: matching pennies against a peer with a habit.
+//! Both players choose a side at the same time; the ego wins a chip if the sides match and loses one if not.
+//! A peer shows heads with its own probability, so an ego that counts can win. Ten rounds are an encounter.
+
+use pace_games::{
+    Action, Configure, Ego, Ending, Game, GameError, GameSpec, JointAction, Metric, Moved, Movers, Peer,
+    PeerPool, PeerSpec, PeerTuple, Preset, RandomEgo, Reference, Seat, Seed, Stream, certain, check_contract,
+    play_encounter,
+};
+use serde::{Deserialize, Serialize};
+
+// What a person may choose, with a value for each preset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PenniesConfig {
+    episodes_per_encounter: usize,
+}
+
+impl Configure for PenniesConfig {
+    fn preset(_preset: Preset) -> PenniesConfig {
+        PenniesConfig { episodes_per_encounter: 10 }
+    }
+}
+
+// A point in play: nothing, and then both sides. Plain data, so that it can be written, read and compared.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Round {
+    shown: Option<(Action, Action)>,
+}
+
+// A peer as data, and the player of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Habit {
+    heads: f64,
+}
+
+impl PeerSpec for Habit {
+    fn describe(&self) -> String {
+        format!("shows heads with probability {}", self.heads)
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Shower(Habit);
+
+const HEADS: Action = 0;
+const TAILS: Action = 1;
+
+impl Peer<Pennies> for Shower {
+    type Spec = Habit;
+
+    fn meet(_game: &Pennies, spec: &Habit) -> Shower {
+        Shower(spec.clone())
+    }
+
+    fn spec(&self) -> &Habit {
+        &self.0
+    }
+
+    fn begin_episode(&mut self, _game: &Pennies) {}
+
+    fn act(&mut self, _game: &Pennies, _round: &Round, _seat: Seat, rng: &mut Stream) -> Action {
+        if rng.chance(self.0.heads) { HEADS } else { TAILS }
+    }
+}
+
+// The game itself.
+#[derive(Clone, Debug)]
+struct Pennies {
+    config: PenniesConfig,
+    spec: GameSpec,
+}
+
+impl Game for Pennies {
+    const ID: &'static str = "pennies";
+    const README: &'static str =
+        "Matching pennies against a peer with a habit. Sees: own side, the peer's side.";
+
+    type Config = PenniesConfig;
+    type State = Round;
+    type Peer = Shower;
+
+    fn new(config: PenniesConfig) -> Result<Pennies, GameError> {
+        if config.episodes_per_encounter == 0 {
+            return Err(GameError::bad_value("episodes_per_encounter", &0, "at least 1"));
+        }
+        let spec = GameSpec {
+            id: Self::ID,
+            title: "Matching pennies",
+            revision: 1,
+            observation_size: 4,
+            action_names: &["heads", "tails"],
+            peer_roles: vec!["opponent"],
+            episodes_per_encounter: config.episodes_per_encounter,
+            horizon_steps: 1,
+            metric: Metric::Return,
+            keypoint: "never",
+        };
+        Ok(Pennies { config, spec })
+    }
+
+    fn config(&self) -> &PenniesConfig {
+        &self.config
+    }
+
+    fn spec(&self) -> &GameSpec {
+        &self.spec
+    }
+
+    fn deal(&self, _rng: &mut Stream) -> Round {
+        Round { shown: None }
+    }
+
+    fn movers(&self, round: &Round) -> Movers {
+        if round.shown.is_none() { Movers::first(2) } else { Movers::NONE }
+    }
+
+    fn apply(&self, round: &mut Round, actions: &JointAction) -> Moved {
+        round.shown = Some((actions[0], actions[1]));
+        let task_reward = if actions[0] == actions[1] { 1.0 } else { -1.0 };
+        Moved { task_reward, ending: Some(Ending::Finished), keypoint_visited: false }
+    }
+
+    fn observe(&self, round: &Round, seat: Seat, observation: &mut [f32]) {
+        observation.fill(0.0);
+        if let Some((ego, peer)) = round.shown {
+            let (own, other) = if seat == Seat::EGO { (ego, peer) } else { (peer, ego) };
+            observation[usize::from(own)] = 1.0;
+            observation[2 + usize::from(other)] = 1.0;
+        }
+    }
+
+    fn check_state(&self, round: &Round) -> Result<(), GameError> {
+        match round.shown {
+            Some((ego, peer)) if ego > TAILS || peer > TAILS => {
+                let reason = format!("sides are 0 and 1, found {ego} and {peer}");
+                Err(GameError::ImpossibleState { game: Self::ID, reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn render(&self, round: &Round) -> String {
+        match round.shown {
+            None => "both hands are closed".to_owned(),
+            Some((ego, peer)) => {
+                let name = |side: Action| self.spec.action_names[usize::from(side)];
+                format!("ego {}, peer {}", name(ego), name(peer))
+            }
+        }
+    }
+
+    fn pool(&self) -> PeerPool<Habit> {
+        let tuples = |habits: &[f64]| {
+            habits
+                .iter()
+                .enumerate()
+                .map(|(class, &heads)| PeerTuple { specs: vec![Habit { heads }], classes: vec![class] })
+                .collect()
+        };
+        PeerPool::new(tuples(&[0.1, 0.3, 0.6, 0.9]), tuples(&[0.2, 0.8])).expect("no habit is in both")
+    }
+
+    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<Habit> {
+        PeerTuple { specs: vec![Habit { heads: rng.unit() }], classes: vec![0] }
+    }
+
+    fn references(&self) -> Vec<(&'static str, Reference<Pennies>)> {
+        vec![
+            ("bayes", Reference::Blind(|_| Box::new(Counter { heads: 0, tails: 0 }))),
+            ("random", RandomEgo::reference()),
+        ]
+    }
+}
+
+// An ego that counts what the peer has shown and matches the more frequent side.
+struct Counter {
+    heads: usize,
+    tails: usize,
+}
+
+impl Ego for Counter {
+    fn begin_encounter(&mut self) {
+        *self = Counter { heads: 0, tails: 0 };
+    }
+
+    fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+        certain(if self.heads >= self.tails { HEADS } else { TAILS }, probabilities);
+    }
+
+    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+
+    fn end_episode(&mut self, terminal_observation: &[f32]) {
+        if terminal_observation[2] == 1.0 {
+            self.heads += 1;
+        } else {
+            self.tails += 1;
+        }
+    }
+}
+
+#[allow(clippy::print_stdout)]
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let game = Pennies::new(PenniesConfig::preset(Preset::Paper))?;
+    for check in check_contract(&game, Seed::new(1))? {
+        println!("ok  {check}");
+    }
+    for (name, reference) in game.references() {
+        let mut total = 0.0;
+        for (index, tuple) in game.pool().test().iter().enumerate() {
+            for encounter in 0..1000 {
+                let seed = Seed::new(1).child("encounter", &[index as u64, encounter]);
+                let outcomes = play_encounter(&game, &reference, &tuple.specs, 10, seed, &mut |_, _| {});
+                total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>();
+            }
+        }
+        println!("{name:<7} wins {:+.3} chips per round", total / 20_000.0);
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Stepping an arena allocates nothing: an allocator that counts says so.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use pace_games::{Action, GAMES, PeerSight, Preset, Seed, Split};
+
+struct Counting;
+
+thread_local! {
+    /// Per thread, since the tests of this binary run side by side.
+    static N_ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// The counter is the only addition to the system's allocator.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        N_ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on as they are.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on as they are.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn a_step_allocates_nothing() {
+    for entry in GAMES {
+        for preset in Preset::ALL {
+            let game = entry.open(preset, &serde_json::Map::new()).expect("presets are valid");
+            let n_lanes = game.pool(Split::Train).tuples.len();
+            let mut lanes = game.lanes(Split::Train, n_lanes, PeerSight::Recorded);
+            let seed = Seed::new(3);
+            let mut rng = seed.stream("ego");
+            for lane in 0..n_lanes {
+                let seed = seed.child("encounter", &[lane as u64]);
+                lanes.begin(lane, lane, game.spec().episodes_per_encounter, seed);
+            }
+            let mut actions = vec![0; n_lanes];
+            let mut n_steps = 0;
+            while lanes.resting().contains(&false) {
+                for action in &mut actions {
+                    *action = rng.below(game.spec().n_actions() as u32) as Action;
+                }
+                let before = N_ALLOCATIONS.with(Cell::get);
+                lanes.step(&actions);
+                assert_eq!(N_ALLOCATIONS.with(Cell::get), before, "{} step {n_steps}", entry.id);
+                n_steps += 1;
+            }
+            assert!(n_steps >= game.spec().episodes_per_encounter);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! One golden text per game: any change of rules, observations, peers or chance shows as a difference a person can read.
+//! `UPDATE_GOLDEN=1` rewrites the files.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use pace_games::{GAMES, GameEntry, Meeting, NO_ACTION, Preset, Seed, Split};
+
+/// A few hands of poker, or one long episode of the others.
+const N_STEPS: usize = 24;
+
+fn playthrough(entry: &GameEntry) -> String {
+    let mut text = String::new();
+    for preset in Preset::ALL {
+        let game = entry.open(preset, &serde_json::Map::new()).expect("presets are valid");
+        let spec = game.spec();
+        let facts = serde_json::to_string_pretty(spec).expect("facts are plain data");
+        let pool = game.pool(Split::Train);
+        writeln!(
+            text,
+            "preset {}: {}\nspec: {facts}\npool: {}",
+            preset.name(),
+            game.config(),
+            pool.content_hash
+        )
+        .unwrap();
+        for reference in ["random", "oracle"] {
+            writeln!(text, "\n=== {reference} ===").unwrap();
+            let meeting =
+                Meeting { reference, split: Split::Test, tuple: 1, n_episodes: 12, seed: Seed::new(7) };
+            let mut n_steps = 0;
+            let mut watch = |state: &str, moment: pace_games::Moment<'_>| {
+                n_steps += 1;
+                if n_steps > N_STEPS {
+                    return;
+                }
+                let name = |action: u8| match action {
+                    NO_ACTION => "-",
+                    action => spec.action_names[usize::from(action)],
+                };
+                if let Some(step) = moment.step {
+                    let peers: Vec<&str> = step.peer_actions.iter().map(|action| name(*action)).collect();
+                    writeln!(
+                        text,
+                        "> ego {}, peers {}: reward {:.6}, {:?}, {:?}, keypoint {}",
+                        name(step.ego_action),
+                        peers.join(" "),
+                        step.outcome.task_reward,
+                        step.outcome.boundary,
+                        step.outcome.ending,
+                        step.outcome.keypoint_visited
+                    )
+                    .unwrap();
+                }
+                writeln!(text, "[episode {} step {}]\n{state}", moment.episode + 1, moment.n_steps).unwrap();
+                let seen = moment.observation.iter().enumerate().filter(|(_, value)| **value != 0.0);
+                let seen: Vec<String> = seen.map(|(place, value)| format!("{place}:{value:.6}")).collect();
+                writeln!(text, "observation {}", seen.join(" ")).unwrap();
+            };
+            game.play(&meeting, Some(&mut watch)).expect("every game has these references");
+        }
+        writeln!(text).unwrap();
+    }
+    text
+}
+
+#[test]
+fn every_game_plays_as_its_playthrough_says() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("playthroughs");
+    for entry in GAMES {
+        let path = folder.join(format!("{}.txt", entry.id));
+        let found = playthrough(entry);
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &found).expect("the playthrough can be written");
+        }
+        let golden = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+            panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display());
+        });
+        for (number, (found, golden)) in found.lines().zip(golden.lines()).enumerate() {
+            assert_eq!(found, golden, "{} line {}; UPDATE_GOLDEN=1 rewrites it", path.display(), number + 1);
+        }
+        assert_eq!(found.lines().count(), golden.lines().count(), "{}", path.display());
+    }
+}

@@ -1,0 +1,81 @@
+//! What must hold for any play of any game, tried on many.
+
+use pace_games::{Action, GAMES, PeerSight, Preset, Seed, Split, StepBlock};
+use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
+
+/// Plays `tuple` in lane `lane` of an arena whose other lanes play others, and returns everything that lane reported.
+fn play(game: usize, preset: Preset, lane: usize, n_lanes: usize, tuple: usize, seed: u64) -> Vec<Report> {
+    let game = GAMES[game].open(preset, &serde_json::Map::new()).expect("presets are valid");
+    let n_tuples = game.pool(Split::Train).tuples.len();
+    let mut lanes = game.lanes(Split::Train, n_lanes, PeerSight::Recorded);
+    let n_episodes = 2;
+    for other in 0..n_lanes {
+        let seed = Seed::new(seed).child("other", &[other as u64]);
+        lanes.begin(other, (tuple + other) % n_tuples, n_episodes, seed);
+    }
+    lanes.begin(lane, tuple % n_tuples, n_episodes, Seed::new(seed));
+    let mut rng = Seed::new(seed).stream("ego");
+    let mut reports = vec![report(lanes.block(), lane, n_lanes)];
+    while !lanes.resting()[lane] {
+        let action = rng.below(game.spec().n_actions() as u32) as Action;
+        lanes.step(&vec![action; n_lanes]);
+        reports.push(report(lanes.block(), lane, n_lanes));
+    }
+    reports
+}
+
+#[derive(Debug, PartialEq)]
+struct Report {
+    observation: Vec<f32>,
+    terminal_observation: Vec<f32>,
+    peer_observations: Vec<f32>,
+    peer_actions: Vec<Action>,
+    task_reward: f32,
+    facts: String,
+}
+
+fn report(block: &StepBlock, lane: usize, n_lanes: usize) -> Report {
+    let part = |values: &[f32]| {
+        let size = values.len() / n_lanes;
+        values[lane * size..][..size].to_vec()
+    };
+    let n_peers = block.peer_actions.len() / n_lanes;
+    Report {
+        observation: part(&block.observations),
+        terminal_observation: part(&block.terminal_observations),
+        peer_observations: part(&block.peer_observations),
+        peer_actions: block.peer_actions[lane * n_peers..][..n_peers].to_vec(),
+        task_reward: block.task_rewards[lane],
+        facts: format!(
+            "{:?} {:?} {}",
+            block.boundaries[lane], block.endings[lane], block.keypoints_visited[lane]
+        ),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Neither the lane, nor its neighbours, nor the number under which equal peers are listed reaches the ego.
+    #[test]
+    fn nothing_but_peers_and_seed_decides_what_the_ego_sees(
+        game in 0..GAMES.len(),
+        is_paper in any::<bool>(),
+        lane in 0usize..4,
+        other_lane in 0usize..7,
+        tuple in 0usize..64,
+        seed in any::<u64>(),
+    ) {
+        let preset = if is_paper { Preset::Paper } else { Preset::Reference };
+        let here = play(game, preset, lane, 4, tuple, seed);
+        let there = play(game, preset, other_lane, 7, tuple, seed);
+        prop_assert_eq!(here, there);
+    }
+
+    /// Another seed is another play: chance really comes from the seed.
+    #[test]
+    fn another_seed_is_another_play(game in 0..GAMES.len(), tuple in 0usize..64, seed in any::<u64>()) {
+        let plays: Vec<_> = (0..8).map(|shift| play(game, Preset::Paper, 0, 1, tuple, seed ^ shift)).collect();
+        prop_assert!(plays.iter().any(|other| other != &plays[0]));
+    }
+}

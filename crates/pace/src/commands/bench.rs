@@ -1,0 +1,98 @@
+//! `pace bench`: how fast things are, measured in this process on this machine.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use clap::{Args, Subcommand};
+use pace_games::{Action, GAMES, PeerSight, Preset, Seed, Split};
+use serde_json::{Map, json};
+
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Steps per second of every game: one thread, peers acting, ego's observation written.
+    Games(BenchGamesArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct BenchGamesArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Lanes stepped in one call.
+    #[arg(long, default_value_t = 64)]
+    lanes: usize,
+    /// Seconds per game.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+}
+
+pub fn run(command: &BenchCommand, out: &mut dyn Write) -> anyhow::Result<()> {
+    match command {
+        BenchCommand::Games(args) => games(args, out),
+    }
+}
+
+fn games(args: &BenchGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    anyhow::ensure!(args.lanes > 0, "--lanes: found 0, expected at least 1");
+    anyhow::ensure!(
+        args.seconds.is_finite() && args.seconds > 0.0,
+        "--seconds: found {}, expected more than 0",
+        args.seconds
+    );
+    let mut rows = Vec::new();
+    for entry in GAMES {
+        let mut rates = measure(entry, args.lanes, Duration::from_secs_f64(args.seconds))?;
+        rates.sort_by(f64::total_cmp);
+        let (median, best) = (rates[rates.len() / 2], rates[rates.len() - 1]);
+        if args.json {
+            rows.push(json!({
+                "game": entry.id, "steps_per_second": median.round(), "best": best.round(),
+                "lanes": args.lanes, "threads": 1, "rounds": rates.len(),
+            }));
+        } else {
+            writeln!(out, "{:<14} {:>12.0} steps/s  (best round {best:.0})", entry.id, median)?;
+        }
+    }
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "games": rows }))?)?;
+    }
+    Ok(())
+}
+
+/// Ego steps per second in each of ten rounds; encounters begin anew as they end, and that counts too.
+fn measure(entry: &pace_games::GameEntry, n_lanes: usize, time: Duration) -> anyhow::Result<Vec<f64>> {
+    const N_ROUNDS: u32 = 10;
+    let game = entry.open(Preset::Paper, &Map::new())?;
+    let (n_actions, n_episodes) = (game.spec().n_actions() as u32, game.spec().episodes_per_encounter);
+    let n_tuples = game.pool(Split::Train).tuples.len();
+    let mut lanes = game.lanes(Split::Train, n_lanes, PeerSight::Skipped);
+    let seed = Seed::new(1);
+    // The ego's actions are drawn beforehand: its choice is not what is measured.
+    let mut rng = seed.stream("ego");
+    let actions: Vec<Vec<Action>> =
+        (0..256).map(|_| (0..n_lanes).map(|_| rng.below(n_actions) as Action).collect()).collect();
+    let mut n_encounters = 0u64;
+    let mut rates = Vec::new();
+    for round in 0..=N_ROUNDS {
+        let begin = Instant::now();
+        let mut n_steps = 0u64;
+        while begin.elapsed() < time / N_ROUNDS {
+            for joint in &actions {
+                for lane in 0..n_lanes {
+                    if lanes.resting()[lane] {
+                        n_encounters += 1;
+                        let tuple = n_encounters as usize % n_tuples;
+                        lanes.begin(lane, tuple, n_episodes, seed.child("encounter", &[n_encounters]));
+                    }
+                }
+                lanes.step(joint);
+                n_steps += n_lanes as u64;
+            }
+        }
+        // The first round warms up caches and the branch predictor.
+        if round > 0 {
+            rates.push(n_steps as f64 / begin.elapsed().as_secs_f64());
+        }
+    }
+    Ok(rates)
+}

@@ -1,0 +1,27 @@
+//! `pace check`: does a game keep its contract?
+
+use std::io::Write;
+
+use clap::Args;
+use pace_games::Seed;
+
+use crate::game_args::GameArgs;
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    #[command(flatten)]
+    game: GameArgs,
+    /// The seed of the play that is watched.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let game = args.game.open()?;
+    let checks = game.check_contract(Seed::new(args.seed))?;
+    for check in &checks {
+        writeln!(out, "ok  {check}")?;
+    }
+    writeln!(out, "{} keeps its contract: {} checks passed", game.spec().id, checks.len())?;
+    Ok(())
+}

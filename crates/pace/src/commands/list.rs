@@ -1,0 +1,120 @@
+//! `pace list`: what there is.
+
+use std::io::Write;
+
+use clap::{Args, Subcommand};
+use pace_games::{GAMES, Preset, Split};
+use serde_json::{Map, json};
+
+use crate::game_args::GameArgs;
+
+#[derive(Debug, Subcommand)]
+pub enum ListCommand {
+    /// The games with their facts, keys and reference agents.
+    Games(ListGamesArgs),
+    /// The peers of a game.
+    Peers(ListPeersArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct ListGamesArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ListPeersArgs {
+    #[command(flatten)]
+    game: GameArgs,
+    /// Which peers: `train`, `test` or `uniform:N` (N draws from the whole family). Default: train and test.
+    #[arg(long)]
+    pool: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(command: &ListCommand, out: &mut dyn Write) -> anyhow::Result<()> {
+    match command {
+        ListCommand::Games(args) => games(args, out),
+        ListCommand::Peers(args) => peers(args, out),
+    }
+}
+
+fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut entries = Vec::new();
+    for entry in GAMES {
+        let game = entry.open(Preset::Paper, &Map::new())?;
+        let spec = game.spec();
+        let keys: Map<_, _> = Preset::ALL
+            .iter()
+            .map(|preset| Ok((preset.name().to_owned(), entry.open(*preset, &Map::new())?.config())))
+            .collect::<anyhow::Result<_>>()?;
+        if args.json {
+            entries.push(json!({ "spec": spec, "keys": keys, "references": game.reference_names() }));
+            continue;
+        }
+        writeln!(out, "{}  {}", spec.id, spec.title)?;
+        writeln!(
+            out,
+            "  observation  {} numbers, {} actions: {}",
+            spec.observation_size,
+            spec.n_actions(),
+            spec.action_names.join(", ")
+        )?;
+        writeln!(out, "  peers        {}: {}", spec.n_peers(), spec.peer_roles.join(", "))?;
+        writeln!(
+            out,
+            "  encounter    {} episodes of at most {} decisions, judged by {:?}",
+            spec.episodes_per_encounter, spec.horizon_steps, spec.metric
+        )?;
+        let pool = |split| game.pool(split).tuples.len();
+        writeln!(
+            out,
+            "  pools        {} to train with, {} to be tested with",
+            pool(Split::Train),
+            pool(Split::Test)
+        )?;
+        writeln!(out, "  references   {}", game.reference_names().join(", "))?;
+        let paper = keys["paper"].as_object().expect("keys are a map");
+        for (index, (key, value)) in paper.iter().enumerate() {
+            let other = &keys["reference"][key];
+            let note = if other == value { String::new() } else { format!("  (preset reference: {other})") };
+            writeln!(out, "  {:<12} {key} = {value}{note}", if index == 0 { "keys" } else { "" })?;
+        }
+        writeln!(out)?;
+    }
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "games": entries }))?)?;
+    }
+    Ok(())
+}
+
+fn peers(args: &ListPeersArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let game = args.game.open()?;
+    let splits = match &args.pool {
+        Some(pool) => vec![Split::parse(pool)?],
+        None => vec![Split::Train, Split::Test],
+    };
+    let pools: Vec<_> = splits.into_iter().map(|split| game.pool(split)).collect();
+    if args.json {
+        let document = json!({ "game": game.spec().id, "pools": pools });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(());
+    }
+    for pool in pools {
+        writeln!(
+            out,
+            "{} {}: {} tuples (pool {})",
+            game.spec().id,
+            pool.name,
+            pool.tuples.len(),
+            pool.content_hash
+        )?;
+        for (index, tuple) in pool.tuples.iter().enumerate() {
+            writeln!(out, "{index:>4}  {}", tuple.description)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! `pace references`: what scripted egos reach, the bounds of every learned score.
+
+use std::io::Write;
+use std::time::Instant;
+
+use clap::Args;
+use pace_games::{EpisodeOutcome, GAMES, Metric, Preset, Score, Split, find_game};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::game_args::KeyArgs;
+use crate::meetings::{Meetings, blocks};
+use crate::say;
+
+#[derive(Debug, Args)]
+pub struct ReferencesArgs {
+    /// The games; all if none is named.
+    games: Vec<String>,
+    /// The preset; both if not given.
+    #[arg(long)]
+    preset: Option<String>,
+    /// Sets one key on top of the preset; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Whom they meet: `train`, `test` or `uniform:N`; may be repeated.
+    #[arg(long = "pool", default_values_t = ["test".to_owned()])]
+    pools: Vec<String>,
+    /// Encounters with each tuple of peers; with `uniform:N` every tuple is met once.
+    #[arg(long, default_value_t = 200)]
+    encounters: usize,
+    /// The seed of all chance.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Print the page `docs/references.md`.
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct ReferenceRow {
+    game: &'static str,
+    preset: &'static str,
+    pool: String,
+    agent: &'static str,
+    mean: f64,
+    standard_error: f64,
+    metric: Metric,
+    blocks: Vec<Score>,
+    keypoint_rate: f64,
+    sampled_return: Score,
+    n_tuples: usize,
+    encounters_per_tuple: usize,
+    seed: u64,
+}
+
+/// The paper's main table: (game, oracle, PACE).
+const PAPER: [(&str, f64, f64); 3] =
+    [("kuhn-poker", 0.077, 0.047), ("overcooked", 1.0, 0.553), ("predator-prey", -2.82, -3.93)];
+
+pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    anyhow::ensure!(args.encounters >= 2, "--encounters: found {}, expected at least 2", args.encounters);
+    let games = match &args.games[..] {
+        [] => GAMES.iter().collect(),
+        names => names.iter().map(|name| find_game(name)).collect::<Result<Vec<_>, _>>()?,
+    };
+    let presets = match &args.preset {
+        Some(name) => vec![Preset::parse(name)?],
+        None => Preset::ALL.to_vec(),
+    };
+    let splits = args.pools.iter().map(|pool| Split::parse(pool)).collect::<Result<Vec<_>, _>>()?;
+    let mut rows = Vec::new();
+    for entry in games {
+        for preset in &presets {
+            let keys = KeyArgs { preset: preset.name().to_owned(), overrides: args.overrides.clone() };
+            let game = keys.open(entry.id)?;
+            for split in &splits {
+                for agent in game.reference_names() {
+                    let begin = Instant::now();
+                    let row = measure(args, &*game, *preset, *split, agent)?;
+                    say(&format!(
+                        "{} {} {} {agent}: {:.4} ± {:.4} in {:.1} s",
+                        row.game,
+                        row.preset,
+                        row.pool,
+                        row.mean,
+                        row.standard_error,
+                        begin.elapsed().as_secs_f64()
+                    ));
+                    rows.push(row);
+                }
+            }
+        }
+    }
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "references": rows }))?)?;
+        return Ok(());
+    }
+    if args.markdown {
+        writeln!(out, "{}", PAGE_HEAD.trim_start())?;
+    }
+    print_tables(&rows, args.markdown, out)
+}
+
+fn measure(
+    args: &ReferencesArgs,
+    game: &dyn pace_games::AnyGame,
+    preset: Preset,
+    split: Split,
+    agent: &'static str,
+) -> anyhow::Result<ReferenceRow> {
+    let spec = game.spec();
+    let n_episodes = spec.episodes_per_encounter;
+    let (n_tuples, n_encounters) = match split {
+        Split::Family(n) => (n, 1),
+        _ => (game.pool(split).tuples.len(), args.encounters),
+    };
+    let meetings = Meetings { reference: agent, split, n_tuples, n_encounters, n_episodes, seed: args.seed };
+    let outcomes = meetings.play(game)?;
+    let score = |outcome: &EpisodeOutcome| outcome.score(spec.metric);
+    let all = outcomes.score(0..n_episodes, score);
+    Ok(ReferenceRow {
+        game: spec.id,
+        preset: preset.name(),
+        pool: split.name(),
+        agent,
+        mean: all.mean,
+        standard_error: all.standard_error,
+        metric: spec.metric,
+        blocks: blocks(n_episodes).into_iter().map(|range| outcomes.score(range, score)).collect(),
+        keypoint_rate: outcomes
+            .score(0..n_episodes, |outcome| f64::from(u8::from(outcome.keypoint_visited)))
+            .mean,
+        sampled_return: outcomes.score(0..n_episodes, |outcome| outcome.task_return),
+        n_tuples,
+        encounters_per_tuple: n_encounters,
+        seed: args.seed,
+    })
+}
+
+const PAGE_HEAD: &str = "
+# Reference agents
+
+What scripted egos reach, measured. *oracle* knows its peers, *bayes* knows only the family they come from, *static* never
+adapts. A learned agent is read against these numbers. This page is written by a command and not by hand:
+
+    pace references --markdown --encounters 400 --pool test --pool train --pool uniform:4000 > docs/references.md
+
+A mean is over encounters with every tuple of the pool, ± its standard error; blocks are equal parts of an encounter, in
+order; *keypoint* is the share of episodes in which the ego came to the game's informative place (Kuhn: a showdown). In Kuhn
+Poker the values are expected rewards in closed form, so no luck of the cards is in them.
+";
+
+fn print_tables(rows: &[ReferenceRow], is_page: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let mut last = None;
+    for row in rows {
+        let title = (row.game, row.preset, &row.pool);
+        if last != Some(title) {
+            let paper = PAPER.iter().find(|(game, ..)| *game == row.game && row.pool == "test");
+            let paper = paper.map_or(String::new(), |(_, oracle, pace)| {
+                format!(" (the paper: oracle {oracle}, PACE {pace})")
+            });
+            let mark = if is_page { "\n## " } else { "\n" };
+            writeln!(out, "{mark}{}, preset {}, {} peers{paper}\n", row.game, row.preset, row.pool)?;
+            writeln!(
+                out,
+                "| {:<14} | {:<18} | {:<8} | blocks |",
+                "agent",
+                format!("{:?}", row.metric).to_lowercase(),
+                "keypoint"
+            )?;
+            writeln!(out, "|---|---|---|---|")?;
+            last = Some(title);
+        }
+        let blocks: Vec<String> = row.blocks.iter().map(|block| format!("{:.3}", block.mean)).collect();
+        let mean = format!("{:.4} ± {:.4}", row.mean, row.standard_error);
+        writeln!(
+            out,
+            "| {:<14} | {mean:<18} | {:<8.2} | {} |",
+            row.agent,
+            row.keypoint_rate,
+            blocks.join(" ")
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! The arguments that name a game and its keys, shared by every command that plays one.
+
+use clap::Args;
+use pace_games::{AnyGame, GameError, Preset, find_game};
+use serde_json::{Map, Value};
+
+/// Which game, under which keys.
+#[derive(Clone, Debug, Args)]
+pub struct GameArgs {
+    /// The game's id; `pace list games` shows them.
+    pub game: String,
+    #[command(flatten)]
+    pub keys: KeyArgs,
+}
+
+/// How to set the keys of a game.
+#[derive(Clone, Debug, Args)]
+pub struct KeyArgs {
+    /// Where the paper's text and the authors' code differ: `paper` or `reference`.
+    #[arg(long, default_value = "paper")]
+    pub preset: String,
+    /// Sets one key on top of the preset, for example `horizon_steps=50`; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub overrides: Vec<String>,
+}
+
+impl GameArgs {
+    /// The game as asked for.
+    pub fn open(&self) -> Result<Box<dyn AnyGame>, GameError> {
+        self.keys.open(&self.game)
+    }
+}
+
+impl KeyArgs {
+    /// The game `id` under these keys.
+    pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, GameError> {
+        find_game(id)?.open(Preset::parse(&self.preset)?, &self.overrides()?)
+    }
+
+    fn overrides(&self) -> Result<Map<String, Value>, GameError> {
+        self.overrides
+            .iter()
+            .map(|text| {
+                let (key, value) = text.split_once('=').ok_or_else(|| {
+                    GameError::bad_value("--set", text, "KEY=VALUE, for example horizon_steps=50")
+                })?;
+                // Numbers, true and false as they are; anything else is a word.
+                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+                Ok((key.trim().to_owned(), value))
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,86 @@
+//! Many encounters of one scripted ego, on several threads, in an order that does not depend on their number.
+
+use std::num::NonZero;
+
+use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Score, Seed, Split};
+
+/// One ego, whom it meets, and how often.
+#[derive(Clone, Copy, Debug)]
+pub struct Meetings<'a> {
+    pub reference: &'a str,
+    pub split: Split,
+    pub n_tuples: usize,
+    /// Encounters with each tuple. Every ego gets the same luck in the same encounter.
+    pub n_encounters: usize,
+    pub n_episodes: usize,
+    pub seed: u64,
+}
+
+/// The outcomes by tuple, then by encounter, then by episode.
+pub struct Outcomes(Vec<Vec<Vec<EpisodeOutcome>>>);
+
+impl Meetings<'_> {
+    pub fn play(&self, game: &dyn AnyGame) -> Result<Outcomes, GameError> {
+        let n_threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(self.n_tuples);
+        let play_tuple = |tuple: usize| -> Result<Vec<Vec<EpisodeOutcome>>, GameError> {
+            (0..self.n_encounters)
+                .map(|encounter| {
+                    let path = [tuple as u64, encounter as u64];
+                    let meeting = Meeting {
+                        reference: self.reference,
+                        split: self.split,
+                        tuple,
+                        n_episodes: self.n_episodes,
+                        seed: Seed::new(self.seed).child("encounter", &path),
+                    };
+                    game.play(&meeting, None)
+                })
+                .collect()
+        };
+        let mut by_thread: Vec<_> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..n_threads)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        (thread..self.n_tuples)
+                            .step_by(n_threads)
+                            .map(play_tuple)
+                            .collect::<Result<Vec<_>, _>>()
+                    })
+                })
+                .collect();
+            workers
+                .into_iter()
+                .map(|worker| {
+                    worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(Vec::into_iter)
+                })
+                .collect::<Result<_, _>>()
+        })?;
+        let outcomes = (0..self.n_tuples)
+            .map(|tuple| by_thread[tuple % n_threads].next().expect("every tuple was played"))
+            .collect();
+        Ok(Outcomes(outcomes))
+    }
+}
+
+impl Outcomes {
+    /// The mean of `value` over the episodes in `range`, with the standard error over encounters. Tuples that were met
+    /// once are draws from a family, so they form one group.
+    pub fn score(&self, range: std::ops::Range<usize>, value: impl Fn(&EpisodeOutcome) -> f64) -> Score {
+        let of_encounter = |episodes: &Vec<EpisodeOutcome>| {
+            let episodes = &episodes[range.clone()];
+            episodes.iter().map(&value).sum::<f64>() / episodes.len() as f64
+        };
+        let groups: Vec<Vec<f64>> =
+            self.0.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect();
+        if groups.iter().all(|group| group.len() == 1) {
+            return Score::of_groups(&[groups.concat()]);
+        }
+        Score::of_groups(&groups)
+    }
+}
+
+/// The episodes of an encounter in at most ten blocks of equal length.
+pub fn blocks(n_episodes: usize) -> Vec<std::ops::Range<usize>> {
+    let length = n_episodes.div_ceil(10);
+    (0..n_episodes).step_by(length).map(|first| first..(first + length).min(n_episodes)).collect()
+}

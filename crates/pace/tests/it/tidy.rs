@@ -1,0 +1,199 @@
+//! Reads the repository: every map is true, every habit is kept.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use pace_games::{GAMES, Preset};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository's root")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every file of the repository but build outputs and git's own.
+fn files() -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            let name = path.file_name().and_then(|name| name.to_str()).expect("a name in UTF-8");
+            if path.is_dir() {
+                if !matches!(name, "target" | ".git" | "runs" | "node_modules") {
+                    folders.push(path);
+                }
+            } else {
+                files.push(path.strip_prefix(root()).expect("below the root").to_owned());
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn rust_files() -> Vec<(String, String)> {
+    let paths = files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+    paths.map(|path| path.to_string_lossy().into_owned()).map(|path| (path.clone(), read(&path))).collect()
+}
+
+fn crates() -> BTreeSet<String> {
+    std::fs::read_dir(root().join("crates"))
+        .expect("crates")
+        .map(|entry| entry.expect("a readable entry").file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+/// The text between backticks in the first cell of each row of a table.
+fn first_cells(page: &str) -> BTreeSet<String> {
+    page.lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned()))
+        .collect()
+}
+
+#[test]
+fn architecture_names_every_crate_and_no_other() {
+    let page = read("ARCHITECTURE.md");
+    let named: BTreeSet<String> =
+        first_cells(&page).into_iter().filter(|name| name == "pace" || name.starts_with("pace-")).collect();
+    assert_eq!(named, crates());
+    assert!(page.lines().count() <= 150, "ARCHITECTURE.md stays under 150 lines");
+}
+
+#[test]
+fn architecture_names_every_room_of_the_games() {
+    let named = first_cells(&read("ARCHITECTURE.md"));
+    for entry in std::fs::read_dir(root().join("crates/pace-games/src")).expect("the crate") {
+        let entry = entry.expect("a readable entry");
+        let mut name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() {
+            name.push('/');
+        }
+        assert!(name == "lib.rs" || named.contains(&name), "ARCHITECTURE.md does not name {name}");
+    }
+    for name in named.iter().filter(|name| !name.starts_with("pace")) {
+        let path = root().join("crates/pace-games/src").join(name);
+        assert!(path.exists(), "ARCHITECTURE.md names {name}, which is gone");
+    }
+}
+
+#[test]
+fn dependencies_are_the_allowed_arrows() {
+    let page = read("ARCHITECTURE.md");
+    for name in crates() {
+        let arrow = page
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name} -> ")))
+            .unwrap_or_else(|| panic!("ARCHITECTURE.md has no arrows for {name}"));
+        let allowed: BTreeSet<&str> = arrow.split(", ").filter(|other| *other != "nothing of ours").collect();
+        let manifest: toml::Table = read(&format!("crates/{name}/Cargo.toml")).parse().expect("a manifest");
+        let ours = crates();
+        let found: BTreeSet<&str> = manifest["dependencies"]
+            .as_table()
+            .expect("dependencies")
+            .keys()
+            .map(String::as_str)
+            .filter(|dependency| ours.contains(*dependency))
+            .collect();
+        assert_eq!(found, allowed, "{name}");
+    }
+}
+
+#[test]
+fn no_file_has_a_name_that_would_fit_any_project() {
+    const BANNED: [&str; 9] =
+        ["utils", "util", "helpers", "helper", "common", "misc", "base", "core", "types"];
+    for path in files() {
+        let stems = path.iter().map(|part| part.to_string_lossy());
+        for stem in stems.map(|part| part.split('.').next().unwrap_or_default().to_owned()) {
+            assert!(!BANNED.contains(&stem.as_str()), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_game_has_its_papers() {
+    for entry in GAMES {
+        let folder = entry.id.replace('-', "_");
+        let readme = read(&format!("crates/pace-games/src/{folder}/README.md"));
+        assert_eq!(readme, entry.readme, "the README of {} is the one in its folder", entry.id);
+        read(&format!("crates/pace-games/playthroughs/{}.txt", entry.id));
+        let game = entry.open(Preset::Paper, &serde_json::Map::new()).expect("presets are valid");
+        for key in game.config().as_object().expect("keys").keys() {
+            assert!(readme.contains(&format!("`{key}`")), "the README of {} does not name `{key}`", entry.id);
+        }
+        for reference in game.reference_names() {
+            let named = format!("`{reference}`");
+            assert!(readme.contains(&named), "the README of {} does not name {named}", entry.id);
+        }
+        let measured = read("docs/references.md");
+        assert!(measured.contains(entry.id), "docs/references.md has no numbers for {}", entry.id);
+    }
+}
+
+#[test]
+fn playthroughs_have_games() {
+    let known: BTreeSet<String> = GAMES.iter().map(|entry| format!("{}.txt", entry.id)).collect();
+    for entry in std::fs::read_dir(root().join("crates/pace-games/playthroughs")).expect("playthroughs") {
+        let name = entry.expect("a readable entry").file_name().to_string_lossy().into_owned();
+        assert!(known.contains(&name), "{name} belongs to no game");
+    }
+}
+
+#[test]
+fn every_deviation_is_defined_and_used() {
+    let tag_in = |text: &str| -> BTreeSet<String> {
+        text.split("Deviation D")
+            .skip(1)
+            .map(|rest| format!("D{}", rest.chars().take_while(char::is_ascii_digit).collect::<String>()))
+            .collect()
+    };
+    let used: BTreeSet<String> = rust_files()
+        .iter()
+        .filter(|(path, _)| !path.ends_with("tidy.rs"))
+        .flat_map(|(_, text)| tag_in(text))
+        .collect();
+    let defined: BTreeSet<String> = read("docs/deviations.md")
+        .lines()
+        .filter_map(|line| line.strip_prefix("| D")?.split_once(' ').map(|(number, _)| format!("D{number}")))
+        .collect();
+    assert_eq!(used, defined, "tags in the source, and rows of docs/deviations.md");
+}
+
+#[test]
+fn every_name_of_the_notation_is_in_the_source() {
+    let source: String = rust_files().into_iter().map(|(_, text)| text).collect();
+    for line in read("docs/notation.md").lines().filter(|line| line.starts_with("| ")) {
+        let names = line.split('|').nth(2).expect("three columns");
+        for name in names.split('`').skip(1).step_by(2) {
+            assert!(source.contains(name), "docs/notation.md names `{name}`, which is not in the source");
+        }
+    }
+}
+
+#[test]
+fn files_open_with_a_sign_on_the_door() {
+    for (path, text) in rust_files() {
+        assert!(text.starts_with("//! "), "{path} does not say what lives in it");
+    }
+}
+
+#[test]
+fn nobody_skips_a_test_or_leaves_a_stub() {
+    let banned = [concat!("#[ign", "ore"), concat!("todo", "!("), concat!("unimplemented", "!(")];
+    for (path, text) in rust_files() {
+        for word in banned {
+            assert!(!text.contains(word), "{path} has {word}");
+        }
+    }
+}
+
+#[test]
+fn the_readme_names_the_two_commands_and_ci_runs_the_checks() {
+    let readme = read("README.md");
+    assert!(readme.contains("pace quickstart") || readme.contains("-- quickstart"));
+    assert!(readme.contains("./check"));
+    assert!(read(".ci/run").contains("./check"));
+}
