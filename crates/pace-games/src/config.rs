@@ -45,9 +45,15 @@ pub trait Configure: Clone + Debug + PartialEq + Serialize + DeserializeOwned + 
 
 /// The keys of `preset` with `overrides` on top.
 pub fn configure<C: Configure>(preset: Preset, overrides: &Map<String, Value>) -> Result<C, GameError> {
-    let Value::Object(mut keys) =
-        serde_json::to_value(C::preset(preset)).expect("a configuration is plain data")
-    else {
+    override_keys(&C::preset(preset), overrides)
+}
+
+/// `keys` with `overrides` on top; a key that is not there, or a value it cannot take, is an error that names it.
+pub fn override_keys<C: Serialize + DeserializeOwned>(
+    keys: &C,
+    overrides: &Map<String, Value>,
+) -> Result<C, GameError> {
+    let Value::Object(mut keys) = serde_json::to_value(keys).expect("a configuration is plain data") else {
         panic!("a configuration must serialise to a map of keys");
     };
     for (key, value) in overrides {

@@ -131,10 +131,15 @@ pub fn play_encounter<G: Game>(
     let mut observation = vec![0.0; spec.observation_size];
     let mut probabilities = vec![0.0; spec.n_actions()];
     let mut peer_actions = vec![NO_ACTION; spec.n_peers()];
+    let points = game.decision_points();
+    let mut answers = vec![0.0; points.len() * spec.n_actions()];
     let mut outcomes = Vec::with_capacity(n_episodes);
     ego.begin_encounter();
     loop {
-        let expected_return = game.expected_return(specs, &mut |seen, out| ego.probabilities(seen, out));
+        for (point, answer) in points.iter().zip(answers.chunks_exact_mut(spec.n_actions())) {
+            ego.probabilities(&point.observation, answer);
+        }
+        let expected_return = (!points.is_empty()).then(|| game.expected_return(specs, &answers));
         let mut outcome = EpisodeOutcome {
             task_return: 0.0,
             expected_return,

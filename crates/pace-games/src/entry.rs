@@ -7,7 +7,7 @@ use crate::arena::{Arena, ArenaOfPool, Lanes, PeerSight};
 use crate::config::{GameError, Preset, configure};
 use crate::contract::{ContractBreach, check_contract};
 use crate::ego::{EpisodeOutcome, Moment, Reference, play_encounter};
-use crate::game::{Game, GameSpec};
+use crate::game::{DecisionPoint, Game, GameSpec};
 use crate::peer::{PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
@@ -52,6 +52,8 @@ pub trait AnyGame: Send + Sync {
     fn config(&self) -> Value;
     /// The peers of a split.
     fn pool(&self, split: Split) -> PoolListing;
+    /// How many tuples a split has.
+    fn n_tuples(&self, split: Split) -> usize;
     /// The names of the scripted egos.
     fn reference_names(&self) -> Vec<&'static str>;
     /// A scripted ego plays one encounter; the onlooker is shown the rendered state at every moment.
@@ -62,6 +64,10 @@ pub trait AnyGame: Send + Sync {
     ) -> Result<Vec<EpisodeOutcome>, GameError>;
     /// Lanes in which encounters with the tuples of `split` can be played.
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
+    /// See [`Game::decision_points`].
+    fn decision_points(&self) -> Vec<DecisionPoint>;
+    /// See [`Game::expected_return`].
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError>;
     /// Plays the game against its contract; the names of the checks it passed, or the first that it broke.
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach>;
 }
@@ -118,7 +124,7 @@ impl<G: Game> Opened<G> {
         Opened { pool: game.pool(), game }
     }
 
-    fn n_tuples(&self, split: Split) -> usize {
+    fn count_tuples(&self, split: Split) -> usize {
         match split {
             Split::Train => self.pool.train().len(),
             Split::Test => self.pool.test().len(),
@@ -127,7 +133,7 @@ impl<G: Game> Opened<G> {
     }
 
     fn tuple(&self, split: Split, index: usize) -> Result<PeerTuple<SpecOf<G>>, GameError> {
-        let n_tuples = self.n_tuples(split);
+        let n_tuples = self.count_tuples(split);
         if index >= n_tuples {
             return Err(GameError::NoSuchPeer { found: index, pool: split.name(), last: n_tuples - 1 });
         }
@@ -142,7 +148,7 @@ impl<G: Game> Opened<G> {
     }
 
     fn tuples(&self, split: Split) -> impl Iterator<Item = PeerTuple<SpecOf<G>>> {
-        (0..self.n_tuples(split)).map(move |index| self.tuple(split, index).expect("in range"))
+        (0..self.count_tuples(split)).map(move |index| self.tuple(split, index).expect("in range"))
     }
 
     fn reference(&self, name: &str) -> Result<Reference<G>, GameError> {
@@ -180,6 +186,10 @@ impl<G: Game> AnyGame for Opened<G> {
         }
     }
 
+    fn n_tuples(&self, split: Split) -> usize {
+        self.count_tuples(split)
+    }
+
     fn reference_names(&self) -> Vec<&'static str> {
         self.game.references().into_iter().map(|(name, _)| name).collect()
     }
@@ -205,6 +215,14 @@ impl<G: Game> AnyGame for Opened<G> {
             arena: Arena::new(self.game.clone(), n_lanes, peer_sight),
             tuples: self.tuples(split).map(|tuple| tuple.specs).collect(),
         })
+    }
+
+    fn decision_points(&self) -> Vec<DecisionPoint> {
+        self.game.decision_points()
+    }
+
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError> {
+        Ok(self.game.expected_return(&self.tuple(split, tuple)?.specs, answers))
     }
 
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {

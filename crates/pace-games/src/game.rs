@@ -107,6 +107,26 @@ pub struct Moved {
     pub keypoint_visited: bool,
 }
 
+/// A point at which the ego may have to decide.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DecisionPoint {
+    /// The steps of this episode that led there.
+    pub earlier: Vec<EarlierStep>,
+    /// What the ego sees there.
+    pub observation: Vec<f32>,
+}
+
+/// A step on the way to a decision point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EarlierStep {
+    /// What the ego saw.
+    pub observation: Vec<f32>,
+    /// What it did.
+    pub ego_action: Action,
+    /// What the peers did.
+    pub peer_actions: Vec<Action>,
+}
+
 /// The number by which an episode is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -217,13 +237,15 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// The scripted egos that bound every learned one, by name.
     fn references(&self) -> Vec<(&'static str, Reference<Self>)>;
 
-    /// The exact expected task return of one episode for an ego that acts by `probabilities`
-    /// (observation in, one probability per action out), where the game has a closed form.
-    fn expected_return(
-        &self,
-        _peers: &[SpecOf<Self>],
-        _probabilities: &mut dyn FnMut(&[f32], &mut [f32]),
-    ) -> Option<f64> {
-        None
+    /// Every point at which the ego may have to decide in an episode, where that is a short list and the game has a closed
+    /// form for the value of the answers; empty otherwise.
+    fn decision_points(&self) -> Vec<DecisionPoint> {
+        Vec::new()
+    }
+
+    /// The exact expected task return of one episode against these peers, for an ego that answers each of
+    /// [`Game::decision_points`] with these probabilities (one after the other, `n_actions` for each point).
+    fn expected_return(&self, _peers: &[SpecOf<Self>], _answers: &[f32]) -> f64 {
+        panic!("{} has no closed form", Self::ID)
     }
 }

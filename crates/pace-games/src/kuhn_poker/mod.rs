@@ -19,7 +19,7 @@ pub use view::OBSERVATION_SIZE;
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
+use crate::game::{DecisionPoint, EarlierStep, Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -123,23 +123,29 @@ impl Game for KuhnPoker {
         references::references()
     }
 
-    fn expected_return(
-        &self,
-        peers: &[KuhnSpec],
-        probabilities: &mut dyn FnMut(&[f32], &mut [f32]),
-    ) -> Option<f64> {
-        let mut bet_probability = |stage: Stage, card: Card| {
+    fn decision_points(&self) -> Vec<DecisionPoint> {
+        let seen = |stage: Stage, card: Card| {
             let other = if card == Card::J { Card::Q } else { Card::J };
-            let hand = Hand { stage, ego_card: card, peer_card: other };
-            let (mut observation, mut answer) = ([0.0; OBSERVATION_SIZE], [0.0; 2]);
-            view::observe(&hand, Seat::EGO, &mut observation);
-            probabilities(&observation, &mut answer);
-            f64::from(answer[usize::from(BET)])
+            let mut observation = vec![0.0; OBSERVATION_SIZE];
+            view::observe(&Hand { stage, ego_card: card, peer_card: other }, Seat::EGO, &mut observation);
+            observation
         };
-        let ego = BetProbabilities {
-            first: Card::DECK.map(|card| bet_probability(Stage::EgoSpeaks, card)),
-            facing_bet: Card::DECK.map(|card| bet_probability(Stage::EgoFacesBet, card)),
-        };
-        Some(ego.value(&peers[0]))
+        let speaks = Card::DECK
+            .map(|card| DecisionPoint { earlier: Vec::new(), observation: seen(Stage::EgoSpeaks, card) });
+        let answers = Card::DECK.map(|card| DecisionPoint {
+            earlier: vec![EarlierStep {
+                observation: seen(Stage::EgoSpeaks, card),
+                ego_action: PASS,
+                peer_actions: vec![BET],
+            }],
+            observation: seen(Stage::EgoFacesBet, card),
+        });
+        speaks.into_iter().chain(answers).collect()
+    }
+
+    fn expected_return(&self, peers: &[KuhnSpec], answers: &[f32]) -> f64 {
+        let bet = |point: usize| f64::from(answers[2 * point + usize::from(BET)]);
+        let ego = BetProbabilities { first: [bet(0), bet(1), bet(2)], facing_bet: [bet(3), bet(4), bet(5)] };
+        ego.value(&peers[0])
     }
 }

@@ -1,0 +1,325 @@
+//! What a person may choose about training, by game, method and preset.
+//!
+//! Every number of the paper's tables stands here once. Where the paper's text and the authors' code differ, the presets
+//! `paper` and `reference` do; `best` is ours, and `docs/deviations.md` says why.
+
+use pace_games::GameError;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A named set of training choices. The games know the first two; `best` plays the game as `paper` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrainPreset {
+    /// The paper's text.
+    Paper,
+    /// The authors' code.
+    Reference,
+    /// What we found to work best.
+    Best,
+}
+
+impl TrainPreset {
+    /// Every preset, the default first.
+    pub const ALL: [TrainPreset; 3] = [TrainPreset::Paper, TrainPreset::Reference, TrainPreset::Best];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            TrainPreset::Paper => "paper",
+            TrainPreset::Reference => "reference",
+            TrainPreset::Best => "best",
+        }
+    }
+
+    /// Reads a name.
+    pub fn parse(text: &str) -> Result<TrainPreset, GameError> {
+        TrainPreset::ALL
+            .into_iter()
+            .find(|preset| preset.name() == text)
+            .ok_or_else(|| GameError::unknown("preset", text, TrainPreset::ALL.map(TrainPreset::name)))
+    }
+
+    /// The preset the game itself is opened with.
+    pub fn of_game(self) -> pace_games::Preset {
+        match self {
+            TrainPreset::Paper | TrainPreset::Best => pace_games::Preset::Paper,
+            TrainPreset::Reference => pace_games::Preset::Reference,
+        }
+    }
+}
+
+/// How a number changes over training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decay {
+    /// Not at all.
+    Constant,
+    /// In a straight line to zero at the last step.
+    Linear,
+}
+
+impl Decay {
+    /// What is left of `value` when `progress` (0 to 1) of the budget is spent.
+    pub fn apply(self, value: f64, progress: f64) -> f64 {
+        match self {
+            Decay::Constant => value,
+            Decay::Linear => value * (1.0 - progress).max(0.0),
+        }
+    }
+}
+
+/// What a mini-batch is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Minibatch {
+    /// Whole encounters in random order: each context entry is encoded once per pass.
+    Encounters,
+    /// Single steps in random order, as in the authors' code: every mini-batch encodes every encounter.
+    Steps,
+}
+
+/// Whose action is stored in the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContextAction {
+    /// The ego's own.
+    Ego,
+    /// The first peer's.
+    Peer,
+}
+
+/// The latent when nothing was seen yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmptyContext {
+    /// Zero.
+    Zero,
+    /// What g makes of a zero vector.
+    Encoded,
+}
+
+/// What the current episode counts for in the outer mean while it has no entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmptyEpisode {
+    /// Nothing.
+    LeftOut,
+    /// One more episode whose mean is zero.
+    CountsAsZero,
+}
+
+/// What the exploration reward pays for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExplorationMode {
+    /// The identifier's confidence now.
+    Instant,
+    /// Its highest confidence since the encounter began, peer by peer.
+    RunningMax,
+}
+
+/// All keys of a training run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Ego decisions to train for.
+    pub total_steps: u64,
+    /// Whole encounters with each training tuple in a batch.
+    pub encounters_per_tuple: usize,
+    /// Passes over a batch.
+    pub epochs: usize,
+    /// Gradient steps per pass.
+    pub minibatches: usize,
+    /// What a mini-batch is made of.
+    pub minibatch: Minibatch,
+    /// Step size of Adam.
+    pub learning_rate: f64,
+    /// How it changes.
+    pub learning_rate_decay: Decay,
+    /// Keeps Adam's division finite.
+    pub adam_epsilon: f64,
+    /// The gradient's norm is clipped to this.
+    pub gradient_clip: f64,
+    /// γ, across episode ends, up to the end of the encounter.
+    pub discount: f64,
+    /// λ of the advantage estimate.
+    pub gae_lambda: f64,
+    /// How far PPO lets the probability ratio and the value move.
+    pub clip: f64,
+    /// Weight of the value loss.
+    pub value_weight: f64,
+    /// Weight of the entropy bonus.
+    pub entropy_weight: f64,
+    /// How it changes.
+    pub entropy_decay: Decay,
+    /// Weight of the identifier's loss; 0 trains no identifier.
+    pub auxiliary_weight: f64,
+    /// c: weight of the exploration reward at the start.
+    pub exploration_weight: f64,
+    /// M: steps after which the exploration reward has faded.
+    pub exploration_decay_steps: u64,
+    /// What it pays for.
+    pub exploration_mode: ExplorationMode,
+    /// M_w: steps in which encoder and identifier alone are trained.
+    pub warm_up_steps: u64,
+    /// Whose action is stored in the context.
+    pub context_action: ContextAction,
+    /// The latent of an empty context.
+    pub empty_context: EmptyContext,
+    /// What the current episode counts for while it is empty.
+    pub empty_episode: EmptyEpisode,
+    /// Width of f, g and the latent.
+    pub encoder_width: usize,
+    /// Width of the hidden layers of actor and critic.
+    pub hidden_width: usize,
+    /// Shards a batch is cut into. Part of the result, unlike the number of threads.
+    pub shards: usize,
+    /// Updates between checkpoints.
+    pub checkpoint_every: usize,
+}
+
+impl TrainConfig {
+    /// The keys for a game under a preset. A game outside the paper gets the keys of Kuhn poker.
+    pub fn preset(game: &str, preset: TrainPreset) -> TrainConfig {
+        let mut config = match game {
+            "overcooked" => TrainConfig {
+                total_steps: 30_000_000,
+                // 18 tuples × 20 × up to 200 steps: the paper's 72 000.
+                encounters_per_tuple: 20,
+                epochs: 4,
+                minibatches: 18,
+                learning_rate: 1e-3,
+                gradient_clip: 15.0,
+                entropy_weight: 0.03,
+                exploration_weight: 0.2,
+                exploration_decay_steps: 25_000_000,
+                warm_up_steps: 1_000_000,
+                encoder_width: 128,
+                ..TrainConfig::kuhn()
+            },
+            "predator-prey" => TrainConfig {
+                total_steps: 15_000_000,
+                // 16 tuples × 20 × up to 200 steps: the paper's 64 000.
+                encounters_per_tuple: 20,
+                epochs: 4,
+                minibatches: 16,
+                learning_rate: 1e-3,
+                gradient_clip: 15.0,
+                entropy_weight: 0.03,
+                exploration_weight: 0.1,
+                exploration_decay_steps: 15_000_000,
+                warm_up_steps: 500_000,
+                encoder_width: 128,
+                ..TrainConfig::kuhn()
+            },
+            _ => TrainConfig::kuhn(),
+        };
+        match preset {
+            TrainPreset::Paper => {}
+            TrainPreset::Reference => {
+                config.empty_context = EmptyContext::Encoded;
+                config.empty_episode = EmptyEpisode::CountsAsZero;
+                match game {
+                    "overcooked" => {
+                        config.context_action = ContextAction::Peer;
+                        config.exploration_mode = ExplorationMode::RunningMax;
+                    }
+                    "predator-prey" => {}
+                    _ => {
+                        config.context_action = ContextAction::Peer;
+                        config.exploration_weight = 0.1;
+                        config.warm_up_steps = 10_000;
+                    }
+                }
+            }
+            TrainPreset::Best => {
+                // Deviation D3: less noise in the credit, more curiosity early, and less of the encoder spent on names.
+                config.gae_lambda = 0.8;
+                config.auxiliary_weight = 0.3;
+                config.entropy_weight = 2e-2;
+                config.entropy_decay = Decay::Linear;
+                config.learning_rate_decay = Decay::Linear;
+            }
+        }
+        config
+    }
+
+    /// The paper's table for Kuhn poker, column PACE.
+    fn kuhn() -> TrainConfig {
+        TrainConfig {
+            total_steps: 5_000_000,
+            // 40 tuples × 15 × about 135 decisions: the paper's 80 000.
+            encounters_per_tuple: 15,
+            epochs: 15,
+            minibatches: 12,
+            minibatch: Minibatch::Encounters,
+            learning_rate: 2e-4,
+            learning_rate_decay: Decay::Constant,
+            adam_epsilon: 1e-8,
+            gradient_clip: 2.0,
+            discount: 0.99,
+            gae_lambda: 0.95,
+            clip: 0.2,
+            value_weight: 0.5,
+            entropy_weight: 5e-4,
+            entropy_decay: Decay::Constant,
+            auxiliary_weight: 1.0,
+            exploration_weight: 0.01,
+            exploration_decay_steps: 4_000_000,
+            exploration_mode: ExplorationMode::Instant,
+            warm_up_steps: 100_000,
+            context_action: ContextAction::Ego,
+            empty_context: EmptyContext::Zero,
+            empty_episode: EmptyEpisode::LeftOut,
+            encoder_width: 64,
+            hidden_width: 128,
+            shards: 8,
+            checkpoint_every: 5,
+        }
+    }
+
+    /// The preset with some keys set otherwise.
+    pub fn with(
+        game: &str,
+        preset: TrainPreset,
+        overrides: &Map<String, Value>,
+    ) -> Result<TrainConfig, GameError> {
+        let config: TrainConfig =
+            pace_games::config::override_keys(&TrainConfig::preset(game, preset), overrides)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Refuses values that cannot be meant.
+    pub fn check(&self) -> Result<(), GameError> {
+        let count = |key: &str, value: u64, most: u64| {
+            let is_good = (1..=most).contains(&value);
+            let expected = format!("a number from 1 to {most}");
+            if is_good { Ok(()) } else { Err(GameError::bad_value(key, &value, &expected)) }
+        };
+        count("total_steps", self.total_steps, 1_000_000_000_000)?;
+        count("encounters_per_tuple", self.encounters_per_tuple as u64, 100_000)?;
+        count("epochs", self.epochs as u64, 1000)?;
+        count("minibatches", self.minibatches as u64, 100_000)?;
+        count("encoder_width", self.encoder_width as u64, 4096)?;
+        count("hidden_width", self.hidden_width as u64, 4096)?;
+        count("shards", self.shards as u64, 256)?;
+        count("checkpoint_every", self.checkpoint_every as u64, 1_000_000)?;
+        let within = |key: &str, value: f64, low: f64, high: f64| {
+            let is_good = (low..=high).contains(&value);
+            let expected = format!("a number from {low} to {high}");
+            if is_good { Ok(()) } else { Err(GameError::bad_value(key, &value, &expected)) }
+        };
+        within("learning_rate", self.learning_rate, 0.0, 10.0)?;
+        within("adam_epsilon", self.adam_epsilon, 1e-12, 1.0)?;
+        within("gradient_clip", self.gradient_clip, 1e-6, 1e9)?;
+        within("discount", self.discount, 0.0, 1.0)?;
+        within("gae_lambda", self.gae_lambda, 0.0, 1.0)?;
+        within("clip", self.clip, 1e-3, 10.0)?;
+        within("value_weight", self.value_weight, 0.0, 1e3)?;
+        within("entropy_weight", self.entropy_weight, 0.0, 1e3)?;
+        within("auxiliary_weight", self.auxiliary_weight, 0.0, 1e3)?;
+        within("exploration_weight", self.exploration_weight, 0.0, 1e3)
+    }
+}

@@ -1,0 +1,161 @@
+//! The running context of every lane: two vectors and two counts, O(1) per step.
+//!
+//! The same mean of means over a whole encounter at once, with its way back, is `pace_nn::PrefixMeans`; a test holds the two
+//! together.
+
+use std::collections::VecDeque;
+
+use crate::config::EmptyEpisode;
+
+/// The pooled entries of one encounter so far.
+#[derive(Clone, Debug)]
+pub(crate) struct RunningContext {
+    empty_episode: EmptyEpisode,
+    /// The most episodes kept, the current one included; the oldest is dropped beyond.
+    window: Option<usize>,
+    finished: Vec<f32>,
+    n_finished: usize,
+    /// The means that make up `finished`, kept only where there is a window.
+    means: VecDeque<Vec<f32>>,
+    current: Vec<f32>,
+    n_entries: usize,
+}
+
+impl RunningContext {
+    pub(crate) fn new(width: usize, empty_episode: EmptyEpisode, window: Option<usize>) -> RunningContext {
+        RunningContext {
+            empty_episode,
+            window,
+            finished: vec![0.0; width],
+            n_finished: 0,
+            means: VecDeque::new(),
+            current: vec![0.0; width],
+            n_entries: 0,
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.finished.fill(0.0);
+        self.current.fill(0.0);
+        self.means.clear();
+        (self.n_finished, self.n_entries) = (0, 0);
+    }
+
+    /// Whether nothing was seen yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.n_finished == 0 && self.n_entries == 0
+    }
+
+    /// Writes the pooled vector as a decision sees it now.
+    pub(crate) fn pool_into(&self, pooled: &mut [f32]) {
+        self.pool_with(&self.current, self.n_entries, pooled);
+    }
+
+    /// The same, as if the current episode had these entries instead.
+    pub(crate) fn pool_with(&self, current: &[f32], n_entries: usize, pooled: &mut [f32]) {
+        if n_entries == 0 {
+            let divisor = match self.empty_episode {
+                EmptyEpisode::LeftOut => self.n_finished.max(1),
+                EmptyEpisode::CountsAsZero => self.n_finished + 1,
+            };
+            pace_nn::kernels::scale_into(pooled, &self.finished, 1.0 / divisor as f32);
+            return;
+        }
+        let outer = 1.0 / (self.n_finished + 1) as f32;
+        pace_nn::kernels::blend_into(pooled, &self.finished, outer, current, outer / n_entries as f32);
+    }
+
+    /// An entry of the current episode.
+    pub(crate) fn add_entry(&mut self, features: &[f32]) {
+        pace_nn::kernels::add(&mut self.current, features);
+        self.n_entries += 1;
+    }
+
+    /// The last entry of the current episode, which becomes one of the finished ones.
+    pub(crate) fn end_episode(&mut self, terminal_features: &[f32]) {
+        let inner = 1.0 / (self.n_entries + 1) as f32;
+        let Some(window) = self.window else {
+            pace_nn::kernels::add_scaled(&mut self.finished, &self.current, inner);
+            pace_nn::kernels::add_scaled(&mut self.finished, terminal_features, inner);
+            self.n_finished += 1;
+            self.current.fill(0.0);
+            self.n_entries = 0;
+            return;
+        };
+        let mut mean = vec![0.0; self.current.len()];
+        pace_nn::kernels::blend_into(&mut mean, &self.current, inner, terminal_features, inner);
+        self.means.push_back(mean);
+        // The episode that begins now needs a place in the window too.
+        while self.means.len() + 1 > window.max(1) {
+            self.means.pop_front();
+        }
+        self.finished.fill(0.0);
+        for mean in &self.means {
+            pace_nn::kernels::add(&mut self.finished, mean);
+        }
+        self.n_finished = self.means.len();
+        self.current.fill(0.0);
+        self.n_entries = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RunningContext;
+    use crate::config::EmptyEpisode;
+
+    #[test]
+    fn running_and_whole_encounter_pooling_agree() {
+        let width = 3;
+        let lengths = [2u32, 1, 4, 3];
+        let mut state = 3u32;
+        let mut number = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 24) as f32
+        };
+        let decisions: Vec<f32> = (0..10 * width).map(|_| number()).collect();
+        let terminals: Vec<f32> = (0..4 * width).map(|_| number()).collect();
+        for (ours, theirs) in [
+            (EmptyEpisode::LeftOut, pace_nn::EmptyEpisode::LeftOut),
+            (EmptyEpisode::CountsAsZero, pace_nn::EmptyEpisode::CountsAsZero),
+        ] {
+            let mut whole = vec![0.0; decisions.len()];
+            pace_nn::PrefixMeans::new(width, theirs).forward(&decisions, &terminals, &lengths, &mut whole);
+            let mut running = RunningContext::new(width, ours, None);
+            let mut wide_window = RunningContext::new(width, ours, Some(99));
+            let mut row = 0;
+            for (episode, length) in lengths.iter().enumerate() {
+                for _ in 0..*length {
+                    let mut pooled = vec![0.0; width];
+                    running.pool_into(&mut pooled);
+                    for (one, other) in pooled.iter().zip(&whole[row * width..]) {
+                        assert!((one - other).abs() < 1e-6);
+                    }
+                    wide_window.pool_into(&mut pooled);
+                    for (one, other) in pooled.iter().zip(&whole[row * width..]) {
+                        assert!((one - other).abs() < 1e-6);
+                    }
+                    running.add_entry(&decisions[row * width..][..width]);
+                    wide_window.add_entry(&decisions[row * width..][..width]);
+                    row += 1;
+                }
+                running.end_episode(&terminals[episode * width..][..width]);
+                wide_window.end_episode(&terminals[episode * width..][..width]);
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_forgets_the_oldest_episode() {
+        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(3));
+        for value in [1.0, 2.0, 3.0, 4.0] {
+            context.add_entry(&[value]);
+            context.end_episode(&[value]);
+        }
+        let mut pooled = [0.0];
+        context.pool_into(&mut pooled);
+        // Three episodes with the current one: the last two finished.
+        assert_eq!(pooled, [3.5]);
+    }
+}

@@ -1,0 +1,29 @@
+//! Training and adaptation: an ego that learns, over whole encounters with a pool of peers, to adapt to peers it has not met.
+//!
+//! The modules stand in the order of the flow: what is chosen, what is played, how credit is given, how it is learned, who
+//! comes out, and how it adapts. No public signature mentions the engine.
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod config;
+
+pub mod batch;
+mod context;
+mod crew;
+mod nets;
+mod rollout;
+
+pub mod gae;
+pub mod methods;
+
+pub mod train;
+
+pub mod agent;
+
+pub mod adapt;
+
+pub use adapt::{AdaptConfig, EncounterOutcome, adapt};
+pub use agent::{Agent, AgentEncounter, Thought};
+pub use config::{TrainConfig, TrainPreset};
+pub use methods::{METHODS, Method, find_method};
+pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};

@@ -1,0 +1,225 @@
+//! The passes around the matrix products: one sweep each, compiled for every width of vector and chosen at run time.
+//!
+//! The bodies are plain loops that the compiler vectorises; no sum is reordered, so every width gives the same bits.
+
+use crate::device::SimdPath;
+
+/// Defines a function whose body is compiled for the vector widths of [`SimdPath`] and dispatched at run time.
+macro_rules! vectorised {
+    ($(#[$meta:meta])* pub fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
+        $(#[$meta])*
+        #[inline]
+        #[allow(clippy::too_many_arguments)]
+        pub fn $name($($argument: $kind),*) $(-> $result)? {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments)]
+            fn portable($($argument: $kind),*) $(-> $result)? $body
+
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx512($($argument: $kind),*) $(-> $result)? {
+                    portable($($argument),*)
+                }
+                #[target_feature(enable = "avx2,fma")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx2($($argument: $kind),*) $(-> $result)? {
+                    portable($($argument),*)
+                }
+                match SimdPath::detect() {
+                    // SAFETY: the processor was just seen to have these instructions.
+                    SimdPath::Avx512 => return unsafe { avx512($($argument),*) },
+                    // SAFETY: the processor was just seen to have these instructions.
+                    SimdPath::Avx2 => return unsafe { avx2($($argument),*) },
+                    SimdPath::Portable => {}
+                }
+            }
+            portable($($argument),*)
+        }
+    };
+}
+
+vectorised! {
+    /// Adds `bias` to every row.
+    pub fn add_bias(rows: &mut [f32], bias: &[f32]) {
+        for row in rows.chunks_exact_mut(bias.len()) {
+            for (value, bias) in row.iter_mut().zip(bias) {
+                *value += bias;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Adds `bias` to every row and cuts negatives off.
+    pub fn add_bias_relu(rows: &mut [f32], bias: &[f32]) {
+        for row in rows.chunks_exact_mut(bias.len()) {
+            for (value, bias) in row.iter_mut().zip(bias) {
+                *value = (*value + bias).max(0.0);
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Adds `bias` and the table row named by each row's class, and cuts negatives off where `is_relu`.
+    pub fn add_bias_and_class(rows: &mut [f32], bias: &[f32], table: &[f32], classes: &[u8], is_relu: bool) {
+        let width = bias.len();
+        let floor = if is_relu { 0.0 } else { f32::NEG_INFINITY };
+        for (row, class) in rows.chunks_exact_mut(width).zip(classes) {
+            match table.chunks_exact(width).nth(usize::from(*class)) {
+                Some(added) => {
+                    for ((value, bias), added) in row.iter_mut().zip(bias).zip(added) {
+                        *value = (*value + bias + added).max(floor);
+                    }
+                }
+                None => {
+                    for (value, bias) in row.iter_mut().zip(bias) {
+                        *value = (*value + bias).max(floor);
+                    }
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Takes the gradient back through a ReLU (zero where the output is zero) and adds its column sums to `d_bias`.
+    pub fn relu_backward(d_rows: &mut [f32], outputs: &[f32], d_bias: &mut [f32]) {
+        let width = d_bias.len();
+        for (d_row, output) in d_rows.chunks_exact_mut(width).zip(outputs.chunks_exact(width)) {
+            for ((d_value, output), d_bias) in d_row.iter_mut().zip(output).zip(d_bias.iter_mut()) {
+                let kept = if *output > 0.0 { *d_value } else { 0.0 };
+                *d_value = kept;
+                *d_bias += kept;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Takes the gradient back through a tanh whose outputs are given, and adds its column sums to `d_bias`.
+    pub fn tanh_backward(d_rows: &mut [f32], outputs: &[f32], d_bias: &mut [f32]) {
+        let width = d_bias.len();
+        for (d_row, output) in d_rows.chunks_exact_mut(width).zip(outputs.chunks_exact(width)) {
+            for ((d_value, output), d_bias) in d_row.iter_mut().zip(output).zip(d_bias.iter_mut()) {
+                *d_value *= 1.0 - output * output;
+                *d_bias += *d_value;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Adds the rows up, column by column.
+    pub fn add_rows(rows: &[f32], sums: &mut [f32]) {
+        for row in rows.chunks_exact(sums.len()) {
+            for (sum, value) in sums.iter_mut().zip(row) {
+                *sum += value;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// Adds each row to the table row named by its class; rows without a class are left out.
+    pub fn add_rows_by_class(rows: &[f32], classes: &[u8], width: usize, table: &mut [f32]) {
+        for (row, class) in rows.chunks_exact(width).zip(classes) {
+            if let Some(sums) = table.chunks_exact_mut(width).nth(usize::from(*class)) {
+                for (sum, value) in sums.iter_mut().zip(row) {
+                    *sum += value;
+                }
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// `sums += values`.
+    pub fn add(sums: &mut [f32], values: &[f32]) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += value;
+        }
+    }
+}
+
+vectorised! {
+    /// `sums += factor · values`.
+    pub fn add_scaled(sums: &mut [f32], values: &[f32], factor: f32) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += factor * value;
+        }
+    }
+}
+
+vectorised! {
+    /// `out = factor · values`.
+    pub fn scale_into(out: &mut [f32], values: &[f32], factor: f32) {
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = factor * value;
+        }
+    }
+}
+
+vectorised! {
+    /// `out = first_factor · first + second_factor · second`.
+    pub fn blend_into(out: &mut [f32], first: &[f32], first_factor: f32, second: &[f32], second_factor: f32) {
+        for ((out, first), second) in out.iter_mut().zip(first).zip(second) {
+            *out = first_factor * first + second_factor * second;
+        }
+    }
+}
+
+vectorised! {
+    /// Adds `others`, in order, to `sums`: the fixed order of shards.
+    pub fn add_all(sums: &mut [f32], others: &[&[f32]]) {
+        // A block at a time, so that the sums stay in the first cache while the shards pass by.
+        for (block, sums) in sums.chunks_mut(1024).enumerate() {
+            for other in others {
+                let other = &other[block * 1024..][..sums.len()];
+                for (sum, value) in sums.iter_mut().zip(other) {
+                    *sum += value;
+                }
+            }
+        }
+    }
+}
+
+/// The sum of squares in double precision, in sixteen interleaved lanes of fixed order.
+pub fn sum_of_squares(values: &[f32]) -> f64 {
+    let mut lanes = [0.0f64; 16];
+    let mut chunks = values.chunks_exact(16);
+    for chunk in &mut chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane += f64::from(*value) * f64::from(*value);
+        }
+    }
+    for (lane, value) in lanes.iter_mut().zip(chunks.remainder()) {
+        *lane += f64::from(*value) * f64::from(*value);
+    }
+    lanes.iter().sum()
+}
+
+vectorised! {
+    /// One step of Adam over a flat buffer; `rate` and `second_scale` carry the bias corrections.
+    pub fn adam_step(
+        values: &mut [f32],
+        gradients: &[f32],
+        first: &mut [f32],
+        second: &mut [f32],
+        gradient_factor: f32,
+        decay: [f32; 2],
+        rate: f32,
+        second_scale: f32,
+        epsilon: f32,
+    ) {
+        let moments = first.iter_mut().zip(second.iter_mut());
+        for ((value, gradient), (first, second)) in values.iter_mut().zip(gradients).zip(moments) {
+            let gradient = gradient * gradient_factor;
+            *first = decay[0] * *first + (1.0 - decay[0]) * gradient;
+            *second = decay[1] * *second + (1.0 - decay[1]) * gradient * gradient;
+            *value -= rate * *first / ((*second).sqrt() * second_scale + epsilon);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The numerical engine: layers with explicit forward and backward passes over buffers the caller owns.
+//!
+//! No tape, no tensor type, no allocation in a pass. All weights of a network lie in one flat buffer (`parameters`), their
+//! gradients in another of the same layout, so that adding shards up, clipping and Adam are single passes. The engine
+//! knows nothing of games, peers or files, and is the only crate that may hold `unsafe`, SIMD and GEMM code.
+#![warn(missing_docs)]
+
+pub mod device;
+pub mod parameters;
+
+pub mod kernels;
+pub mod product;
+
+pub mod linear;
+pub mod pool;
+
+pub mod loss;
+
+pub mod adam;
+pub mod initialise;
+pub mod threads;
+
+pub use adam::{Adam, AdamConfig};
+pub use device::{Device, SimdPath};
+pub use linear::{Activation, Linear, Part, Store};
+pub use parameters::{ParameterError, Parameters, TensorSpec};
+pub use pool::{EmptyEpisode, PrefixMeans};

@@ -1,0 +1,179 @@
+//! A fully connected layer on an input of several parts: `y = activation(x₁W₁ + x₂W₂ + … + b)`.
+//!
+//! The parts of a concatenated input are never copied together, and a one-hot part is a row of the weights, not a vector:
+//! an input `[observation ⊕ one-hot action]` costs one product and one row added in the pass that adds the bias.
+
+use crate::kernels;
+use crate::parameters::{Parameters, TensorId};
+use crate::product::{multiply, multiply_by_transpose, multiply_transposed};
+
+/// Whether a result replaces what is there or is added to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Store {
+    /// It replaces it.
+    Overwrite,
+    /// It is added.
+    Add,
+}
+
+/// What follows the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// Nothing.
+    Identity,
+    /// Negatives are cut off.
+    Relu,
+    /// The hyperbolic tangent.
+    Tanh,
+}
+
+/// One part of a layer's input.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'a> {
+    /// Rows of numbers, one after the other.
+    Dense(&'a [f32]),
+    /// One class per row; a class past the last one stands for no class.
+    OneHot(&'a [u8]),
+}
+
+/// Where the weights of a layer lie. Weights are stored input by input: `n_in × n_out`.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    widths: Vec<usize>,
+    n_out: usize,
+    weights: TensorId,
+    biases: TensorId,
+    activation: Activation,
+}
+
+impl Linear {
+    /// Reserves weights and biases for an input of parts with these widths.
+    pub fn new(
+        parameters: &mut Parameters,
+        name: &str,
+        widths: &[usize],
+        n_out: usize,
+        activation: Activation,
+    ) -> Linear {
+        let n_in = widths.iter().sum();
+        Linear {
+            widths: widths.to_vec(),
+            n_out,
+            weights: parameters.reserve(&format!("{name}.weight"), &[n_in, n_out]),
+            biases: parameters.reserve(&format!("{name}.bias"), &[n_out]),
+            activation,
+        }
+    }
+
+    /// Width of the output.
+    pub fn n_out(&self) -> usize {
+        self.n_out
+    }
+
+    /// Width of the whole input.
+    pub fn n_in(&self) -> usize {
+        self.widths.iter().sum()
+    }
+
+    /// The tensor of the weights.
+    pub fn weights(&self) -> TensorId {
+        self.weights
+    }
+
+    /// The tensor of the biases.
+    pub fn biases(&self) -> TensorId {
+        self.biases
+    }
+
+    /// The rows of the weight matrix that belong to one part.
+    fn part_range(&self, part: usize) -> std::ops::Range<usize> {
+        let first: usize = self.widths[..part].iter().sum();
+        first * self.n_out..(first + self.widths[part]) * self.n_out
+    }
+
+    /// Computes `n_rows` outputs.
+    pub fn forward(&self, parameters: &[f32], parts: &[Part<'_>], n_rows: usize, output: &mut [f32]) {
+        assert_eq!(parts.len(), self.widths.len(), "parts of the input");
+        let weights = &parameters[self.weights.range()];
+        let bias = &parameters[self.biases.range()];
+        let mut store = Store::Overwrite;
+        let mut one_hot = None;
+        for (index, part) in parts.iter().enumerate() {
+            let part_weights = &weights[self.part_range(index)];
+            match part {
+                Part::Dense(rows) => {
+                    multiply(rows, part_weights, output, n_rows, self.widths[index], self.n_out, store);
+                    store = Store::Add;
+                }
+                Part::OneHot(classes) => one_hot = Some((part_weights, *classes)),
+            }
+        }
+        if store == Store::Overwrite {
+            output.fill(0.0);
+        }
+        let is_relu = self.activation == Activation::Relu;
+        match one_hot {
+            Some((table, classes)) => {
+                kernels::add_bias_and_class(output, bias, table, classes, is_relu);
+            }
+            None if is_relu => kernels::add_bias_relu(output, bias),
+            None => kernels::add_bias(output, bias),
+        }
+        if self.activation == Activation::Tanh {
+            output.iter_mut().for_each(|value| *value = value.tanh());
+        }
+    }
+
+    /// Takes the gradient of the output back: adds to `gradients`, and writes the gradient of each dense part that
+    /// `d_parts` has a place for. `d_output` is left holding the gradient before the activation.
+    pub fn backward(
+        &self,
+        parameters: &[f32],
+        gradients: &mut [f32],
+        parts: &[Part<'_>],
+        output: &[f32],
+        d_output: &mut [f32],
+        d_parts: &mut [Option<(&mut [f32], Store)>],
+    ) {
+        let n_rows = d_output.len() / self.n_out;
+        let d_bias = &mut gradients[self.biases.range()];
+        match self.activation {
+            Activation::Identity => kernels::add_rows(d_output, d_bias),
+            Activation::Relu => kernels::relu_backward(d_output, output, d_bias),
+            Activation::Tanh => kernels::tanh_backward(d_output, output, d_bias),
+        }
+        let weights = &parameters[self.weights.range()];
+        let d_weights = &mut gradients[self.weights.range()];
+        for (index, part) in parts.iter().enumerate() {
+            let width = self.widths[index];
+            let range = self.part_range(index);
+            match part {
+                Part::Dense(rows) => {
+                    multiply_transposed(
+                        rows,
+                        d_output,
+                        &mut d_weights[range.clone()],
+                        n_rows,
+                        width,
+                        self.n_out,
+                        Store::Add,
+                    );
+                    if let Some(Some((d_rows, store))) = d_parts.get_mut(index) {
+                        multiply_by_transpose(
+                            d_output,
+                            &weights[range],
+                            d_rows,
+                            n_rows,
+                            self.n_out,
+                            width,
+                            *store,
+                        );
+                    }
+                }
+                Part::OneHot(classes) => {
+                    kernels::add_rows_by_class(d_output, classes, self.n_out, &mut d_weights[range]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Matrix products over row-major slices: the one place that calls the GEMM library.
+
+use gemm::Parallelism;
+
+use crate::linear::Store;
+
+/// `out (m × n) = or += lhs (m × k) · rhs (k × n)`.
+pub fn multiply(lhs: &[f32], rhs: &[f32], out: &mut [f32], m: usize, k: usize, n: usize, store: Store) {
+    run(Shape { m, k, n }, out, (lhs, k, 1), (rhs, n, 1), store);
+}
+
+/// `out (m × k) = or += lhs (m × n) · rhsᵀ`, with `rhs (k × n)`: takes a gradient back through a product.
+pub fn multiply_by_transpose(
+    lhs: &[f32],
+    rhs: &[f32],
+    out: &mut [f32],
+    m: usize,
+    n: usize,
+    k: usize,
+    store: Store,
+) {
+    run(Shape { m, k: n, n: k }, out, (lhs, n, 1), (rhs, 1, n), store);
+}
+
+/// `out (k × n) = or += lhsᵀ · rhs`, with `lhs (m × k)` and `rhs (m × n)`: the gradient of a product's weights.
+pub fn multiply_transposed(
+    lhs: &[f32],
+    rhs: &[f32],
+    out: &mut [f32],
+    m: usize,
+    k: usize,
+    n: usize,
+    store: Store,
+) {
+    run(Shape { m: k, k: m, n }, out, (lhs, 1, k), (rhs, n, 1), store);
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    m: usize,
+    k: usize,
+    n: usize,
+}
+
+/// A slice with its row stride and column stride.
+type Strided<'a> = (&'a [f32], usize, usize);
+
+fn run(shape: Shape, out: &mut [f32], lhs: Strided<'_>, rhs: Strided<'_>, store: Store) {
+    let Shape { m, k, n } = shape;
+    assert_eq!(lhs.0.len(), m * k, "left side of {shape:?}");
+    assert_eq!(rhs.0.len(), k * n, "right side of {shape:?}");
+    assert_eq!(out.len(), m * n, "output of {shape:?}");
+    if m == 0 || n == 0 {
+        return;
+    }
+    // SAFETY: the three slices hold exactly m·k, k·n and m·n numbers (asserted above), and each pair of strides is that
+    // of a dense row-major matrix or of its transpose, so that every index the library forms lies inside its slice;
+    // `out` is borrowed mutably, so it overlaps neither input.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            out.as_mut_ptr(),
+            1,
+            n as isize,
+            store == Store::Add,
+            lhs.0.as_ptr(),
+            lhs.2 as isize,
+            lhs.1 as isize,
+            rhs.0.as_ptr(),
+            rhs.2 as isize,
+            rhs.1 as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Store, multiply, multiply_by_transpose, multiply_transposed};
+
+    fn numbers(n: usize, shift: usize) -> Vec<f32> {
+        (0..n).map(|index| ((index * 7 + shift) % 13) as f32 - 6.0).collect()
+    }
+
+    #[test]
+    fn products_agree_with_the_definition() {
+        let (m, k, n) = (5, 3, 4);
+        let (x, w) = (numbers(m * k, 1), numbers(k * n, 2));
+        let mut y = vec![1.0; m * n];
+        multiply(&x, &w, &mut y, m, k, n, Store::Add);
+        for row in 0..m {
+            for column in 0..n {
+                let sum: f32 = (0..k).map(|inner| x[row * k + inner] * w[inner * n + column]).sum();
+                assert_eq!(y[row * n + column], sum + 1.0);
+            }
+        }
+        let mut back = vec![f32::NAN; m * k];
+        multiply_by_transpose(&y, &w, &mut back, m, n, k, Store::Overwrite);
+        let mut d_w = vec![f32::NAN; k * n];
+        multiply_transposed(&x, &y, &mut d_w, m, k, n, Store::Overwrite);
+        for inner in 0..k {
+            for row in 0..m {
+                let sum: f32 = (0..n).map(|column| y[row * n + column] * w[inner * n + column]).sum();
+                assert_eq!(back[row * k + inner], sum);
+            }
+            for column in 0..n {
+                let sum: f32 = (0..m).map(|row| x[row * k + inner] * y[row * n + column]).sum();
+                assert_eq!(d_w[inner * n + column], sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Every layer and loss against finite differences.
+
+use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy};
+use pace_nn::{Activation, Adam, AdamConfig, Linear, Parameters, Part, Store};
+
+/// Small numbers that repeat from run to run.
+pub(crate) fn numbers(n: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+    (0..n)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        })
+        .collect()
+}
+
+/// Compares an analytic gradient with central differences of `loss`, place by place.
+pub(crate) fn check_gradient(
+    values: &mut [f32],
+    gradient: &[f32],
+    what: &str,
+    mut loss: impl FnMut(&[f32]) -> f64,
+) {
+    const STEP: f32 = 2e-3;
+    for place in 0..values.len() {
+        let kept = values[place];
+        values[place] = kept + STEP;
+        let above = loss(values);
+        values[place] = kept - STEP;
+        let below = loss(values);
+        values[place] = kept;
+        let numeric = (above - below) / (2.0 * f64::from(STEP));
+        let difference = (numeric - f64::from(gradient[place])).abs();
+        assert!(difference < 2e-3 + 1e-2 * numeric.abs(), "{what} {place}: {numeric} {}", gradient[place]);
+    }
+}
+
+/// A loss with a different slope in every output.
+fn weigh(output: &[f32]) -> f64 {
+    output.iter().enumerate().map(|(place, value)| f64::from(*value) * (1.0 + (place % 7) as f64 * 0.3)).sum()
+}
+
+#[test]
+fn linear_layers_of_several_parts() {
+    for activation in [Activation::Identity, Activation::Relu, Activation::Tanh] {
+        let n_rows = 6;
+        let mut parameters = Parameters::default();
+        let layer = Linear::new(&mut parameters, "layer", &[4, 3, 5], 7, activation);
+        parameters.values = numbers(parameters.len(), 3);
+        let mut first = numbers(n_rows * 4, 1);
+        let mut second = numbers(n_rows * 5, 2);
+        // Class 255 stands for no class.
+        let classes = [0, 2, 255, 1, 1, 0];
+        let forward = |values: &[f32], first: &[f32], second: &[f32]| {
+            let mut output = vec![f32::NAN; n_rows * 7];
+            let parts = [Part::Dense(first), Part::OneHot(&classes), Part::Dense(second)];
+            layer.forward(values, &parts, n_rows, &mut output);
+            output
+        };
+        let output = forward(&parameters.values, &first, &second);
+        let mut d_output: Vec<f32> = (0..output.len()).map(|place| 1.0 + (place % 7) as f32 * 0.3).collect();
+        let mut gradients = vec![0.0; parameters.len()];
+        let (mut d_first, mut d_second) = (vec![f32::NAN; first.len()], vec![1.0; second.len()]);
+        layer.backward(
+            &parameters.values,
+            &mut gradients,
+            &[Part::Dense(&first), Part::OneHot(&classes), Part::Dense(&second)],
+            &output,
+            &mut d_output,
+            &mut [Some((&mut d_first, Store::Overwrite)), None, Some((&mut d_second, Store::Add))],
+        );
+        d_second.iter_mut().for_each(|value| *value -= 1.0);
+        let (f, s) = (first.clone(), second.clone());
+        check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
+            weigh(&forward(values, &f, &s))
+        });
+        check_gradient(&mut first, &d_first, "first part", |values| {
+            weigh(&forward(&parameters.values, values, &s))
+        });
+        check_gradient(&mut second, &d_second, "second part", |values| {
+            weigh(&forward(&parameters.values, &f, values))
+        });
+    }
+}
+
+#[test]
+fn policy_loss_on_both_sides_of_the_clip() {
+    let loss = PolicyLoss { clip: 0.2, entropy_weight: 0.05 };
+    for (old, advantage) in [(-1.2, 0.8), (-1.2, -0.8), (-3.0, 0.8), (-3.0, -0.8), (-0.2, 0.8), (-0.2, -0.8)]
+    {
+        let mut logits = numbers(5, 9);
+        let mut d_logits = vec![0.0; 5];
+        loss.row(&logits, 2, old, advantage, 0.5, &mut d_logits);
+        check_gradient(&mut logits, &d_logits, "logit", |logits| {
+            let mut scratch = vec![0.0; 5];
+            let terms = loss.row(logits, 2, old, advantage, 0.5, &mut scratch);
+            0.5 * (f64::from(terms.loss) - 0.05 * f64::from(terms.entropy))
+        });
+    }
+}
+
+#[test]
+fn value_loss_on_both_sides_of_the_clip() {
+    for (value, old, target) in [(0.3, 0.25, 1.0), (0.9, 0.25, 1.0), (0.9, 0.25, 0.0), (-0.6, 0.25, 1.0)] {
+        let (_, gradient) = clipped_value(value, old, target, 0.2);
+        check_gradient(&mut [value], &[gradient], "value", |values| {
+            f64::from(clipped_value(values[0], old, target, 0.2).0)
+        });
+    }
+}
+
+#[test]
+fn cross_entropy_and_its_probability() {
+    let mut logits = numbers(6, 4);
+    let mut d_logits = vec![0.0; 6];
+    let (loss, probability) = cross_entropy(&logits, 3, 0.7, &mut d_logits);
+    assert!((f64::from(loss) + f64::from(probability).ln()).abs() < 1e-6);
+    check_gradient(&mut logits, &d_logits, "logit", |logits| {
+        0.7 * f64::from(cross_entropy(logits, 3, 0.7, &mut vec![0.0; 6]).0)
+    });
+}
+
+#[test]
+fn adam_takes_the_steps_of_its_definition() {
+    let config = AdamConfig { decay: [0.9, 0.999], epsilon: 1e-8 };
+    let mut adam = Adam::new(config, 40);
+    let mut values = numbers(40, 5);
+    let mut expected: Vec<f64> = values.iter().map(|value| f64::from(*value)).collect();
+    let (mut first, mut second) = (vec![0.0f64; 40], vec![0.0f64; 40]);
+    for step in 1..=5i32 {
+        let gradients = numbers(40, 100 + step as u32);
+        let norm = adam.step(&mut values, &gradients, 0..40, 0.01, 2.0);
+        let exact: f64 = gradients.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+        assert!((f64::from(norm) - exact).abs() < 1e-5);
+        let factor = (2.0 / (exact + 1e-6)).min(1.0);
+        for place in 0..40 {
+            let gradient = f64::from(gradients[place]) * factor;
+            first[place] = 0.9 * first[place] + 0.1 * gradient;
+            second[place] = 0.999 * second[place] + 0.001 * gradient * gradient;
+            let (mean, square) =
+                (first[place] / (1.0 - 0.9f64.powi(step)), second[place] / (1.0 - 0.999f64.powi(step)));
+            expected[place] -= 0.01 * mean / (square.sqrt() + 1e-8);
+        }
+    }
+    for (value, expected) in values.iter().zip(&expected) {
+        assert!((f64::from(*value) - expected).abs() < 1e-5, "{value} {expected}");
+    }
+}
