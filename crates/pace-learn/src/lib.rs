@@ -26,4 +26,4 @@ pub use adapt::{AdaptConfig, EncounterOutcome, adapt};
 pub use agent::{Agent, AgentEncounter, Thought};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};
-pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
+pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer, Workbench};

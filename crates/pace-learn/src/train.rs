@@ -405,6 +405,88 @@ impl Trainer {
     }
 }
 
+/// One training iteration taken apart, for measuring. It does what [`Trainer::iterate`] does, piece by piece.
+pub struct Workbench {
+    trainer: Trainer,
+    batch: Batch,
+    encounters: Vec<u32>,
+}
+
+impl Workbench {
+    /// Rolls one batch out and prepares its updates.
+    pub fn new(mut trainer: Trainer) -> Workbench {
+        let mut batch = trainer.roll_out();
+        let config = &trainer.config;
+        estimate_advantages(&mut batch, 0.0, config.discount as f32, config.gae_lambda as f32);
+        let mut encounters: Vec<u32> = (0..batch.n_encounters() as u32).collect();
+        Seed::new(trainer.seed).stream("workbench").shuffle(&mut encounters);
+        Workbench { trainer, batch, encounters }
+    }
+
+    /// Sets the number of threads.
+    pub fn set_threads(&mut self, n_threads: usize) {
+        self.trainer.n_threads = n_threads;
+    }
+
+    /// Encounters in one mini-batch.
+    fn minibatch(&self) -> &[u32] {
+        &self.encounters[..self.encounters.len() / self.trainer.config.minibatches]
+    }
+
+    /// Decisions in one mini-batch.
+    pub fn n_minibatch_decisions(&self) -> usize {
+        self.minibatch().iter().map(|encounter| self.batch.decisions(*encounter as usize).len()).sum()
+    }
+
+    /// Decisions in the batch.
+    pub fn n_decisions(&self) -> usize {
+        self.batch.n_decisions()
+    }
+
+    /// Plays one batch again.
+    pub fn roll_out(&mut self) {
+        self.trainer.roll_out();
+    }
+
+    /// One gradient step on one mini-batch: forward, backward, sum over shards, clip, Adam.
+    pub fn update(&mut self) {
+        let encounters = self.minibatch().to_vec();
+        let config = &self.trainer.config;
+        let weights = LossWeights {
+            per_row: 1.0 / self.n_minibatch_decisions() as f32,
+            auxiliary: config.auxiliary_weight as f32,
+            value: config.value_weight as f32,
+            policy: Some(PolicyLoss {
+                clip: config.clip as f32,
+                entropy_weight: config.entropy_weight as f32,
+            }),
+        };
+        let trainer = &mut self.trainer;
+        trainer.gradient(&self.batch, &encounters, None, weights);
+        let n = trainer.parameters.len();
+        trainer.adam.step(&mut trainer.parameters, &trainer.gradients, 0..n, 1e-5, 1.0);
+    }
+
+    /// The matrix products of one update, shard by shard, as (rows, inputs, outputs) pieces of work; `run` carries them out
+    /// alone, on the same number of threads, and returns how many floating-point operations they are.
+    pub fn run_products_alone(&self) -> f64 {
+        let encounters = self.minibatch();
+        let n_shards = self.trainer.update.len();
+        let n = encounters.len();
+        let mut shards: Vec<Vec<_>> = (0..n_shards)
+            .map(|shard| {
+                let part = &encounters[n * shard / n_shards..n * (shard + 1) / n_shards];
+                self.trainer.net.products(&self.batch, part)
+            })
+            .collect();
+        for_each_shard(self.trainer.n_threads, &mut shards, |_, products| {
+            let mut buffers = [Vec::new(), Vec::new(), Vec::new()];
+            products.iter().for_each(|product| product.run(&mut buffers));
+        });
+        shards.iter().flatten().map(|product| product.flops()).sum()
+    }
+}
+
 fn mean(values: &[f32]) -> f64 {
     values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len() as f64
 }

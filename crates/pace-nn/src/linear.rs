@@ -5,7 +5,7 @@
 
 use crate::kernels;
 use crate::parameters::{Parameters, TensorId};
-use crate::product::{multiply, multiply_by_transpose, multiply_transposed};
+use crate::product::{ProductKind, ProductShape, multiply, multiply_by_transpose, multiply_transposed};
 
 /// Whether a result replaces what is there or is added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,22 @@ impl Linear {
     fn part_range(&self, part: usize) -> std::ops::Range<usize> {
         let first: usize = self.widths[..part].iter().sum();
         first * self.n_out..(first + self.widths[part]) * self.n_out
+    }
+
+    /// The matrix products of one pass forward and back on `n_rows` rows, the dense parts of the input being those for
+    /// which `takes_gradient` says whether their gradient is wanted.
+    pub fn products(&self, n_rows: usize, takes_gradient: &[Option<bool>]) -> Vec<ProductShape> {
+        let mut products = Vec::new();
+        for (width, gradient) in self.widths.iter().zip(takes_gradient) {
+            let Some(is_wanted) = gradient else { continue };
+            let mut push = |kind| products.push(ProductShape { kind, m: n_rows, k: *width, n: self.n_out });
+            push(ProductKind::Forward);
+            push(ProductKind::WeightGradient);
+            if *is_wanted {
+                push(ProductKind::InputGradient);
+            }
+        }
+        products
     }
 
     /// Computes `n_rows` outputs.

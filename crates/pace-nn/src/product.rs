@@ -35,6 +35,56 @@ pub fn multiply_transposed(
     run(Shape { m: k, k: m, n }, out, (lhs, 1, k), (rhs, n, 1), store);
 }
 
+/// Which of the three products of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProductKind {
+    /// [`multiply`].
+    Forward,
+    /// [`multiply_transposed`].
+    WeightGradient,
+    /// [`multiply_by_transpose`].
+    InputGradient,
+}
+
+/// One product of a layer with `k` inputs and `n` outputs on `m` rows, as a piece of work to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProductShape {
+    /// Which product.
+    pub kind: ProductKind,
+    /// Rows.
+    pub m: usize,
+    /// Inputs.
+    pub k: usize,
+    /// Outputs.
+    pub n: usize,
+}
+
+impl ProductShape {
+    /// Multiplications and additions.
+    pub fn flops(&self) -> f64 {
+        2.0 * (self.m * self.k * self.n) as f64
+    }
+
+    /// Carries the product out on whatever numbers are in the three buffers, which grow as needed.
+    pub fn run(&self, buffers: &mut [Vec<f32>; 3]) {
+        let ProductShape { kind, m, k, n } = *self;
+        let [rows, weights, out] = buffers;
+        for (buffer, needed) in [(&mut *rows, m * k), (&mut *weights, k * n), (&mut *out, m * n)] {
+            if buffer.len() < needed {
+                buffer.resize(needed, 0.01);
+            }
+        }
+        let (rows, weights, out) = (&mut rows[..m * k], &mut weights[..k * n], &mut out[..m * n]);
+        match kind {
+            ProductKind::Forward => multiply(rows, weights, out, m, k, n, Store::Overwrite),
+            ProductKind::WeightGradient => multiply_transposed(rows, out, weights, m, k, n, Store::Overwrite),
+            ProductKind::InputGradient => {
+                multiply_by_transpose(out, weights, rows, m, n, k, Store::Overwrite);
+            }
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     m: usize,

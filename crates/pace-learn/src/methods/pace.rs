@@ -4,6 +4,7 @@
 
 use pace_games::{Action, GameSpec, NO_ACTION, Seed};
 use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy};
+use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, PrefixMeans};
 
 use crate::batch::Batch;
@@ -132,23 +133,45 @@ impl PaceNet {
         }
     }
 
-    /// Adds the gradient of the loss over the selected decisions of some encounters to the shard.
-    pub(crate) fn accumulate(&self, parameters: &[f32], job: &UpdateJob<'_>, shard: &mut UpdateShard) {
-        let mut encounters = job.encounters;
-        while !encounters.is_empty() {
+    /// Cuts encounters into chunks of about [`CHUNK_ROWS`] decisions.
+    fn chunks<'a>(&self, batch: &'a Batch, mut encounters: &'a [u32]) -> impl Iterator<Item = &'a [u32]> {
+        std::iter::from_fn(move || {
             let mut n_rows = 0;
             let n_taken = encounters
                 .iter()
                 .take_while(|encounter| {
                     let fits = n_rows < CHUNK_ROWS;
-                    n_rows += job.batch.decisions(**encounter as usize).len();
+                    n_rows += batch.decisions(**encounter as usize).len();
                     fits
                 })
                 .count();
             let (chunk, rest) = encounters.split_at(n_taken);
-            self.accumulate_chunk(parameters, job, chunk, shard);
             encounters = rest;
+            (!chunk.is_empty()).then_some(chunk)
+        })
+    }
+
+    /// Adds the gradient of the loss over the selected decisions of some encounters to the shard.
+    pub(crate) fn accumulate(&self, parameters: &[f32], job: &UpdateJob<'_>, shard: &mut UpdateShard) {
+        for chunk in self.chunks(job.batch, job.encounters) {
+            self.accumulate_chunk(parameters, job, chunk, shard);
         }
+    }
+
+    /// The matrix products of [`PaceNet::accumulate`] on whole encounters.
+    pub(crate) fn products(&self, batch: &Batch, encounters: &[u32]) -> Vec<ProductShape> {
+        let mut products = Vec::new();
+        for chunk in self.chunks(batch, encounters) {
+            let count = |lengths: fn(&Batch, usize) -> usize| -> usize {
+                chunk.iter().map(|encounter| lengths(batch, *encounter as usize)).sum()
+            };
+            let n_decisions = count(|batch, encounter| batch.decisions(encounter).len());
+            let n_episodes = count(|batch, encounter| batch.episodes(encounter).len());
+            products.extend(self.encoder.products([n_decisions, n_episodes], n_decisions));
+            products.extend(self.identifier.products(n_decisions));
+            products.extend(self.actor_critic.products(n_decisions));
+        }
+        products
     }
 
     fn accumulate_chunk(

@@ -1,6 +1,7 @@
 //! Actor and critic: two networks of the same shape on [observation ⊕ latent] that share nothing.
 
 use pace_games::Stream;
+use pace_nn::product::ProductShape;
 use pace_nn::{Activation, Linear, Parameters, Part, Store};
 
 use super::{fit, orthogonal, uniform};
@@ -142,5 +143,16 @@ impl ActorCritic {
                 &mut [None, Some((d_latents, Store::Add))],
             );
         }
+    }
+
+    /// The matrix products of one pass forward and back.
+    pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
+        let mut products = Vec::new();
+        for tower in [&self.actor, &self.critic] {
+            products.extend(tower[0].products(n_rows, &[Some(false), Some(true)]));
+            products.extend(tower[1].products(n_rows, &[Some(true)]));
+            products.extend(tower[2].products(n_rows, &[Some(true)]));
+        }
+        products
     }
 }

@@ -1,6 +1,7 @@
 //! χ, the context encoder: f on every entry, the mean of means, g on the pooled vector (methods.md 2.1).
 
 use pace_games::{Action, Stream};
+use pace_nn::product::ProductShape;
 use pace_nn::{Activation, Linear, Parameters, Part, Store};
 
 use super::{fit, orthogonal};
@@ -136,5 +137,18 @@ impl ContextEncoder {
             d_hidden,
             &mut [Some((d_pooled, Store::Overwrite))],
         );
+    }
+
+    /// The matrix products of one pass forward and back.
+    pub(crate) fn products(&self, n_entries: [usize; 2], n_selected: usize) -> Vec<ProductShape> {
+        let mut products = Vec::new();
+        for n in n_entries {
+            products.extend(self.f[0].products(n, &[Some(false), None]));
+            products.extend(self.f[1].products(n, &[Some(true)]));
+        }
+        for layer in &self.g {
+            products.extend(layer.products(n_selected, &[Some(true)]));
+        }
+        products
     }
 }

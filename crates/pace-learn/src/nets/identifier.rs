@@ -2,6 +2,7 @@
 
 use pace_games::Stream;
 use pace_nn::loss::softmax;
+use pace_nn::product::ProductShape;
 use pace_nn::{Activation, Linear, Parameters, Part, Store};
 
 use super::uniform;
@@ -73,5 +74,10 @@ impl PeerIdentifier {
             d_logits,
             &mut [Some((d_latents, Store::Overwrite))],
         );
+    }
+
+    /// The matrix products of one pass forward and back.
+    pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
+        self.layer.products(n_rows, &[Some(true)])
     }
 }
