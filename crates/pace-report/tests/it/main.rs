@@ -1,0 +1,4 @@
+//! Integration tests of the reports, one binary.
+
+mod records;
+mod sample;
