@@ -19,6 +19,14 @@
 pub mod record;
 pub mod stats;
 
+mod number;
+pub mod table;
+
+mod markup;
+pub mod svg;
+
+pub mod figures;
+
 pub use record::{
     AdaptRecord, BlockRecord, FORMAT_VERSION, FormatVersion, IdentificationRecord, PeerRecord, RecordError,
     ReferenceRecord, RunRecord, TrainRecord, WordsRecord,
