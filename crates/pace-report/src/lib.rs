@@ -26,6 +26,7 @@ mod markup;
 pub mod svg;
 
 pub mod figures;
+pub mod page;
 
 pub use record::{
     AdaptRecord, BlockRecord, FORMAT_VERSION, FormatVersion, IdentificationRecord, PeerRecord, RecordError,
