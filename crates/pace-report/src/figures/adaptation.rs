@@ -1,0 +1,111 @@
+//! The adaptation curve: the agent's score as an encounter goes on, beside the references on the same peers.
+
+use crate::number;
+use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord};
+use crate::svg::{Axis, Chart, Frame, Look, Point, Series, Ticks};
+
+/// The figure as a file of its own.
+pub fn figure(record: &AdaptRecord) -> String {
+    chart(record).document(Frame { width: 720.0, height: 440.0, heading: true, names: true })
+}
+
+/// The figure to be drawn at any size.
+pub fn chart(record: &AdaptRecord) -> Chart {
+    let words = &record.words;
+    let decimals = number::decimals(record.standard_error).min(3);
+    let domain = episode_domain(&record.blocks, record.episodes);
+    let mut series = vec![Series {
+        name: record.method_name().to_owned(),
+        look: Look::Agent,
+        points: record.blocks.iter().map(|block| agent_point(record, block)).collect(),
+        end_decimals: Some(decimals),
+    }];
+    for (name, reference) in record.references_in_order() {
+        series.push(Series {
+            name: name.to_owned(),
+            look: Look::of_reference(name),
+            points: reference_points(reference, domain),
+            end_decimals: Some(decimals),
+        });
+    }
+    Chart {
+        title: format!("{}: {} as the {} go by", record.method_name(), words.score, words.episodes),
+        subtitle: format!(
+            "{}, preset {}; {} peers of the pool {}, met {} times each",
+            record.game_name(),
+            record.preset,
+            record.n_tuples,
+            record.pool,
+            record.passes
+        ),
+        description: in_words(record, decimals),
+        x: Axis {
+            label: format!("{} with the same peer", words.episodes),
+            domain: Some(domain),
+            ticks: Ticks::Whole,
+        },
+        y: Axis { label: words.score.clone(), domain: None, ticks: Ticks::Plain },
+        series,
+        band: record
+            .blocks
+            .iter()
+            .any(|block| block.standard_error.is_some())
+            .then(|| "± standard error".to_owned()),
+    }
+}
+
+/// Half an episode beyond the first and the last, so that single episodes stand clear of the edges.
+pub(super) fn episode_domain(blocks: &[BlockRecord], n_episodes: usize) -> (f64, f64) {
+    let last = blocks.last().map_or(n_episodes, |block| block.last).max(1);
+    (0.5, last as f64 + 0.5)
+}
+
+fn agent_point(record: &AdaptRecord, block: &BlockRecord) -> Point {
+    let decimals = number::decimals(record.standard_error);
+    let error = block.standard_error;
+    let error_text = error.map_or(String::new(), |error| format!(" ± {}", number::typeset(error, decimals)));
+    Point {
+        x: block.middle(),
+        y: block.mean,
+        band: error.map(|error| (block.mean - error, block.mean + error)),
+        note: Some(format!(
+            "{}: {}{error_text}",
+            record.block_name(block),
+            number::typeset(block.mean, decimals)
+        )),
+    }
+}
+
+fn reference_points(reference: &ReferenceRecord, (low, high): (f64, f64)) -> Vec<Point> {
+    let point = |x: f64, y: f64| Point { x, y, band: None, note: None };
+    if reference.blocks.is_empty() {
+        return vec![point(low, reference.mean), point(high, reference.mean)];
+    }
+    reference.blocks.iter().map(|block| point(block.middle(), block.mean)).collect()
+}
+
+fn in_words(record: &AdaptRecord, decimals: usize) -> String {
+    let mut text = String::new();
+    if let [first, .., last] = &record.blocks[..] {
+        text = format!(
+            "{} goes from {} in {} to {} in {}.",
+            record.method_name(),
+            number::typeset(first.mean, decimals),
+            record.block_name(first),
+            number::typeset(last.mean, decimals),
+            record.block_name(last)
+        );
+    }
+    let references: Vec<String> = record
+        .references_in_order()
+        .into_iter()
+        .map(|(name, reference)| match &reference.blocks[..] {
+            [.., last] => format!("{name} ends at {}", number::typeset(last.mean, decimals)),
+            [] => format!("{name} stays at {}", number::typeset(reference.mean, decimals)),
+        })
+        .collect();
+    if !references.is_empty() {
+        text = format!("{text} On the same peers {}.", references.join(", "));
+    }
+    text.trim_start().to_owned()
+}

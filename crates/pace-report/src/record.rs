@@ -1,0 +1,429 @@
+//! The file format: what a run and an adaptation leave behind, versioned.
+//!
+//! A file format belongs to its reader, so it is here and not with the programs that write it. Fields may be added at
+//! any time and old readers pass over them; a field that changes its meaning raises [`FORMAT_VERSION`].
+
+use std::collections::BTreeMap;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::stats;
+
+/// The only version this build writes and reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// How an agent fared against a pool of peers, with the references that bound it on the same peers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AdaptRecord {
+    /// Always [`FORMAT_VERSION`].
+    pub format_version: FormatVersion,
+    /// The game's id: `kuhn-poker`.
+    pub game: String,
+    /// The preset the game was opened with.
+    pub preset: String,
+    /// The method's id: `pace`.
+    pub method: String,
+    /// Whom the agent met: `test`, `train`, `uniform:4000`.
+    pub pool: String,
+    /// What an episode is judged by: `return` or `success`.
+    pub metric: String,
+    /// The words a person would use for the things of this game.
+    #[serde(default)]
+    pub words: WordsRecord,
+    /// Tuples of peers in the pool.
+    pub n_tuples: usize,
+    /// Encounters with each tuple.
+    pub passes: usize,
+    /// Episodes in an encounter.
+    pub episodes: usize,
+    /// The mean score of an episode.
+    pub mean: f64,
+    /// Its standard error over encounters; nothing if there was one alone.
+    pub standard_error: Option<f64>,
+    /// The 95 % confidence interval of the mean.
+    pub confidence_95: Option<[f64; 2]>,
+    /// Where the mean lies between static (0) and oracle (1).
+    pub normalised: Option<f64>,
+    /// Where the mean lies between static (0) and bayes (1).
+    pub share_of_bayes: Option<f64>,
+    /// The share of episodes in which the agent came to the game's informative place.
+    pub keypoint_rate: Option<f64>,
+    /// The encounter in equal parts, in order.
+    pub blocks: Vec<BlockRecord>,
+    /// Scripted agents on the same peers, by name: `oracle`, `bayes`, `static`, `nash`, `random`.
+    pub references: BTreeMap<String, ReferenceRecord>,
+    /// Every tuple of the pool by itself.
+    pub peers: Vec<PeerRecord>,
+    /// Where the agent came from.
+    pub run: RunRecord,
+    /// What was typed to make this record.
+    pub command: String,
+}
+
+/// Some consecutive episodes of an encounter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BlockRecord {
+    /// The first episode, counted from 1.
+    pub first: usize,
+    /// The last episode, which belongs to the block.
+    pub last: usize,
+    /// The mean score.
+    pub mean: f64,
+    /// Its standard error over encounters.
+    pub standard_error: Option<f64>,
+    /// The share of episodes with a visit to the informative place.
+    #[serde(default)]
+    pub keypoint_rate: Option<f64>,
+    /// How well the agent knew its peers by then, if it has an opinion at all.
+    #[serde(default)]
+    pub identification: Option<IdentificationRecord>,
+}
+
+/// How well an agent knows whom it plays with.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct IdentificationRecord {
+    /// How often its best guess is right.
+    pub accuracy: f64,
+    /// The probability it gives to the truth.
+    pub posterior: f64,
+}
+
+/// A scripted agent on the same peers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReferenceRecord {
+    /// The mean score of an episode.
+    pub mean: f64,
+    /// Its standard error; nothing if the value is exact.
+    pub standard_error: Option<f64>,
+    /// The same blocks as the agent's; empty if the reference never changes.
+    #[serde(default)]
+    pub blocks: Vec<BlockRecord>,
+}
+
+/// One tuple of peers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PeerRecord {
+    /// Its place in the pool, from 0.
+    pub index: usize,
+    /// Its behaviour in words.
+    pub description: String,
+    /// The agent's mean score with it.
+    pub mean: f64,
+    /// The standard error of that.
+    pub standard_error: Option<f64>,
+    /// What an agent that knows it reaches.
+    pub oracle: Option<f64>,
+    /// What not knowing it cost: oracle − mean.
+    pub regret: Option<f64>,
+    /// The encounter in equal parts.
+    #[serde(default)]
+    pub blocks: Vec<BlockRecord>,
+}
+
+/// The run an agent came from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// The run's folder as it was given.
+    pub folder: String,
+    /// The seed of all chance in training.
+    pub seed: u64,
+    /// The commit of the program that trained it.
+    pub commit: Option<String>,
+    /// The hash of the resolved configuration.
+    pub config_hash: Option<String>,
+    /// Steps of the game in training.
+    pub steps: u64,
+    /// How long training took.
+    pub wall_clock_secs: Option<f64>,
+}
+
+/// What a person calls the things of a game. A report knows no games, so the record says: a hand, a showdown.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WordsRecord {
+    /// The game: `Kuhn Poker`; its id if nothing.
+    pub game: Option<String>,
+    /// The method: `PACE`; its id if nothing.
+    pub method: Option<String>,
+    /// One episode: `hand`.
+    pub episode: String,
+    /// Several: `hands`.
+    pub episodes: String,
+    /// The score of an episode: `reward per hand`.
+    pub score: String,
+    /// The informative place: `showdown`.
+    pub keypoint: String,
+}
+
+impl Default for WordsRecord {
+    fn default() -> WordsRecord {
+        WordsRecord {
+            game: None,
+            method: None,
+            episode: "episode".to_owned(),
+            episodes: "episodes".to_owned(),
+            score: "score per episode".to_owned(),
+            keypoint: "keypoint".to_owned(),
+        }
+    }
+}
+
+/// How training went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrainRecord {
+    /// Always [`FORMAT_VERSION`].
+    pub format_version: FormatVersion,
+    /// The game's id.
+    pub game: String,
+    /// The method's id.
+    pub method: String,
+    /// The preset.
+    pub preset: String,
+    /// The seed of all chance.
+    pub seed: u64,
+    /// The commit of the program.
+    pub commit: Option<String>,
+    /// The resolved configuration, every key with its value.
+    pub config: Value,
+    /// Every metric over the steps of the game, by name: `charts/episodic_return`.
+    pub curves: BTreeMap<String, Vec<(u64, f64)>>,
+    /// How long it took.
+    pub wall_clock_secs: f64,
+}
+
+impl AdaptRecord {
+    /// Reads a record. Another version is refused before anything else is looked at.
+    pub fn from_json(text: &str) -> Result<AdaptRecord, RecordError> {
+        let record: AdaptRecord = read(text)?;
+        record.check()?;
+        Ok(record)
+    }
+
+    /// Writes the record, indented, with a line end. A number that JSON cannot hold is an error, not a silent null.
+    pub fn to_json(&self) -> Result<String, RecordError> {
+        self.check()?;
+        Ok(write(self))
+    }
+
+    /// Fills in what follows from the rest: the normalised score, the share of bayes, and the regret with each peer.
+    /// What lacks its reference stays empty.
+    pub fn compare_with_references(&mut self) {
+        let reference = |name: &str| self.references.get(name).map(|reference| reference.mean);
+        let (floor, oracle, bayes) = (reference("static"), reference("oracle"), reference("bayes"));
+        self.normalised = floor.zip(oracle).and_then(|(low, high)| stats::normalised(self.mean, low, high));
+        self.share_of_bayes =
+            floor.zip(bayes).and_then(|(low, high)| stats::share_of_bayes(self.mean, low, high));
+        for peer in &mut self.peers {
+            peer.regret = peer.oracle.map(|oracle| oracle - peer.mean);
+        }
+    }
+
+    /// The method as a person writes it.
+    pub fn method_name(&self) -> &str {
+        self.words.method.as_deref().unwrap_or(&self.method)
+    }
+
+    /// The game as a person writes it.
+    pub fn game_name(&self) -> &str {
+        self.words.game.as_deref().unwrap_or(&self.game)
+    }
+
+    /// The references in the order of every table and figure: from the highest bound to the lowest, then the rest.
+    pub fn references_in_order(&self) -> Vec<(&str, &ReferenceRecord)> {
+        const ORDER: [&str; 5] = ["oracle", "bayes", "static", "nash", "random"];
+        let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
+        let mut references: Vec<_> =
+            self.references.iter().map(|(name, reference)| (name.as_str(), reference)).collect();
+        references.sort_by_key(|(name, _)| place(name));
+        references
+    }
+
+    /// A block in the game's own words: `hands 11–20`, `episode 3`.
+    pub fn block_name(&self, block: &BlockRecord) -> String {
+        let is_one = block.first == block.last;
+        let word = if is_one { &self.words.episode } else { &self.words.episodes };
+        format!("{word} {}", block.range("\u{2013}"))
+    }
+
+    fn check(&self) -> Result<(), RecordError> {
+        finite("mean", self.mean)?;
+        optional("standard_error", self.standard_error)?;
+        for bound in self.confidence_95.iter().flatten() {
+            finite("confidence_95", *bound)?;
+        }
+        optional("normalised", self.normalised)?;
+        optional("share_of_bayes", self.share_of_bayes)?;
+        optional("keypoint_rate", self.keypoint_rate)?;
+        optional("run.wall_clock_secs", self.run.wall_clock_secs)?;
+        check_blocks("blocks", &self.blocks)?;
+        for (name, reference) in &self.references {
+            finite(&format!("references.{name}.mean"), reference.mean)?;
+            optional(&format!("references.{name}.standard_error"), reference.standard_error)?;
+            check_blocks(&format!("references.{name}.blocks"), &reference.blocks)?;
+        }
+        for (place, peer) in self.peers.iter().enumerate() {
+            finite(&format!("peers[{place}].mean"), peer.mean)?;
+            optional(&format!("peers[{place}].standard_error"), peer.standard_error)?;
+            optional(&format!("peers[{place}].oracle"), peer.oracle)?;
+            optional(&format!("peers[{place}].regret"), peer.regret)?;
+            check_blocks(&format!("peers[{place}].blocks"), &peer.blocks)?;
+        }
+        Ok(())
+    }
+}
+
+impl BlockRecord {
+    /// The middle of the block on an axis of episodes.
+    pub fn middle(&self) -> f64 {
+        (self.first + self.last) as f64 / 2.0
+    }
+
+    /// The block's episodes, with `dash` between the first and the last: `11–20`.
+    pub fn range(&self, dash: &str) -> String {
+        if self.first == self.last {
+            return self.first.to_string();
+        }
+        format!("{}{dash}{}", self.first, self.last)
+    }
+}
+
+impl TrainRecord {
+    /// Reads a record. Another version is refused before anything else is looked at.
+    pub fn from_json(text: &str) -> Result<TrainRecord, RecordError> {
+        let record: TrainRecord = read(text)?;
+        record.check()?;
+        Ok(record)
+    }
+
+    /// Writes the record, indented, with a line end. A number that JSON cannot hold is an error, not a silent null.
+    pub fn to_json(&self) -> Result<String, RecordError> {
+        self.check()?;
+        Ok(write(self))
+    }
+
+    fn check(&self) -> Result<(), RecordError> {
+        finite("wall_clock_secs", self.wall_clock_secs)?;
+        for (name, points) in &self.curves {
+            for (step, value) in points {
+                finite(&format!("curves.{name} at step {step}"), *value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Everything that can be wrong with a record.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// Not JSON, or not with the fields of a record.
+    #[error("not a record of format {FORMAT_VERSION}: {0}")]
+    NotARecord(#[source] serde_json::Error),
+    /// JSON without a version.
+    #[error("no `format_version` found, expected {FORMAT_VERSION}; is this file a record of pace?")]
+    NoVersion,
+    /// Written by an older or newer program.
+    #[error("format_version {found} found, this build reads {FORMAT_VERSION}; {}", advice(*found))]
+    OtherVersion {
+        /// What the file says.
+        found: u64,
+    },
+    /// A number that JSON cannot hold.
+    #[error("`{field}` is {found}, expected a finite number")]
+    NotFinite {
+        /// Where it is.
+        field: String,
+        /// What it is.
+        found: f64,
+    },
+    /// Blocks that are empty, overlap or run backwards.
+    #[error(
+        "`{field}` has episodes {first} to {last} after episode {before}; blocks must follow each other from 1"
+    )]
+    BadBlock {
+        /// Where it is.
+        field: String,
+        /// The block's first episode.
+        first: usize,
+        /// The block's last episode.
+        last: usize,
+        /// The last episode of the block before it.
+        before: usize,
+    },
+}
+
+fn advice(found: u64) -> &'static str {
+    if found > u64::from(FORMAT_VERSION) { "update pace to read it" } else { "make the record again" }
+}
+
+/// The version of the format. It has one value, so a record of another version cannot be made or read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FormatVersion;
+
+impl Serialize for FormatVersion {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(FORMAT_VERSION)
+    }
+}
+
+impl<'de> Deserialize<'de> for FormatVersion {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FormatVersion, D::Error> {
+        match u64::deserialize(deserializer)? {
+            found if found == u64::from(FORMAT_VERSION) => Ok(FormatVersion),
+            found => Err(D::Error::custom(RecordError::OtherVersion { found })),
+        }
+    }
+}
+
+fn read<R: DeserializeOwned>(text: &str) -> Result<R, RecordError> {
+    // The version alone first: in a file of another version any other field may be different, and an error about
+    // that field would send the reader the wrong way.
+    #[derive(Deserialize)]
+    struct Door {
+        format_version: Option<u64>,
+    }
+    let door: Door = serde_json::from_str(text).map_err(RecordError::NotARecord)?;
+    match door.format_version {
+        None => Err(RecordError::NoVersion),
+        Some(found) if found != u64::from(FORMAT_VERSION) => Err(RecordError::OtherVersion { found }),
+        Some(_) => serde_json::from_str(text).map_err(RecordError::NotARecord),
+    }
+}
+
+fn write(record: &impl Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(record).expect("a record is plain data");
+    text.push('\n');
+    text
+}
+
+fn finite(field: &str, value: f64) -> Result<(), RecordError> {
+    if value.is_finite() {
+        return Ok(());
+    }
+    Err(RecordError::NotFinite { field: field.to_owned(), found: value })
+}
+
+fn optional(field: &str, value: Option<f64>) -> Result<(), RecordError> {
+    value.map_or(Ok(()), |value| finite(field, value))
+}
+
+fn check_blocks(field: &str, blocks: &[BlockRecord]) -> Result<(), RecordError> {
+    let mut before = 0;
+    for block in blocks {
+        let (first, last) = (block.first, block.last);
+        if first <= before || last < first {
+            return Err(RecordError::BadBlock { field: field.to_owned(), first, last, before });
+        }
+        before = last;
+        let place = format!("{field}[{}]", block.range("-"));
+        finite(&format!("{place}.mean"), block.mean)?;
+        optional(&format!("{place}.standard_error"), block.standard_error)?;
+        optional(&format!("{place}.keypoint_rate"), block.keypoint_rate)?;
+        if let Some(identification) = block.identification {
+            finite(&format!("{place}.identification.accuracy"), identification.accuracy)?;
+            finite(&format!("{place}.identification.posterior"), identification.posterior)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! Means with their uncertainty: over encounters, over seeds, over methods.
+//!
+//! Every function is exact arithmetic on the values given and nothing else; the bootstrap carries its own generator,
+//! so the same values give the same interval on every machine.
+
+/// A mean and how far chance may have moved it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean of the group means.
+    pub mean: f64,
+    /// Its standard error; nothing if some group has fewer than two values.
+    pub standard_error: Option<f64>,
+    /// How well the standard error itself is known.
+    pub degrees_of_freedom: f64,
+}
+
+/// A value with a range around it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The value.
+    pub value: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// From one list of values per group. Groups count equally and are fixed (the peers of a pool), so their
+    /// difference is no error; values within a group are independent (the encounters with one peer). The degrees of
+    /// freedom are Welch and Satterthwaite's.
+    ///
+    /// # Panics
+    /// If there is no group or one without values.
+    pub fn of_groups(groups: &[Vec<f64>]) -> Estimate {
+        assert!(!groups.is_empty(), "an estimate needs a group of values");
+        let mut total = 0.0;
+        let mut variance = 0.0;
+        let mut variance_of_variance = 0.0;
+        for values in groups {
+            let n = values.len() as f64;
+            total += mean(values);
+            // Not a number for one value alone, and stays so to the end.
+            let of_mean = sample_std(values).map_or(f64::NAN, |std| std * std / n);
+            variance += of_mean;
+            variance_of_variance += of_mean * of_mean / (n - 1.0);
+        }
+        let n_groups = groups.len() as f64;
+        Estimate {
+            mean: total / n_groups,
+            standard_error: Some(variance.sqrt() / n_groups).filter(|error| error.is_finite()),
+            // No spread at all: whatever the degrees, the interval is a point.
+            degrees_of_freedom: if variance_of_variance > 0.0 {
+                variance * variance / variance_of_variance
+            } else {
+                f64::INFINITY
+            },
+        }
+    }
+
+    /// The 95 % confidence interval, by Student's t.
+    pub fn confidence_95(&self) -> Option<[f64; 2]> {
+        let reach = self.standard_error? * student_t_975(self.degrees_of_freedom);
+        Some([self.mean - reach, self.mean + reach])
+    }
+}
+
+/// The arithmetic mean.
+///
+/// # Panics
+/// If there are no values.
+pub fn mean(values: &[f64]) -> f64 {
+    assert!(!values.is_empty(), "a mean needs a value");
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The standard deviation of the distribution the values were drawn from (divisor n − 1).
+pub fn sample_std(values: &[f64]) -> Option<f64> {
+    (values.len() >= 2).then(|| (squares(values) / (values.len() - 1) as f64).sqrt())
+}
+
+/// The standard deviation of the values themselves (divisor n): the paper's ± over its three seeds.
+///
+/// # Panics
+/// If there are no values.
+pub fn population_std(values: &[f64]) -> f64 {
+    (squares(values) / values.len() as f64).sqrt()
+}
+
+/// The standard error of the mean of independent values.
+pub fn standard_error(values: &[f64]) -> Option<f64> {
+    sample_std(values).map(|std| std / (values.len() as f64).sqrt())
+}
+
+/// The 95 % confidence interval of the mean of independent values, by Student's t.
+pub fn confidence_95(values: &[f64]) -> Option<[f64; 2]> {
+    let reach = standard_error(values)? * student_t_975((values.len() - 1) as f64);
+    let middle = mean(values);
+    Some([middle - reach, middle + reach])
+}
+
+/// The 97.5 % point of Student's t. Between whole degrees the lower one is taken: the interval is never too narrow.
+///
+/// # Panics
+/// Below one degree of freedom.
+pub fn student_t_975(degrees_of_freedom: f64) -> f64 {
+    #[rustfmt::skip]
+    const TABLE: [f64; 30] = [
+        12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157, 2.228_139,
+        2.200_985, 2.178_813, 2.160_369, 2.144_787, 2.131_450, 2.119_905, 2.109_816, 2.100_922, 2.093_024, 2.085_963,
+        2.079_614, 2.073_873, 2.068_658, 2.063_899, 2.059_539, 2.055_529, 2.051_831, 2.048_407, 2.045_230, 2.042_272,
+    ];
+    // Rounding may leave a whole number a hair too small.
+    let degrees = (degrees_of_freedom + 1e-9).floor();
+    assert!(degrees >= 1.0, "Student's t needs a degree of freedom, found {degrees_of_freedom}");
+    if degrees <= TABLE.len() as f64 {
+        return TABLE[degrees as usize - 1];
+    }
+    // The expansion of Cornish and Fisher around the normal point, right to six decimals from here on.
+    let z: f64 = 1.959_963_984_540_054;
+    let term1 = (z.powi(3) + z) / 4.0;
+    let term2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
+    let term3 = (3.0 * z.powi(7) + 19.0 * z.powi(5) + 17.0 * z.powi(3) - 15.0 * z) / 384.0;
+    z + term1 / degrees + term2 / degrees.powi(2) + term3 / degrees.powi(3)
+}
+
+/// The mean of the middle half: a quarter of the values, rounded down, is dropped at either end.
+///
+/// # Panics
+/// If there are no values.
+pub fn interquartile_mean(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n_dropped = sorted.len() / 4;
+    mean(&sorted[n_dropped..sorted.len() - n_dropped])
+}
+
+/// The interquartile mean over all values of all strata (one stratum per game or pool, one value per seed), with the
+/// 95 % interval of a stratified bootstrap: every resample draws within each stratum, so none is left out.
+///
+/// # Panics
+/// If a stratum is empty or there are no resamples.
+pub fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64) -> Interval {
+    assert!(n_resamples > 0, "a bootstrap needs resamples");
+    assert!(strata.iter().all(|stratum| !stratum.is_empty()), "a stratum needs values");
+    let value = interquartile_mean(&strata.concat());
+    let mut counter = 0;
+    let mut resample = Vec::new();
+    let mut means: Vec<f64> = (0..n_resamples)
+        .map(|_| {
+            resample.clear();
+            for stratum in strata {
+                for _ in stratum {
+                    resample.push(stratum[draw(seed, counter, stratum.len())]);
+                    counter += 1;
+                }
+            }
+            interquartile_mean(&resample)
+        })
+        .collect();
+    means.sort_by(f64::total_cmp);
+    Interval { value, low: quantile(&means, 0.025), high: quantile(&means, 0.975) }
+}
+
+/// Where `score` lies between the best that never adapts (0) and the best that knows its peers (1); nothing if the
+/// two are the same.
+pub fn normalised(score: f64, of_static: f64, of_oracle: f64) -> Option<f64> {
+    (of_oracle != of_static).then(|| (score - of_static) / (of_oracle - of_static))
+}
+
+/// Where `score` lies between the best that never adapts (0) and the best that must find out (1). Both ends move with
+/// the game, so the share means the same where rewards are negative; a plain ratio would not.
+pub fn share_of_bayes(score: f64, of_static: f64, of_bayes: f64) -> Option<f64> {
+    normalised(score, of_static, of_bayes)
+}
+
+fn squares(values: &[f64]) -> f64 {
+    let middle = mean(values);
+    values.iter().map(|value| (value - middle).powi(2)).sum()
+}
+
+/// Between the sorted values, in a straight line.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let place = share * (sorted.len() - 1) as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
+}
+
+/// The index that draw number `counter` takes from `0..n`: SplitMix64 as a function of its counter. The bias of the
+/// multiplication is below n / 2⁶⁴.
+fn draw(seed: u64, counter: u64, n: usize) -> usize {
+    let mut bits = mix(seed).wrapping_add(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    bits = mix(bits);
+    ((u128::from(bits) * n as u128) >> 64) as usize
+}
+
+fn mix(mut bits: u64) -> u64 {
+    bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        Estimate, confidence_95, interquartile_mean, interquartile_mean_95, mean, normalised, population_std,
+        quantile, sample_std, share_of_bayes, standard_error, student_t_975,
+    };
+
+    #[track_caller]
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-6, "found {found}, expected {expected}");
+    }
+
+    #[test]
+    fn spread_by_hand() {
+        // Deviations −1.5 −0.5 0.5 1.5, squares 5.
+        let values = [1.0, 2.0, 3.0, 4.0];
+        close(mean(&values), 2.5);
+        close(sample_std(&values).unwrap(), (5.0_f64 / 3.0).sqrt());
+        close(population_std(&values), (5.0_f64 / 4.0).sqrt());
+        close(standard_error(&values).unwrap(), (5.0_f64 / 12.0).sqrt());
+        assert_eq!(sample_std(&[7.0]), None);
+        assert_eq!(population_std(&[7.0]), 0.0);
+    }
+
+    #[test]
+    fn the_spread_of_three_seeds_is_the_papers() {
+        // 0.043, 0.047, 0.051: squares 2 · 0.004², a third of it.
+        close(population_std(&[0.043, 0.047, 0.051]), 0.004 * (2.0_f64 / 3.0).sqrt());
+    }
+
+    #[test]
+    fn groups_count_equally_and_their_difference_is_no_error() {
+        let score = Estimate::of_groups(&[vec![1.0, 3.0], vec![10.0, 10.0, 10.0, 10.0]]);
+        assert_eq!(score.mean, 6.0);
+        // Only the first group varies: variance of its mean 2 / 2 = 1, divided by the 2 groups.
+        assert_eq!(score.standard_error, Some(0.5));
+        // And only its one degree of freedom counts.
+        close(score.degrees_of_freedom, 1.0);
+        let [low, high] = score.confidence_95().unwrap();
+        close(low, 6.0 - 0.5 * 12.706_205);
+        close(high, 6.0 + 0.5 * 12.706_205);
+    }
+
+    #[test]
+    fn equal_groups_share_their_degrees_of_freedom() {
+        // Two groups of three with the same spread: twice two degrees.
+        let score = Estimate::of_groups(&[vec![0.0, 1.0, 2.0], vec![5.0, 6.0, 7.0]]);
+        close(score.degrees_of_freedom, 4.0);
+        // Variance of each mean 1 / 3, of their mean 1 / 6.
+        close(score.standard_error.unwrap(), (1.0_f64 / 6.0).sqrt());
+    }
+
+    #[test]
+    fn one_value_has_no_error_and_no_spread_has_no_width() {
+        let alone = Estimate::of_groups(&[vec![1.0, 2.0], vec![3.0]]);
+        assert_eq!((alone.standard_error, alone.confidence_95()), (None, None));
+        let exact = Estimate::of_groups(&[vec![2.0, 2.0]]);
+        assert_eq!(exact.confidence_95(), Some([2.0, 2.0]));
+    }
+
+    #[test]
+    fn student_from_the_books() {
+        close(student_t_975(2.0), 4.302_653);
+        close(student_t_975(30.0), 2.042_272);
+        // Past the table: values of a printed table of t.
+        assert!((student_t_975(40.0) - 2.021_075).abs() < 2e-6);
+        assert!((student_t_975(60.0) - 2.000_298).abs() < 2e-6);
+        assert!((student_t_975(120.0) - 1.979_930).abs() < 2e-6);
+        close(student_t_975(f64::INFINITY), 1.959_964);
+        // Never too narrow.
+        assert_eq!(student_t_975(3.9), student_t_975(3.0));
+        assert!(student_t_975(31.0) < student_t_975(30.0));
+        // Three seeds: mean 2, standard error 1 / √3.
+        let [low, high] = confidence_95(&[1.0, 2.0, 3.0]).unwrap();
+        close(high - 2.0, 4.302_653 / 3.0_f64.sqrt());
+        close(2.0 - low, 4.302_653 / 3.0_f64.sqrt());
+    }
+
+    #[test]
+    fn the_middle_half() {
+        // Of eight values two fall away at either end.
+        close(interquartile_mean(&[100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -100.0]), 3.5);
+        // Of three none does.
+        close(interquartile_mean(&[1.0, 2.0, 6.0]), 3.0);
+    }
+
+    #[test]
+    fn the_bootstrap_is_repeatable_and_stays_within_its_strata() {
+        let strata = [vec![0.1, 0.2, 0.3, 0.4], vec![0.5, 0.6, 0.7, 0.8]];
+        let interval = interquartile_mean_95(&strata, 2_000, 1);
+        assert_eq!(interval, interquartile_mean_95(&strata, 2_000, 1));
+        assert_ne!(interval, interquartile_mean_95(&strata, 2_000, 2));
+        close(interval.value, 0.45);
+        assert!(interval.low < 0.45 && 0.45 < interval.high, "{interval:?}");
+        // The middle half of any resample is made of two to four values; no draw leaves 0.1 to 0.8.
+        assert!(interval.low > 0.2 && interval.high < 0.7, "{interval:?}");
+        // Strata without spread leave nothing to chance, however far apart they are.
+        let fixed = interquartile_mean_95(&[vec![1.0; 4], vec![9.0; 4]], 100, 1);
+        assert_eq!((fixed.low, fixed.value, fixed.high), (5.0, 5.0, 5.0));
+    }
+
+    #[test]
+    fn the_bootstrap_of_a_mean_is_as_wide_as_theory_says() {
+        // Three values per stratum are not trimmed, so the interquartile mean is the mean of the one resample of
+        // three: it takes each of the 27 equally likely draws. 1 / 27 of them give −1, so the lower end is −1.
+        let interval = interquartile_mean_95(&[vec![-1.0, 0.0, 1.0]], 20_000, 7);
+        assert_eq!((interval.low, interval.value, interval.high), (-1.0, 0.0, 1.0));
+    }
+
+    #[test]
+    fn quantiles_lie_between() {
+        close(quantile(&[0.0, 10.0], 0.25), 2.5);
+        close(quantile(&[3.0], 0.975), 3.0);
+    }
+
+    #[test]
+    fn shares() {
+        close(normalised(0.05, 0.02, 0.08).unwrap(), 0.5);
+        assert_eq!(normalised(0.05, 0.02, 0.02), None);
+        // Negative rewards: −3.93 between −4.5 and −2.66.
+        close(share_of_bayes(-3.93, -4.5, -2.66).unwrap(), 0.57 / 1.84);
+    }
+}

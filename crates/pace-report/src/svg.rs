@@ -1,0 +1,720 @@
+//! Line charts as SVG: axes with round ticks, lines with bands, labels at the lines' ends that do not collide.
+//!
+//! What is drawn for which record is in `figures`. Colours are classes with a light and a dark value, and every line
+//! also has its own dashes and its name beside it, so nothing is told by colour alone.
+
+use std::fmt::Write;
+
+use crate::markup::{Markup, Px};
+use crate::number;
+
+/// A chart of lines over one axis.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// Of what, under which conditions.
+    pub subtitle: String,
+    /// The chart in words, for readers who cannot see it.
+    pub description: String,
+    /// Across.
+    pub x: Axis,
+    /// Upwards.
+    pub y: Axis,
+    /// The lines, the first drawn on top.
+    pub series: Vec<Series>,
+    /// What the shaded band around a line is, if there is one.
+    pub band: Option<String>,
+}
+
+/// One direction of a chart.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// What is counted, with its unit.
+    pub label: String,
+    /// The range; that of the points if nothing.
+    pub domain: Option<(f64, f64)>,
+    /// How numbers are written on it.
+    pub ticks: Ticks,
+}
+
+/// How the numbers on an axis are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ticks {
+    /// As decimals.
+    Plain,
+    /// As whole numbers; there is nothing between two episodes.
+    Whole,
+    /// As per cent.
+    Percent,
+    /// As 250k, 1.5M.
+    Steps,
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// Its name, written at its end.
+    pub name: String,
+    /// How it looks.
+    pub look: Look,
+    /// Where it goes, from left to right.
+    pub points: Vec<Point>,
+    /// Decimals of the value written beside the name; no value if nothing.
+    pub end_decimals: Option<usize>,
+}
+
+/// A point of a line.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Its place across.
+    pub x: f64,
+    /// Its height.
+    pub y: f64,
+    /// From where to where the band reaches.
+    pub band: Option<(f64, f64)>,
+    /// What is said when a pointer rests on it.
+    pub note: Option<String>,
+}
+
+/// Colour and dashes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// The one the chart is about: solid and strong.
+    Agent,
+    /// Knows its peers.
+    Oracle,
+    /// Finds out as well as can be.
+    Bayes,
+    /// Never adapts.
+    Static,
+    /// Cannot be exploited.
+    Nash,
+    /// Takes any action.
+    Random,
+    /// Any other line.
+    Other,
+}
+
+/// The room a chart gets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// Across.
+    pub width: f64,
+    /// Upwards.
+    pub height: f64,
+    /// Whether title and subtitle are drawn; on a page the text around the chart says the same.
+    pub heading: bool,
+    /// Whether lines are named at their ends, and in a legend. One line alone is named by its title.
+    pub names: bool,
+}
+
+/// Light and dark colours, shared by figures and pages. Dark on white or light on near-black, every one of them has a
+/// contrast of at least 4.5 to 1; the hues are Okabe and Ito's, told apart by readers with any colour vision.
+pub(crate) const PALETTE: &str = "
+:root{color-scheme:light dark;--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f}
+@media (prefers-color-scheme:dark){:root{--paper:#14171c;--panel:#1d2128;--ink:#e8eaed;--muted:#a4acb6;--rule:#323841;--agent:#78b4ff;--oracle:#45cfa6;--bayes:#ff9f5a;--static:#d3a4e8;--nash:#a9b2bd;--random:#d8bd4a;--other:#ff8fbf}}
+@media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f}}
+";
+
+/// How figures look, within a page or alone.
+pub(crate) const STYLE: &str = "
+.pace-figure{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:12px;font-variant-numeric:tabular-nums}
+.pace-figure text{fill:var(--ink)}
+.pace-figure .paper{fill:var(--paper)}
+.pace-figure .title{font-size:15px;font-weight:600}
+.pace-figure .quiet{fill:var(--muted)}
+.pace-figure .grid{stroke:var(--rule);stroke-width:1}
+.pace-figure .zero{stroke:var(--muted);stroke-width:1}
+.pace-figure .line{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}
+.pace-figure .band{stroke:none;opacity:.2}
+.pace-figure .leader{fill:none;stroke-width:1;opacity:.55}
+.pace-figure .agent.line{stroke-width:2.75}
+.pace-figure .oracle.line{stroke-dasharray:9 5}
+.pace-figure .bayes.line{stroke-dasharray:8 4 1 4}
+.pace-figure .static.line{stroke-dasharray:4 5}
+.pace-figure .nash.line{stroke-dasharray:1 5}
+.pace-figure .random.line{stroke-dasharray:14 4 1 4 1 4}
+.pace-figure .other.line{stroke-dasharray:5 4}
+.pace-figure .line.agent,.pace-figure .leader.agent{stroke:var(--agent)}
+.pace-figure .line.oracle,.pace-figure .leader.oracle{stroke:var(--oracle)}
+.pace-figure .line.bayes,.pace-figure .leader.bayes{stroke:var(--bayes)}
+.pace-figure .line.static,.pace-figure .leader.static{stroke:var(--static)}
+.pace-figure .line.nash,.pace-figure .leader.nash{stroke:var(--nash)}
+.pace-figure .line.random,.pace-figure .leader.random{stroke:var(--random)}
+.pace-figure .line.other,.pace-figure .leader.other{stroke:var(--other)}
+.pace-figure .band.agent,.pace-figure .dot.agent,.pace-figure text.agent{fill:var(--agent)}
+.pace-figure .band.oracle,.pace-figure .dot.oracle,.pace-figure text.oracle{fill:var(--oracle)}
+.pace-figure .band.bayes,.pace-figure .dot.bayes,.pace-figure text.bayes{fill:var(--bayes)}
+.pace-figure .band.static,.pace-figure .dot.static,.pace-figure text.static{fill:var(--static)}
+.pace-figure .band.nash,.pace-figure .dot.nash,.pace-figure text.nash{fill:var(--nash)}
+.pace-figure .band.random,.pace-figure .dot.random,.pace-figure text.random{fill:var(--random)}
+.pace-figure .band.other,.pace-figure .dot.other,.pace-figure text.other{fill:var(--other)}
+.pace-figure .dot{stroke:var(--paper);stroke-width:1.5}
+.pace-figure text.agent{font-weight:600}
+";
+
+const TEXT_SIZE: f64 = 12.0;
+const TITLE_SIZE: f64 = 15.0;
+const LINE_HEIGHT: f64 = 17.0;
+
+impl Chart {
+    /// The chart as a file of its own, with its styles.
+    pub fn document(&self, frame: Frame) -> String {
+        document(frame.width, frame.height, &self.title, &self.description, &self.draw(frame))
+    }
+
+    /// The chart within a page that has the styles already. `id` must be new on that page.
+    pub(crate) fn inline(&self, frame: Frame, id: &str) -> Markup {
+        inline(frame.width, frame.height, id, &self.title, &self.description, &self.draw(frame))
+    }
+
+    /// The lines of a chart without the `svg` around them.
+    pub(crate) fn draw(&self, frame: Frame) -> Markup {
+        self.draw_from(frame, 0.0)
+    }
+
+    /// How far from the left the upward axis stands, with room for its numbers.
+    pub(crate) fn axis_at(&self, frame: Frame) -> f64 {
+        self.plot(frame, 0.0, 0.0).left
+    }
+
+    /// As `draw`, with the upward axis at `least_left` or further: panels above each other line up.
+    pub(crate) fn draw_from(&self, frame: Frame, least_left: f64) -> Markup {
+        let mut out = Markup::new();
+        out.open("g", &[]);
+        let mut top = 4.0;
+        if frame.heading {
+            top = self.draw_heading(frame, top, &mut out);
+        }
+        let n_named = self.series.iter().filter(|series| series.has_points()).count();
+        if frame.names && (n_named > 1 || self.band.is_some()) {
+            top = self.draw_legend(frame, top, &mut out);
+        }
+        let plot = self.plot(frame, top, least_left);
+        self.draw_axes(&plot, &mut out);
+        // The first line is the one the chart is about, so it is drawn last, on top of the others.
+        for series in self.series.iter().rev() {
+            series.draw(&plot, &mut out);
+        }
+        if frame.names {
+            self.draw_end_labels(&plot, &mut out);
+        }
+        out.close("g");
+        out
+    }
+
+    fn draw_heading(&self, frame: Frame, top: f64, out: &mut Markup) -> f64 {
+        let mut y = top;
+        for line in wrap(&self.title, TITLE_SIZE, frame.width) {
+            y += TITLE_SIZE + 2.0;
+            out.leaf("text", &[("class", &"title"), ("x", &0), ("y", &Px(y))], &line);
+        }
+        for line in wrap(&self.subtitle, TEXT_SIZE, frame.width) {
+            y += LINE_HEIGHT;
+            out.leaf("text", &[("class", &"quiet"), ("x", &0), ("y", &Px(y))], &line);
+        }
+        y + 8.0
+    }
+
+    fn draw_legend(&self, frame: Frame, top: f64, out: &mut Markup) -> f64 {
+        const SWATCH: f64 = 26.0;
+        let mut entries: Vec<(Option<Look>, &str)> = Vec::new();
+        entries.extend(
+            self.series
+                .iter()
+                .filter(|series| series.has_points())
+                .map(|series| (Some(series.look), &*series.name)),
+        );
+        entries.extend(self.band.as_deref().map(|band| (None, band)));
+        let (mut x, mut y) = (0.0, top + 13.0);
+        for (look, name) in entries {
+            let width = SWATCH + 6.0 + text_width(name, TEXT_SIZE);
+            if x > 0.0 && x + width > frame.width {
+                x = 0.0;
+                y += LINE_HEIGHT;
+            }
+            match look {
+                Some(look) => {
+                    let path = format!("M{} {}h{SWATCH}", Px(x), Px(y - 4.0));
+                    out.empty("path", &[("class", &format!("line {}", look.class())), ("d", &path)]);
+                }
+                None => out.empty(
+                    "rect",
+                    &[
+                        ("class", &"band agent"),
+                        ("x", &Px(x)),
+                        ("y", &Px(y - 9.0)),
+                        ("width", &SWATCH),
+                        ("height", &10),
+                    ],
+                ),
+            }
+            out.leaf("text", &[("class", &"quiet"), ("x", &Px(x + SWATCH + 6.0)), ("y", &Px(y))], name);
+            x += width + 16.0;
+        }
+        y + 8.0
+    }
+
+    fn plot(&self, frame: Frame, top: f64, least_left: f64) -> Plot {
+        let points = || self.series.iter().flat_map(Series::finite_points);
+        let xs = points().map(|point| point.x);
+        let ys = points().flat_map(|point| {
+            let (low, high) = point.band.unwrap_or((point.y, point.y));
+            [point.y, low, high]
+        });
+        let (x_low, x_high) = self.x.domain.unwrap_or_else(|| span(xs));
+        let (y_low, y_high) = self.y.domain.unwrap_or_else(|| span(ys));
+        // There is nothing beyond none and all.
+        let (y_low, y_high) = match self.y.ticks {
+            Ticks::Percent => (y_low.max(0.0), y_high.min(1.0)),
+            _ => (y_low, y_high),
+        };
+        // The label of the upward axis lies above it: nobody likes to read sideways.
+        let label_room = if self.y.label.is_empty() { 10.0 } else { LINE_HEIGHT + 16.0 };
+        let bottom_room = if self.x.label.is_empty() { 20.0 } else { 38.0 };
+        let (top, bottom) = (top + label_room, frame.height - bottom_room);
+        let n_rows = ((bottom - top) / 38.0).clamp(2.0, 8.0) as usize;
+        let y_ticks = round_ticks(y_low, y_high, n_rows, self.y.ticks);
+        // An axis that was not fixed by the caller ends at its ticks.
+        let (y_low, y_high) = match (self.y.domain, &y_ticks[..]) {
+            (None, [first, .., last]) => (first.min(y_low), last.max(y_high)),
+            _ => (y_low, y_high),
+        };
+        let step = y_ticks.get(1).map_or(1.0, |second| second - y_ticks[0]);
+        let y_labels: Vec<String> = y_ticks.iter().map(|tick| self.y.ticks.label(*tick, step)).collect();
+        let label_widths = y_labels.iter().map(|label| text_width(label, TEXT_SIZE));
+        let left = (label_widths.fold(0.0, f64::max) + 8.0).max(least_left);
+        let right_room = if frame.names {
+            let widths = self.series.iter().map(|series| text_width(&series.end_label(), TEXT_SIZE));
+            widths.fold(0.0, f64::max) + 16.0
+        } else {
+            14.0
+        };
+        let right = frame.width - right_room;
+        let tick_width = if self.x.ticks == Ticks::Whole { 36.0 } else { 48.0 };
+        let n_columns = ((right - left) / tick_width).clamp(2.0, 10.0) as usize;
+        let x_ticks: Vec<f64> = round_ticks(x_low, x_high, n_columns, self.x.ticks)
+            .into_iter()
+            .filter(|tick| (x_low..=x_high).contains(tick))
+            .collect();
+        let y_ticks = y_ticks
+            .into_iter()
+            .zip(y_labels)
+            .filter(|(tick, _)| (y_low - 1e-9..=y_high + 1e-9).contains(tick))
+            .collect();
+        Plot { left, right, top, bottom, x_low, x_high, y_low, y_high, x_ticks, y_ticks }
+    }
+
+    fn draw_axes(&self, plot: &Plot, out: &mut Markup) {
+        for (tick, label) in &plot.y_ticks {
+            let y = plot.y(*tick);
+            // Zero is where winning begins; it shows if it is not the floor.
+            let class = if *tick == 0.0 && plot.y_low < 0.0 { "zero" } else { "grid" };
+            let path = format!("M{} {}H{}", Px(plot.left), Px(y), Px(plot.right));
+            out.empty("path", &[("class", &class), ("d", &path)]);
+            out.leaf(
+                "text",
+                &[
+                    ("class", &"quiet"),
+                    ("x", &Px(plot.left - 8.0)),
+                    ("y", &Px(y + 4.0)),
+                    ("text-anchor", &"end"),
+                ],
+                label,
+            );
+        }
+        let step = plot.x_ticks.get(1).map_or(1.0, |second| second - plot.x_ticks[0]);
+        for tick in &plot.x_ticks {
+            let x = plot.x(*tick);
+            let path = format!("M{} {}v4", Px(x), Px(plot.bottom));
+            out.empty("path", &[("class", &"grid"), ("d", &path)]);
+            out.leaf(
+                "text",
+                &[
+                    ("class", &"quiet"),
+                    ("x", &Px(x)),
+                    ("y", &Px(plot.bottom + 17.0)),
+                    ("text-anchor", &"middle"),
+                ],
+                &self.x.ticks.label(*tick, step),
+            );
+        }
+        if !self.x.label.is_empty() {
+            out.leaf(
+                "text",
+                &[
+                    ("class", &"quiet"),
+                    ("x", &Px(plot.right)),
+                    ("y", &Px(plot.bottom + 33.0)),
+                    ("text-anchor", &"end"),
+                ],
+                &self.x.label,
+            );
+        }
+        if !self.y.label.is_empty() {
+            out.leaf("text", &[("class", &"quiet"), ("x", &0), ("y", &Px(plot.top - 15.0))], &self.y.label);
+        }
+    }
+
+    fn draw_end_labels(&self, plot: &Plot, out: &mut Markup) {
+        let ends: Vec<(&Series, f64, f64)> = self
+            .series
+            .iter()
+            .filter_map(|series| {
+                let last = series.finite_points().last()?;
+                Some((series, plot.x(last.x), plot.y(last.y)))
+            })
+            .collect();
+        let wanted: Vec<f64> = ends.iter().map(|(_, _, y)| *y).collect();
+        let places = spread(&wanted, 15.0, plot.top, plot.bottom);
+        for ((series, x, y), place) in ends.into_iter().zip(places) {
+            let class = series.look.class();
+            let label_x = plot.right + 12.0;
+            // From the end of the line to its name, however far it had to move.
+            let path = format!(
+                "M{} {}L{} {}L{} {}",
+                Px(x + 3.0),
+                Px(y),
+                Px(plot.right.max(x + 3.0)),
+                Px(y),
+                Px(label_x - 3.0),
+                Px(place)
+            );
+            out.empty("path", &[("class", &format!("leader {class}")), ("d", &path)]);
+            out.leaf(
+                "text",
+                &[("class", &class), ("x", &Px(label_x)), ("y", &Px(place + 4.0))],
+                &series.end_label(),
+            );
+        }
+    }
+}
+
+impl Series {
+    fn finite_points(&self) -> impl Iterator<Item = &Point> {
+        self.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite())
+    }
+
+    fn has_points(&self) -> bool {
+        self.finite_points().next().is_some()
+    }
+
+    fn end_label(&self) -> String {
+        match (self.end_decimals, self.finite_points().last()) {
+            (Some(decimals), Some(last)) => format!("{} {}", self.name, number::typeset(last.y, decimals)),
+            _ => self.name.clone(),
+        }
+    }
+
+    fn draw(&self, plot: &Plot, out: &mut Markup) {
+        let class = self.look.class();
+        let mut upper = String::new();
+        let mut lower = String::new();
+        let mut line = String::new();
+        for point in self.finite_points() {
+            let x = Px(plot.x(point.x));
+            let mark = if line.is_empty() { 'M' } else { 'L' };
+            write!(line, "{mark}{x} {}", Px(plot.y(point.y))).expect("a string takes any text");
+            if let Some((low, high)) = point.band.filter(|(low, high)| low.is_finite() && high.is_finite()) {
+                let mark = if upper.is_empty() { 'M' } else { 'L' };
+                write!(upper, "{mark}{x} {}", Px(plot.y(high))).expect("a string takes any text");
+                lower = format!("L{x} {}{lower}", Px(plot.y(low)));
+            }
+        }
+        if line.is_empty() {
+            return;
+        }
+        if !upper.is_empty() {
+            let path = format!("{upper}{lower}Z");
+            out.empty("path", &[("class", &format!("band {class}")), ("d", &path)]);
+        }
+        out.empty("path", &[("class", &format!("line {class}")), ("d", &line)]);
+        for point in self.finite_points() {
+            let Some(note) = &point.note else { continue };
+            let (x, y) = (Px(plot.x(point.x)), Px(plot.y(point.y)));
+            out.open("circle", &[("class", &format!("dot {class}")), ("cx", &x), ("cy", &y), ("r", &4)]);
+            out.leaf("title", &[], note);
+            out.close("circle");
+        }
+    }
+}
+
+impl Look {
+    /// The look of the scripted agent with this name.
+    pub fn of_reference(name: &str) -> Look {
+        match name {
+            "oracle" => Look::Oracle,
+            "bayes" => Look::Bayes,
+            "static" => Look::Static,
+            "nash" => Look::Nash,
+            "random" => Look::Random,
+            _ => Look::Other,
+        }
+    }
+
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Look::Agent => "agent",
+            Look::Oracle => "oracle",
+            Look::Bayes => "bayes",
+            Look::Static => "static",
+            Look::Nash => "nash",
+            Look::Random => "random",
+            Look::Other => "other",
+        }
+    }
+}
+
+impl Ticks {
+    fn label(self, value: f64, step: f64) -> String {
+        match self {
+            // As many decimals as the step needs: 0.02 apart is written with two.
+            Ticks::Plain => {
+                let needs = |decimals: i32| {
+                    let scaled = step * 10_f64.powi(decimals);
+                    (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0) && scaled > 0.5
+                };
+                let decimals = (0..9).find(|decimals| needs(*decimals)).unwrap_or(9);
+                number::typeset(value, decimals as usize)
+            }
+            Ticks::Whole => number::typeset(value, 0),
+            Ticks::Percent => number::percent(value),
+            Ticks::Steps => number::steps(value),
+        }
+    }
+}
+
+/// Where things are in a chart: its inner rectangle, and the numbers at its edges.
+struct Plot {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+    x_low: f64,
+    x_high: f64,
+    y_low: f64,
+    y_high: f64,
+    x_ticks: Vec<f64>,
+    y_ticks: Vec<(f64, String)>,
+}
+
+impl Plot {
+    fn x(&self, value: f64) -> f64 {
+        self.left + (value - self.x_low) / (self.x_high - self.x_low) * (self.right - self.left)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        // A band may leave a fixed axis; the drawing does not leave its frame.
+        let value = value.clamp(self.y_low, self.y_high);
+        self.bottom - (value - self.y_low) / (self.y_high - self.y_low) * (self.bottom - self.top)
+    }
+}
+
+/// A figure as a file of its own.
+pub(crate) fn document(width: f64, height: f64, title: &str, description: &str, drawing: &Markup) -> String {
+    const MARGIN: f64 = 16.0;
+    let mut out = Markup::new();
+    let (outer_width, outer_height) = (width + 2.0 * MARGIN, height + 2.0 * MARGIN);
+    let view = format!("{} {} {} {}", -MARGIN, -MARGIN, Px(outer_width), Px(outer_height));
+    out.open(
+        "svg",
+        &[
+            ("xmlns", &"http://www.w3.org/2000/svg"),
+            ("class", &"pace-figure"),
+            ("viewBox", &view),
+            ("width", &Px(outer_width)),
+            ("height", &Px(outer_height)),
+            ("role", &"img"),
+            ("aria-labelledby", &"title description"),
+        ],
+    );
+    out.leaf("title", &[("id", &"title")], title);
+    out.leaf("desc", &[("id", &"description")], description);
+    out.style(PALETTE);
+    out.style(STYLE);
+    // A ground of its own: the file may be shown on a page of any colour.
+    out.empty(
+        "rect",
+        &[
+            ("class", &"paper"),
+            ("x", &-MARGIN),
+            ("y", &-MARGIN),
+            ("width", &Px(outer_width)),
+            ("height", &Px(outer_height)),
+        ],
+    );
+    out.append(drawing);
+    out.close("svg");
+    out.finish()
+}
+
+/// A figure within a page.
+pub(crate) fn inline(
+    width: f64,
+    height: f64,
+    id: &str,
+    title: &str,
+    description: &str,
+    drawing: &Markup,
+) -> Markup {
+    let mut out = Markup::new();
+    out.open(
+        "svg",
+        &[
+            ("class", &"pace-figure"),
+            ("viewBox", &format!("0 0 {} {}", Px(width), Px(height))),
+            ("role", &"img"),
+            ("aria-labelledby", &format!("{id}-title {id}-description")),
+        ],
+    );
+    out.leaf("title", &[("id", &format!("{id}-title"))], title);
+    out.leaf("desc", &[("id", &format!("{id}-description"))], description);
+    out.append(drawing);
+    out.close("svg");
+    out
+}
+
+/// The smallest and largest value, with some air if there is no distance between them.
+fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let finite = values.filter(|value| value.is_finite());
+    let (low, high) = finite
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    if low > high {
+        return (0.0, 1.0);
+    }
+    if high - low <= 1e-12 * high.abs().max(low.abs()) {
+        let air = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
+        return (low - air, high + air);
+    }
+    (low, high)
+}
+
+/// Multiples of 1, 2 or 5 times a power of ten, from the last at or below `low` to the first at or above `high`, with at
+/// most `most` steps between (a little more where the ends stick out).
+fn round_ticks(low: f64, high: f64, most: usize, ticks: Ticks) -> Vec<f64> {
+    let rough = (high - low) / most as f64;
+    let power = 10_f64.powi(rough.log10().floor() as i32);
+    // Quarters are round as well, but only of a whole: 2.5 % would need a decimal.
+    let is_quarter = |step: f64| ticks == Ticks::Percent && step == 0.25;
+    let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let mut step = factors
+        .into_iter()
+        .map(|factor| (factor, factor * power))
+        .filter(|(factor, step)| *factor != 2.5 || is_quarter(*step))
+        .map(|(_, step)| step)
+        .find(|step| *step >= rough * 0.999);
+    if ticks == Ticks::Whole {
+        step = step.map(|step| step.max(1.0));
+    }
+    let step = step.unwrap_or(rough);
+    // Multiples are counted, not added up, so that zero is zero. The slack forgives the last bits of a division.
+    let first = (low / step + 1e-9).floor() as i64;
+    let last = (high / step - 1e-9).ceil() as i64;
+    (first..=last).map(|multiple| multiple as f64 * step).collect()
+}
+
+/// Moves heights as little as possible until they are `gap` apart and within `top..bottom`: heights that collide form a
+/// block around their middle, and blocks that collide join.
+fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
+    struct Block {
+        members: Vec<usize>,
+        start: f64,
+    }
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let length = |members: &[usize]| (members.len() - 1) as f64 * gap;
+    let settle = |members: &[usize]| {
+        let middle = members.iter().map(|member| wanted[*member]).sum::<f64>() / members.len() as f64;
+        let start = middle - length(members) / 2.0;
+        // The top wins if there is no room for all.
+        start.min(bottom - length(members)).max(top)
+    };
+    let mut blocks: Vec<Block> = Vec::new();
+    for member in order {
+        let mut block = Block { members: vec![member], start: settle(&[member]) };
+        while let Some(above) =
+            blocks.pop_if(|above| above.start + length(&above.members) + gap > block.start)
+        {
+            let members = [above.members, block.members].concat();
+            block = Block { start: settle(&members), members };
+        }
+        blocks.push(block);
+    }
+    let mut places = vec![0.0; wanted.len()];
+    for block in blocks {
+        for (place, member) in block.members.into_iter().enumerate() {
+            places[member] = block.start + place as f64 * gap;
+        }
+    }
+    places
+}
+
+/// How wide a text is at most: there is no font to ask, so the widths are those of a wide one.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let of = |character: char| match character {
+        'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | '(' | ')' | ' ' | '\u{a0}' => 0.36,
+        'f' | 'r' | 't' | '/' | '-' => 0.42,
+        'm' | 'w' | 'M' | 'W' | '@' | '%' => 0.96,
+        'A'..='Z' => 0.72,
+        '\u{2212}' | '±' | '+' | '=' => 0.82,
+        _ => 0.63,
+    };
+    text.chars().map(of).sum::<f64>() * size
+}
+
+/// A text in lines no wider than `width`, broken at spaces.
+fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if text_width(line, size) + text_width(word, size) + 0.36 * size <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ticks, round_ticks, span, spread, wrap};
+
+    #[test]
+    fn ticks_are_round() {
+        assert_eq!(round_ticks(0.5, 100.5, 6, Ticks::Whole), [0.0, 20.0, 40.0, 60.0, 80.0, 100.0, 120.0]);
+        assert_eq!(round_ticks(0.5, 5.5, 10, Ticks::Whole), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(round_ticks(-0.0556, 0.0769, 7, Ticks::Plain).len(), 8);
+        assert_eq!(round_ticks(0.0, 1.0, 5, Ticks::Percent).len(), 6);
+        assert_eq!(round_ticks(0.0, 1.0, 4, Ticks::Percent), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(round_ticks(0.0, 0.1, 4, Ticks::Percent), [0.0, 0.05, 0.1]);
+        assert_eq!(Ticks::Plain.label(0.02, 0.02), "0.02");
+        assert_eq!(Ticks::Plain.label(-2.0, 0.5), "\u{2212}2.0");
+        assert_eq!(Ticks::Plain.label(300.0, 100.0), "300");
+    }
+
+    #[test]
+    fn a_span_has_a_width() {
+        assert_eq!(span([].into_iter()), (0.0, 1.0));
+        assert_eq!(span([2.0, f64::NAN].into_iter()), (1.8, 2.2));
+        assert_eq!(span([0.0].into_iter()), (-1.0, 1.0));
+    }
+
+    #[test]
+    fn labels_keep_their_distance() {
+        assert_eq!(spread(&[50.0, 10.0], 15.0, 0.0, 100.0), [50.0, 10.0]);
+        assert_eq!(spread(&[50.0, 52.0], 14.0, 0.0, 100.0), [44.0, 58.0]);
+        // Pushed back in at either edge, and joined with what is in the way there.
+        assert_eq!(spread(&[-5.0, 6.0, 99.0], 15.0, 0.0, 100.0), [0.0, 15.0, 99.0]);
+        assert_eq!(spread(&[99.0, 100.0, 80.0], 15.0, 0.0, 100.0), [85.0, 100.0, 70.0]);
+        assert_eq!(spread(&[], 15.0, 0.0, 100.0), [0.0; 0]);
+    }
+
+    #[test]
+    fn long_titles_break() {
+        assert_eq!(wrap("one two three", 10.0, 50.0), ["one two", "three"]);
+        assert_eq!(wrap("", 10.0, 50.0), [""; 0]);
+    }
+}

@@ -1,0 +1,163 @@
+//! Tables in plain text for a terminal: aligned columns, each number with its standard error.
+//!
+//! Colours and widths of terminals are not known here; the same text goes into a file or a mail.
+
+use std::fmt::Write;
+
+use crate::number;
+use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord};
+
+/// Who met whom and what came of it, in a few lines.
+pub fn headline(record: &AdaptRecord) -> String {
+    let words = &record.words;
+    let decimals = number::decimals(record.standard_error);
+    let mut text = format!(
+        "{} on {} (preset {}): {} {} peers, {} encounters of {} {} with each\n",
+        clean(record.method_name()),
+        clean(record.game_name()),
+        clean(&record.preset),
+        record.n_tuples,
+        clean(&record.pool),
+        record.passes,
+        record.episodes,
+        clean(&words.episodes)
+    );
+    write!(text, "{} {}", clean(&words.score), with_error(record.mean, record.standard_error, decimals))
+        .expect("a string takes any text");
+    if let Some([low, high]) = record.confidence_95 {
+        let (low, high) = (number::fixed(low, decimals), number::fixed(high, decimals));
+        write!(text, " (95 % interval {low} to {high})").expect("a string takes any text");
+    }
+    let shares = [
+        ("normalised".to_owned(), record.normalised),
+        ("share of bayes".to_owned(), record.share_of_bayes),
+        (format!("{} rate", clean(&words.keypoint)), record.keypoint_rate),
+    ];
+    text.push('\n');
+    let known = shares.into_iter().filter_map(|(name, share)| Some(format!("{name} {}", percent(share?))));
+    text.push_str(&known.collect::<Vec<_>>().join(", "));
+    text.push('\n');
+    text
+}
+
+/// One row per block of episodes, the references beside it, and all episodes together below.
+pub fn blocks(record: &AdaptRecord) -> String {
+    let decimals = number::decimals(record.standard_error);
+    let references = record.references_in_order();
+    let has_rate = record.keypoint_rate.is_some();
+    let has_guess = record.blocks.iter().any(|block| block.identification.is_some());
+    let mut table = Table::new(&record.words.episodes, record.method_name());
+    for (name, _) in &references {
+        table.columns.push(clean(name));
+    }
+    if has_rate {
+        table.columns.push(clean(&record.words.keypoint));
+    }
+    if has_guess {
+        table.columns.push("identified".to_owned());
+    }
+    for block in &record.blocks {
+        let mut row = vec![block.range("-"), with_error(block.mean, block.standard_error, decimals)];
+        row.extend(references.iter().map(|(_, reference)| number::fixed(at(reference, block), decimals)));
+        if has_rate {
+            row.push(block.keypoint_rate.map_or(dash(), percent));
+        }
+        if has_guess {
+            let guess = block.identification.map(|identification| identification.accuracy);
+            row.push(guess.map_or(dash(), percent));
+        }
+        table.rows.push(row);
+    }
+    let mut all = vec!["all".to_owned(), with_error(record.mean, record.standard_error, decimals)];
+    all.extend(references.iter().map(|(_, reference)| number::fixed(reference.mean, decimals)));
+    if has_rate {
+        all.push(record.keypoint_rate.map_or(dash(), percent));
+    }
+    if has_guess {
+        all.push(String::new());
+    }
+    table.rows.push(all);
+    table.render()
+}
+
+/// One row per tuple of peers: what the agent scored with it, what an oracle scores, and the difference.
+pub fn peers(record: &AdaptRecord) -> String {
+    let decimals = number::decimals(record.standard_error);
+    let mut table = Table::new("peer", record.method_name());
+    table.columns.extend(["oracle".to_owned(), "regret".to_owned(), "description".to_owned()]);
+    table.left_from = 4;
+    for peer in &record.peers {
+        let optional = |value: Option<f64>| value.map_or(dash(), |value| number::fixed(value, decimals));
+        table.rows.push(vec![
+            peer.index.to_string(),
+            with_error(peer.mean, peer.standard_error, decimals),
+            optional(peer.oracle),
+            optional(peer.regret),
+            clean(&peer.description),
+        ]);
+    }
+    table.render()
+}
+
+/// The reference's score in the same block; its mean where it has no block of that name.
+pub(crate) fn at(reference: &ReferenceRecord, block: &BlockRecord) -> f64 {
+    let same = |other: &&BlockRecord| (other.first, other.last) == (block.first, block.last);
+    reference.blocks.iter().find(same).map_or(reference.mean, |other| other.mean)
+}
+
+struct Table {
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
+    /// Columns from this one on are texts and stand to the left; those before are numbers and stand to the right.
+    left_from: usize,
+}
+
+impl Table {
+    fn new(first: &str, second: &str) -> Table {
+        Table { columns: vec![clean(first), clean(second)], rows: Vec::new(), left_from: usize::MAX }
+    }
+
+    fn render(&self) -> String {
+        let widths: Vec<usize> = (0..self.columns.len())
+            .map(|column| {
+                let cells = self.rows.iter().map(|row| &row[column]).chain([&self.columns[column]]);
+                cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+            })
+            .collect();
+        let mut text = String::new();
+        let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+        for row in [&self.columns, &rule].into_iter().chain(&self.rows) {
+            let mut line = String::new();
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                // The first column names the row.
+                if column == 0 || column >= self.left_from {
+                    write!(line, "{cell:<width$}  ")
+                } else {
+                    write!(line, "{cell:>width$}  ")
+                }
+                .expect("a string takes any text");
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn with_error(mean: f64, standard_error: Option<f64>, decimals: usize) -> String {
+    let mean = number::fixed(mean, decimals);
+    standard_error.map_or(mean.clone(), |error| format!("{mean} ± {}", number::fixed(error, decimals)))
+}
+
+fn percent(share: f64) -> String {
+    format!("{} %", number::fixed(share * 100.0, 0))
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// Without control characters: a description must not be able to steer the terminal or break a row.
+fn clean(text: &str) -> String {
+    text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
+}

@@ -1,0 +1,133 @@
+//! Tags that match, attributes that are quoted, ids that are unique, drawings that stay within their frames.
+
+use std::collections::BTreeSet;
+
+use pace_report::svg::Frame;
+use pace_report::{figures, page};
+
+use crate::sample::{hostile, kuhn};
+
+#[derive(Debug)]
+pub struct Tag {
+    pub name: String,
+    pub attributes: Vec<(String, String)>,
+    pub is_closing: bool,
+    pub is_whole: bool,
+}
+
+/// Every tag of a text, by the strict rules of XML, which are also good HTML.
+pub fn tags(text: &str) -> Vec<Tag> {
+    let mut tags = Vec::new();
+    let mut rest = text.strip_prefix("<!DOCTYPE html>").unwrap_or(text);
+    while let Some(start) = rest.find('<') {
+        let inside = &rest[start + 1..];
+        let end = inside.find('>').expect("a tag ends");
+        let (tag, after) = (&inside[..end], &inside[end + 1..]);
+        rest = after;
+        let is_closing = tag.starts_with('/');
+        let is_whole = tag.ends_with('/');
+        let tag = tag.trim_matches('/');
+        let (name, mut attributes_text) = tag.split_once(' ').unwrap_or((tag, ""));
+        assert!(name.chars().all(|letter| letter.is_ascii_alphanumeric()), "tag {tag}");
+        let mut attributes = Vec::new();
+        while !attributes_text.trim().is_empty() {
+            let (key, value) = attributes_text.trim_start().split_once("=\"").expect("a quoted attribute");
+            let (value, after) = value.split_once('"').expect("a closed quote");
+            attributes.push((key.to_owned(), value.to_owned()));
+            attributes_text = after;
+        }
+        tags.push(Tag { name: name.to_owned(), attributes, is_closing, is_whole });
+    }
+    tags
+}
+
+#[track_caller]
+fn check(text: &str) {
+    let mut open: Vec<String> = Vec::new();
+    let mut ids = BTreeSet::new();
+    let mut mentioned = BTreeSet::new();
+    for tag in tags(text) {
+        for (name, value) in &tag.attributes {
+            match name.as_str() {
+                "id" => assert!(ids.insert(value.clone()), "two things have the id {value}"),
+                "aria-labelledby" => mentioned.extend(value.split(' ').map(str::to_owned)),
+                _ => (),
+            }
+            assert!(!value.contains("NaN") && !value.contains("inf"), "{tag:?}");
+        }
+        if tag.is_closing {
+            assert_eq!(open.pop(), Some(tag.name));
+        } else if !tag.is_whole {
+            open.push(tag.name);
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert_eq!(ids, mentioned);
+    // An ampersand is always the beginning of one of our entities.
+    for after in text.split('&').skip(1) {
+        assert!(["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| after.starts_with(entity)));
+    }
+}
+
+#[test]
+fn pages_and_figures_are_well_formed() {
+    for (adapt, train) in [kuhn(), hostile()] {
+        check(&page::render(&adapt, Some(&train)));
+        check(&page::render(&adapt, None));
+        check(&figures::adaptation::figure(&adapt));
+        check(&figures::training::figure(&train).expect("there are curves"));
+        figures::identification::figure(&adapt).iter().for_each(|figure| check(figure));
+        figures::keypoint::figure(&adapt).iter().for_each(|figure| check(figure));
+    }
+}
+
+#[test]
+fn a_record_with_almost_nothing_in_it_still_has_a_page() {
+    let (mut adapt, mut train) = hostile();
+    adapt.blocks.clear();
+    adapt.peers.clear();
+    adapt.references.clear();
+    train.curves.clear();
+    check(&page::render(&adapt, Some(&train)));
+    assert!(figures::training::figure(&train).is_none());
+    assert!(figures::identification::figure(&adapt).is_none());
+    // Not written by us, but made in memory: nothing that is not a number reaches a drawing.
+    let (mut adapt, _) = kuhn();
+    adapt.blocks[2].mean = f64::NAN;
+    adapt.peers[2].mean = f64::NAN;
+    adapt.peers[2].blocks[0].mean = f64::INFINITY;
+    check(&page::render(&adapt, None));
+}
+
+#[test]
+fn names_at_the_ends_of_lines_keep_their_distance() {
+    let (mut adapt, _) = kuhn();
+    // All references in one place is the worst that can happen.
+    for reference in adapt.references.values_mut() {
+        reference.blocks.clear();
+        reference.mean = 0.056;
+    }
+    for (width, height) in [(832.0, 430.0), (344.0, 380.0)] {
+        let frame = Frame { width, height, heading: false, names: true };
+        let svg = figures::adaptation::chart(&adapt).document(frame);
+        let mut heights: Vec<f64> = tags(&svg)
+            .into_iter()
+            .filter(|tag| tag.name == "text" && !tag.is_closing)
+            .filter(|tag| tag.attributes[0].1 != "quiet")
+            .map(|tag| tag.attributes.iter().find(|(name, _)| name == "y").unwrap().1.parse().unwrap())
+            .collect();
+        heights.sort_by(f64::total_cmp);
+        assert_eq!(heights.len(), 5);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= 14.9), "{heights:?}");
+        assert!(heights[0] >= 0.0 && heights[4] <= height, "{heights:?}");
+    }
+}
+
+#[test]
+fn figures_say_what_they_are_without_being_seen() {
+    let (adapt, _) = kuhn();
+    let svg = figures::adaptation::figure(&adapt);
+    assert!(svg.contains("role=\"img\""));
+    assert!(svg.contains("PACE goes from 0.006 in hands 1–10 to 0.056 in hands 91–100."));
+    assert!(svg.contains("prefers-color-scheme:dark"));
+}
