@@ -54,6 +54,7 @@
 //! | `step_log.rs` | `StepLog` | an append-only file of rows, cut at a step on resume |
 //! | `metrics.rs` | `MetricsLog` | rows of numbers as JSON lines |
 //! | `tensorboard.rs` | `TensorBoardLog` | the same rows as TensorBoard events |
+//! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -70,6 +71,7 @@ mod step_log;
 pub mod tensorboard;
 
 pub mod crash;
+pub mod signals;
 
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
@@ -80,4 +82,5 @@ pub use error::{Damage, LabError};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use run_folder::{RunFolder, RunView};
+pub use signals::{StopFlag, StopSignal};
 pub use tensorboard::TensorBoardLog;

@@ -6,6 +6,8 @@ mod full_disk;
 mod logs;
 mod processes;
 mod run_folder;
+#[cfg(unix)]
+mod signals;
 mod tensorboard;
 
 use pace_lab::RunSpec;
