@@ -56,6 +56,7 @@
 //! | `tensorboard.rs` | `TensorBoardLog` | the same rows as TensorBoard events |
 //! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
+//! | `progress.rs` | `ProgressLine` | how far, how fast, how long: as text |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -71,6 +72,7 @@ mod step_log;
 pub mod tensorboard;
 
 pub mod crash;
+pub mod progress;
 pub mod signals;
 
 pub use checkpoint::{
@@ -81,6 +83,7 @@ pub use durable::write_atomically;
 pub use error::{Damage, LabError};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
+pub use progress::{ProgressLine, SpeedMeter};
 pub use run_folder::{RunFolder, RunView};
 pub use signals::{StopFlag, StopSignal};
 pub use tensorboard::TensorBoardLog;
