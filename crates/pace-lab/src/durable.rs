@@ -1,0 +1,324 @@
+//! The few ways in which bytes reach the disk: whole files, whole folders and appended rows.
+//!
+//! Every change to a file system that this crate makes goes through here, so that the tests can fail or kill each
+//! single one of them (`faults`). What the bytes are is in `checkpoint`, `step_log` and `manifest`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::LabError;
+
+/// How the name of an unfinished file or folder begins. Readers never look at these.
+pub(crate) const STAGED: &str = ".staged-";
+
+/// Puts `contents` at `path` so that a reader, now or after a crash, finds the old file or the new one, never a part.
+pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), LabError> {
+    let folder = folder_of(path);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // Two processes may write the same file, such as an evaluation; each has its own draft.
+    let staged = folder.join(format!("{STAGED}{name}-{}", std::process::id()));
+    let written = write_file(&staged, contents).and_then(|()| rename(&staged, path));
+    if written.is_err() {
+        // Best effort: the error on its way says more than a draft that stays behind.
+        let _ = remove_file(&staged);
+    }
+    written?;
+    sync_folder(folder)
+}
+
+/// Writes a file and waits until it is on the disk. The name is durable only once its folder is synced too.
+pub(crate) fn write_file(path: &Path, contents: &[u8]) -> Result<(), LabError> {
+    let mut file = attempt("create", path, Cost::Space, || File::create(path))?;
+    write(&mut file, path, contents)?;
+    attempt("sync", path, Cost::Space, || file.sync_all())
+}
+
+/// Fills the new folder `staged` with files and waits until all of it is on the disk, the names included. What is
+/// there under that name, the rest of an earlier attempt, goes first.
+pub(crate) fn write_folder(staged: &Path, files: &[(&str, &[u8])]) -> Result<(), LabError> {
+    remove_folder(staged)?;
+    create_folder(staged)?;
+    for (name, contents) in files {
+        write_file(&staged.join(name), contents)?;
+    }
+    sync_folder(staged)
+}
+
+/// Makes a folder and those above it.
+pub(crate) fn create_folder(path: &Path) -> Result<(), LabError> {
+    attempt("create", path, Cost::Space, || fs::create_dir_all(path))
+}
+
+/// Renames; the new name is durable only once its folder is synced.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), LabError> {
+    attempt("rename", from, Cost::Nothing, || fs::rename(from, to))
+}
+
+/// Removes a folder with all that is in it, if it is there.
+pub(crate) fn remove_folder(path: &Path) -> Result<(), LabError> {
+    attempt("remove", path, Cost::Nothing, || match fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    })
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_file(path: &Path) -> Result<(), LabError> {
+    attempt("remove", path, Cost::Nothing, || match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    })
+}
+
+/// Waits until the names in a folder are on the disk.
+pub(crate) fn sync_folder(path: &Path) -> Result<(), LabError> {
+    attempt("sync", path, Cost::Space, || {
+        // Only Unix has a way to do this; elsewhere the rename itself is all there is.
+        if cfg!(not(unix)) {
+            return Ok(());
+        }
+        match File::open(path)?.sync_all() {
+            // Some network file systems cannot sync folders. They cannot do better, so this is no reason to stop.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+            {
+                Ok(())
+            }
+            synced => synced,
+        }
+    })
+}
+
+/// The folder that holds `path`.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The bytes of a file, refusing more than `cap` before they are in memory. `Ok(None)` is a file that is too large.
+pub(crate) fn read_capped(path: &Path, cap: u64) -> Result<Option<Vec<u8>>, LabError> {
+    let read = || {
+        let mut contents = Vec::new();
+        // One byte more than allowed shows that there is more, even if the file grows meanwhile.
+        File::open(path)?.take(cap.saturating_add(1)).read_to_end(&mut contents)?;
+        Ok((contents.len() as u64 <= cap).then_some(contents))
+    };
+    read().map_err(|source| LabError::io("read", path, source))
+}
+
+/// A small text file.
+pub(crate) fn read_text(path: &Path) -> Result<String, LabError> {
+    const CAP: u64 = 1 << 20;
+    let bad = |reason: String| LabError::BadText { path: path.to_owned(), reason };
+    let contents = read_capped(path, CAP)?.ok_or_else(|| bad(format!("found more than {CAP} bytes")))?;
+    String::from_utf8(contents).map_err(|error| bad(format!("found {error}")))
+}
+
+/// A file that grows at its end. A failed append leaves no trace, so the next one does not follow half a row.
+#[derive(Debug)]
+pub(crate) struct AppendFile {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl AppendFile {
+    /// Opens the file, or makes it, and gives what is in it.
+    pub(crate) fn open(path: &Path) -> Result<(AppendFile, Vec<u8>), LabError> {
+        let is_new = !path.exists();
+        let mut file = attempt("open", path, Cost::Space, || {
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+        })?;
+        let mut contents = Vec::new();
+        file.read_to_end(&mut contents).map_err(|source| LabError::io("read", path, source))?;
+        if is_new {
+            sync_folder(folder_of(path))?;
+        }
+        Ok((AppendFile { path: path.to_owned(), file, length: contents.len() as u64 }, contents))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Everything in the file.
+    pub(crate) fn read(&mut self) -> Result<Vec<u8>, LabError> {
+        let mut contents = Vec::new();
+        let read = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut contents));
+        read.map_err(|source| LabError::io("read", &self.path, source))?;
+        contents.truncate(self.length as usize);
+        Ok(contents)
+    }
+
+    /// Adds `row` at the end, in one write.
+    pub(crate) fn append(&mut self, row: &[u8]) -> Result<(), LabError> {
+        // The length is ours, not the system's: if half a row is there that could not be cut, it is cut now.
+        let on_disk = self.file.metadata().map_err(|source| LabError::io("read", &self.path, source))?.len();
+        if on_disk != self.length {
+            self.cut(self.length)?;
+        }
+        let end = SeekFrom::Start(self.length);
+        self.file.seek(end).map_err(|source| LabError::io("write", &self.path, source))?;
+        let written = write(&mut self.file, &self.path, row);
+        if written.is_err() {
+            // Best effort, because the error on its way says more; the next append tries again.
+            let _ = self.cut(self.length);
+        }
+        written?;
+        self.length += row.len() as u64;
+        Ok(())
+    }
+
+    /// Shortens the file.
+    pub(crate) fn cut(&mut self, length: u64) -> Result<(), LabError> {
+        attempt("cut", &self.path, Cost::Nothing, || self.file.set_len(length))?;
+        self.length = length;
+        Ok(())
+    }
+
+    /// Waits until everything appended is on the disk.
+    pub(crate) fn sync(&mut self) -> Result<(), LabError> {
+        attempt("sync", &self.path, Cost::Space, || self.file.sync_all())
+    }
+}
+
+fn write(file: &mut File, path: &Path, contents: &[u8]) -> Result<(), LabError> {
+    let written = match fault(Cost::Space) {
+        // A disk that fills up takes a part of what it is given.
+        Err(error) => file.write_all(&contents[..contents.len() / 2]).and(Err(error)),
+        Ok(()) => file.write_all(contents),
+    };
+    written.map_err(|source| LabError::io("write", path, source))
+}
+
+/// Whether an operation needs room on the disk; one that does not works on a full disk too.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Cost {
+    Space,
+    Nothing,
+}
+
+fn attempt<T>(
+    doing: &'static str,
+    path: &Path,
+    cost: Cost,
+    operation: impl FnOnce() -> io::Result<T>,
+) -> Result<T, LabError> {
+    fault(cost).and_then(|()| operation()).map_err(|source| LabError::io(doing, path, source))
+}
+
+#[cfg(not(test))]
+fn fault(_cost: Cost) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+fn fault(cost: Cost) -> io::Result<()> {
+    faults::next(cost == Cost::Space)
+}
+
+/// Full disks and sudden deaths, at any chosen operation, for the thread that asks for them.
+#[cfg(test)]
+pub(crate) mod faults {
+    use std::cell::Cell;
+    use std::io;
+
+    /// What happens from the chosen operation on.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Fault {
+        /// Nothing that needs room works.
+        DiskFull,
+        /// Nothing works, as if the process were dead.
+        Killed,
+    }
+
+    thread_local! {
+        static PLAN: Cell<Option<(Fault, u32)>> = const { Cell::new(None) };
+        static MET: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Runs `work` with the fault at operation `n`. Gives what it returned, and whether it met the fault.
+    pub(crate) fn with<T>(fault: Fault, n: u32, work: impl FnOnce() -> T) -> (T, bool) {
+        PLAN.set(Some((fault, n)));
+        let result = work();
+        PLAN.set(None);
+        (result, MET.take())
+    }
+
+    pub(super) fn next(needs_space: bool) -> io::Result<()> {
+        let Some((fault, left)) = PLAN.get() else { return Ok(()) };
+        if matches!(fault, Fault::DiskFull) && !needs_space {
+            return Ok(());
+        }
+        if left > 0 {
+            PLAN.set(Some((fault, left - 1)));
+            return Ok(());
+        }
+        MET.set(true);
+        Err(match fault {
+            Fault::DiskFull => io::ErrorKind::StorageFull.into(),
+            Fault::Killed => io::Error::other("killed"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::faults::{Fault, with};
+    use super::{AppendFile, write_atomically, write_file};
+    use crate::error::LabError;
+
+    #[test]
+    fn a_file_is_old_or_new_wherever_the_writer_dies() {
+        for fault in [Fault::DiskFull, Fault::Killed] {
+            for n in 0.. {
+                let scratch = tempfile::tempdir().expect("a scratch folder");
+                let path = scratch.path().join("manifest.json");
+                write_atomically(&path, b"old").expect("a first write");
+                let (written, met) = with(fault, n, || write_atomically(&path, b"newer"));
+                let found = std::fs::read(&path).expect("always there");
+                if !met {
+                    written.expect("no fault was met");
+                    assert!(n > 3, "create, write, sync and sync of the folder are {n} operations");
+                    break;
+                }
+                written.expect_err("a fault was met");
+                assert!(found == b"old" || found == b"newer", "{fault:?} {n}: {found:?}");
+                if matches!(fault, Fault::DiskFull) {
+                    let left = std::fs::read_dir(scratch.path()).expect("readable").count();
+                    assert_eq!(left, 1, "{n}: the draft gives its room back");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_append_leaves_no_half_row() {
+        for fault in [Fault::DiskFull, Fault::Killed] {
+            let scratch = tempfile::tempdir().expect("a scratch folder");
+            let path = scratch.path().join("rows");
+            let (mut file, _) = AppendFile::open(&path).expect("a new file");
+            file.append(b"first row\n").expect("room");
+            // Half of it is longer than the row that comes after it.
+            let (appended, met) = with(fault, 0, || file.append(&[b'2'; 100]));
+            appended.expect_err("a fault was met");
+            assert!(met);
+            file.append(b"third row\n").expect("room again");
+            file.sync().expect("synced");
+            assert_eq!(std::fs::read(&path).expect("readable"), b"first row\nthird row\n");
+            assert_eq!(file.read().expect("readable"), b"first row\nthird row\n");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_systems_own_full_disk_is_recognised() {
+        // The device that refuses every write for want of room.
+        let error = write_file(std::path::Path::new("/dev/full"), b"x").expect_err("full");
+        assert!(matches!(error, LabError::StorageFull { .. }), "{error}");
+        assert!(error.to_string().contains("free some space"), "{error}");
+    }
+}

@@ -1,0 +1,283 @@
+//! Everything that can go wrong with the files of a run: what was found, what was expected, what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::checkpoint::DamagedCheckpoint;
+
+/// Why the files of a run cannot be written or read. No error loses what was durable before it.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A new run was to start in a folder that holds a run.
+    #[error("{} already holds a run; a new run needs a new or empty folder; go on with `pace resume {}`, or choose another --out", path.display(), path.display())]
+    HoldsRun {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A new run was to start in a folder that holds something else.
+    #[error("{} is not empty (it holds {found}); a new run needs a new or empty folder; choose another --out", path.display())]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+        /// A name found in it.
+        found: String,
+    },
+    /// A folder that is not a run, or not any more.
+    #[error("{} is not a run folder: it has no {missing}; expected a folder made by `pace train … --out`", path.display())]
+    NotARun {
+        /// The folder.
+        path: PathBuf,
+        /// The file that every run has.
+        missing: &'static str,
+    },
+    /// Another process writes this run.
+    #[error("{} is in use{}; one process at a time may write a run; wait for it or stop it", path.display(), pid.map_or(String::new(), |pid| format!(" by process {pid}")))]
+    InUse {
+        /// The run folder.
+        path: PathBuf,
+        /// The process, where it could be read.
+        pid: Option<u32>,
+    },
+    /// A file system on which one writer at a time cannot be enforced.
+    #[error("the file system of {} has no file locks, which keep two processes from writing one run; choose an --out on a local disk", path.display())]
+    NoLocks {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The disk, or the user's share of it, is full.
+    #[error("no space left to {doing} {}; what was saved before is intact; free some space, then `pace resume` the run", path.display())]
+    StorageFull {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file or folder that this user may not touch, or a disk that is mounted read-only.
+    #[error("not allowed to {doing} {} ({source}); check its owner, its permissions and whether its disk is read-only, or choose another folder", path.display())]
+    AccessDenied {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A path that goes through, or ends at, something that is no folder.
+    #[error("cannot {doing} {}: a part of this path is a file, expected a folder; choose another path", path.display())]
+    NotAFolder {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or folder.
+        path: PathBuf,
+    },
+    /// Any other trouble with a file.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A manifest that cannot be read.
+    #[error("{}: {reason}; expected a manifest written by pace; restore the file or start another run", path.display())]
+    BadManifest {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A manifest of another version of this project.
+    #[error("{} has format {found}, this build reads format {expected}; use the version of pace that wrote it", path.display())]
+    ManifestVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// Ours.
+        expected: u32,
+    },
+    /// A text file that is too large or not UTF-8.
+    #[error("{}: {reason}; expected a small text file in UTF-8", path.display())]
+    BadText {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A name that cannot be a file of a checkpoint or crash bundle.
+    #[error(
+        "file name \"{found}\": expected 1 to 64 of a-z 0-9 . _ - without a dot at either end, each name once"
+    )]
+    BadFileName {
+        /// The name.
+        found: String,
+    },
+    /// More than a checkpoint may hold.
+    #[error("{what} has {found} {unit}, at most {cap} are allowed; raise the limit if this is meant")]
+    TooLarge {
+        /// The file, or the whole.
+        what: String,
+        /// Its size.
+        found: u64,
+        /// The largest allowed.
+        cap: u64,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// A checkpoint of this step was asked for and there is none.
+    #[error("no checkpoint of step {step} in {}; there are: {}", folder.display(), list(known))]
+    NoSuchCheckpoint {
+        /// The folder of checkpoints.
+        folder: PathBuf,
+        /// The step.
+        step: u64,
+        /// The steps there are.
+        known: Vec<u64>,
+    },
+    /// A checkpoint that is not what was written.
+    #[error("checkpoint {} is damaged: {damage}; resume from another one, or restore it from a copy", path.display())]
+    DamagedCheckpoint {
+        /// Its folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        damage: Damage,
+    },
+    /// Checkpoints there are, but none is whole. Starting over is left to a person.
+    #[error("every checkpoint in {} is damaged ({}); restore one from a copy, or train again with another --out", folder.display(), damaged.iter().map(|one| format!("{}: {}", one.step, one.damage)).collect::<Vec<_>>().join("; "))]
+    NoValidCheckpoint {
+        /// The folder of checkpoints.
+        folder: PathBuf,
+        /// What is wrong with each, the newest first.
+        damaged: Vec<DamagedCheckpoint>,
+    },
+    /// A whole checkpoint without a file that its reader needs.
+    #[error("checkpoint of step {step} has no file {name}; it has: {}", known.join(", "))]
+    NoSuchFile {
+        /// The checkpoint's step.
+        step: u64,
+        /// The file.
+        name: String,
+        /// The files there are.
+        known: Vec<String>,
+    },
+    /// A number that no curve can show.
+    #[error("metric {metric} is {value} at step {step}; expected a finite number; the row was not written")]
+    NotFinite {
+        /// Its name.
+        metric: String,
+        /// Its value.
+        value: f64,
+        /// The row's step.
+        step: u64,
+    },
+    /// A metric's name that cannot be a key.
+    #[error(
+        "metric name \"{found}\": expected 1 to 128 printable characters, each name once in a row, and not \"step\""
+    )]
+    BadMetricName {
+        /// The name.
+        found: String,
+    },
+    /// A row that is not later than the one before it.
+    #[error("{}: row of step {step} after step {last}; steps must rise; on resume, truncate the log first", path.display())]
+    StepNotAfter {
+        /// The log.
+        path: PathBuf,
+        /// The row's step.
+        step: u64,
+        /// The last step in the log.
+        last: u64,
+    },
+    /// A log that is damaged before its end, so that cutting its tail would lose good rows.
+    #[error("{} is damaged at byte {at_byte}, before its end; restore it from a copy, or move it away to start a new one", path.display())]
+    DamagedLog {
+        /// The log.
+        path: PathBuf,
+        /// Where its last good row ends.
+        at_byte: u64,
+    },
+    /// Signal handlers could not be put in place.
+    #[error("cannot listen for {signal}: {source}")]
+    NoSignals {
+        /// The signal.
+        signal: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What is wrong with a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    /// The list of files, written last, is not there: the checkpoint was never finished.
+    #[error("it has no DONE file")]
+    NotDone,
+    /// The list of files cannot be read.
+    #[error("line {line} of its DONE file is not a hash and a name")]
+    BadDone {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A listed file is gone.
+    #[error("{name} is missing")]
+    Missing {
+        /// The file.
+        name: String,
+    },
+    /// A file that is not listed: not ours, or the list lost a line.
+    #[error("{name} is not in its DONE file")]
+    Unlisted {
+        /// The file.
+        name: String,
+    },
+    /// A link, a folder or a device where a plain file should be.
+    #[error("{name} is not a plain file")]
+    NotPlain {
+        /// The entry.
+        name: String,
+    },
+    /// A file with other bytes than were written: truncated, flipped or replaced.
+    #[error("{name} does not have the hash in its DONE file")]
+    WrongHash {
+        /// The file.
+        name: String,
+    },
+    /// More than the limits allow; nothing of it was read.
+    #[error("{what} is over the size limit of {cap}")]
+    TooLarge {
+        /// The file, or the whole.
+        what: String,
+        /// The limit.
+        cap: u64,
+    },
+}
+
+impl LabError {
+    /// Tells apart the troubles that a person can do something about.
+    pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> LabError {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                LabError::StorageFull { doing, path, source }
+            }
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                LabError::AccessDenied { doing, path, source }
+            }
+            io::ErrorKind::NotADirectory => LabError::NotAFolder { doing, path },
+            _ => LabError::Io { doing, path, source },
+        }
+    }
+}
+
+fn list(steps: &[u64]) -> String {
+    if steps.is_empty() {
+        return "none".to_owned();
+    }
+    steps.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,89 @@
+//! Everything a training run keeps on disk, and what it needs to survive being killed.
+//!
+//! The crate knows bytes, text, numbers and names; what they mean is the caller's business. It prints nothing. Its two
+//! promises: whatever was durable stays readable whenever the process, the disk or the power fails, and a run that was
+//! stopped and resumed leaves the same `metrics.jsonl`, byte for byte, as one that was not.
+//!
+//! The life of a run, with a stop in the middle:
+//!
+//! ```
+//! use pace_lab::{CheckpointLimits, RunFolder, RunSpec, RunStatus, cpu_model};
+//!
+//! # let scratch = tempfile::tempdir().expect("a scratch folder");
+//! # let folder = scratch.path().join("kuhn-1");
+//! let spec = RunSpec {
+//!     pace_version: "0.1.0".into(), commit: None, rustc: "1.95.0".into(), cpu_model: cpu_model(), simd: "avx2".into(),
+//!     seed: 1, argv: vec!["pace".into(), "train".into()], game: "kuhn-poker".into(), game_revision: 1,
+//!     method: "pace".into(), preset: "paper".into(),
+//! };
+//! let mut run = RunFolder::create(&folder, "seed = 1\n", spec)?;
+//! let (mut metrics, mut curves) = (run.metrics()?, run.tensorboard()?);
+//! let store = run.checkpoints(CheckpointLimits::default())?;
+//! for step in [100, 200] {
+//!     metrics.append(step, &[("losses/policy_loss", 0.5)])?;
+//!     curves.append(step, &[("losses/policy_loss", 0.5)])?;
+//! }
+//! // Rows first, then the checkpoint: a checkpoint promises that every row up to its step is there.
+//! metrics.sync()?;
+//! curves.sync()?;
+//! store.save(200, &[("model.safetensors", b"weights"), ("state.json", b"{}")])?;
+//! run.record_wall_clock()?;
+//! metrics.append(300, &[("losses/policy_loss", 0.4)])?;
+//! run.end(RunStatus::Stopped)?;
+//! drop(run); // The lock goes with it.
+//!
+//! let mut run = RunFolder::open(&folder)?;
+//! let store = run.checkpoints(CheckpointLimits::default())?;
+//! let checkpoint = store.load_newest_valid()?.expect("one was saved");
+//! assert_eq!((checkpoint.step, checkpoint.file("model.safetensors")?), (200, &b"weights"[..]));
+//! run.mark_resumed()?;
+//! store.discard_after(checkpoint.step)?;
+//! let (mut metrics, mut curves) = (run.metrics()?, run.tensorboard()?);
+//! assert_eq!(metrics.truncate_after(checkpoint.step)?, 1); // The row of step 300 will be made again.
+//! curves.truncate_after(checkpoint.step)?;
+//! # Ok::<(), pace_lab::LabError>(())
+//! ```
+//!
+//! | file | main type | what it is |
+//! |---|---|---|
+//! | `error.rs` | `LabError` | everything that can go wrong with a run's files |
+//! | `durable.rs` | `write_atomically` | the few ways in which bytes reach the disk |
+//! | `manifest.rs` | `Manifest` | what a run was, when, and how it ended |
+//! | `run_folder.rs` | `RunFolder`, `RunView` | the layout of a run, and the lock of its one writer |
+//! | `checkpoint.rs` | `CheckpointStore` | states of the run, whole or not there |
+//! | `step_log.rs` | `StepLog` | an append-only file of rows, cut at a step on resume |
+//! | `metrics.rs` | `MetricsLog` | rows of numbers as JSON lines |
+//! | `tensorboard.rs` | `TensorBoardLog` | the same rows as TensorBoard events |
+//! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
+//! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
+//! | `progress.rs` | `ProgressLine` | how far, how fast, how long: as text |
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod error;
+
+mod durable;
+pub mod manifest;
+pub mod run_folder;
+
+pub mod checkpoint;
+pub mod metrics;
+mod step_log;
+pub mod tensorboard;
+
+pub mod crash;
+pub mod progress;
+pub mod signals;
+
+pub use checkpoint::{
+    Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
+};
+pub use crash::write_crash_bundle;
+pub use durable::write_atomically;
+pub use error::{Damage, LabError};
+pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
+pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
+pub use progress::{ProgressLine, SpeedMeter};
+pub use run_folder::{RunFolder, RunView};
+pub use signals::{StopFlag, StopSignal};
+pub use tensorboard::TensorBoardLog;

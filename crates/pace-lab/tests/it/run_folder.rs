@@ -1,0 +1,142 @@
+//! The layout, the manifest, the lock, and every folder that must be refused.
+
+use std::fs;
+use std::path::Path;
+
+use pace_lab::{CheckpointLimits, LabError, RunFolder, RunStatus, RunView};
+
+use crate::{scratch, spec};
+
+#[test]
+fn a_run_has_its_rooms_and_remembers_its_times() {
+    let scratch = scratch();
+    let path = scratch.path().join("runs/kuhn-1");
+    let mut run = RunFolder::create(&path, "seed = 1\n", spec()).expect("a new run");
+    for name in ["config.toml", "manifest.json", "tb", "checkpoints", "adapt", "run.lock"] {
+        assert!(path.join(name).exists(), "{name}");
+    }
+    assert_eq!(run.view().config().expect("readable"), "seed = 1\n");
+    assert_eq!(run.manifest().spec, spec());
+    assert_eq!(run.manifest().status, RunStatus::Running);
+    assert_eq!(&run.view().manifest().expect("readable"), run.manifest());
+
+    run.record_wall_clock().expect("written");
+    let first = run.manifest().clone();
+    assert!(first.wall_clock_secs > 0.0);
+    assert!(first.started_at.ends_with('Z') && first.started_at.len() == 20, "{}", first.started_at);
+    run.end(RunStatus::Stopped).expect("written");
+    drop(run);
+
+    let mut run = RunFolder::open(&path).expect("the lock is free");
+    assert_eq!(run.manifest().status, RunStatus::Stopped);
+    assert!(run.manifest().ended_at.is_some());
+    let before = run.manifest().wall_clock_secs;
+    run.mark_resumed().expect("written");
+    let resumed = RunView::open(&path).expect("a run").manifest().expect("readable");
+    assert_eq!((resumed.status, resumed.n_resumes, resumed.ended_at), (RunStatus::Running, 1, None));
+    assert_eq!(resumed.started_at, first.started_at);
+    assert!(resumed.wall_clock_secs > before, "time adds up over resumes");
+    run.end(RunStatus::Finished).expect("written");
+}
+
+#[test]
+fn a_new_run_needs_an_empty_folder() {
+    let scratch = scratch();
+    let check = |path: &Path, words: &[&str]| {
+        let before: Vec<_> = fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect();
+        let error = RunFolder::create(path, "", spec()).expect_err("refused").to_string();
+        for word in words {
+            assert!(error.contains(word), "{error}");
+        }
+        let after: Vec<_> = fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect();
+        assert_eq!(before, after, "a refused folder is left without a trace");
+    };
+    let empty = scratch.path().join("empty");
+    fs::create_dir(&empty).expect("made");
+    drop(RunFolder::create(&empty, "", spec()).expect("an empty folder will do"));
+    check(&empty, &["already holds a run", "pace resume", "--out"]);
+
+    let photos = scratch.path().join("photos");
+    fs::create_dir(&photos).expect("made");
+    fs::write(photos.join("cat.jpg"), "").expect("written");
+    check(&photos, &["not empty", "cat.jpg", "--out"]);
+
+    // Permissions do not bind root, so the folder that nobody can write is one below a file.
+    let file = photos.join("cat.jpg");
+    check(&file, &["is a file", "expected a folder"]);
+    check(&file.join("run"), &["is a file", "expected a folder"]);
+}
+
+#[test]
+fn only_runs_can_be_opened() {
+    let scratch = scratch();
+    let check = |path: &Path| {
+        let error = RunFolder::open(path).expect_err("refused");
+        assert!(matches!(error, LabError::NotARun { .. }), "{error}");
+        assert!(RunView::open(path).is_err());
+        assert!(!path.join("run.lock").exists(), "a refused folder is left without a trace");
+    };
+    check(&scratch.path().join("nowhere"));
+    check(scratch.path());
+    let file = scratch.path().join("file");
+    fs::write(&file, "").expect("written");
+    check(&file);
+}
+
+#[test]
+fn manifests_of_others_are_refused() {
+    let scratch = scratch();
+    let path = scratch.path().join("run");
+    drop(RunFolder::create(&path, "", spec()).expect("a new run"));
+    let manifest = path.join("manifest.json");
+    let whole = fs::read_to_string(&manifest).expect("readable");
+    let check = |text: &str, words: &str| {
+        fs::write(&manifest, text).expect("written");
+        let error = RunFolder::open(&path).expect_err("refused").to_string();
+        assert!(error.contains(words), "{error}");
+    };
+    check(&whole[..whole.len() / 2], "found no JSON");
+    check("{}", "found no format_version");
+    check(&whole.replace("\"format_version\": 1", "\"format_version\": 9"), "has format 9, this build reads");
+    check(&whole.replace("\"seed\"", "\"sead\""), "missing field `seed`");
+    check(&whole.replace("\"running\"", "\"jogging\""), "jogging");
+    check(&" ".repeat((1 << 20) + 1), "found more than");
+    fs::write(&manifest, &whole).expect("written");
+    RunFolder::open(&path).expect("whole again");
+}
+
+#[test]
+fn one_writer_at_a_time_and_any_number_of_readers() {
+    let scratch = scratch();
+    let path = scratch.path().join("run");
+    let run = RunFolder::create(&path, "", spec()).expect("a new run");
+    let error = RunFolder::open(&path).expect_err("in use");
+    let LabError::InUse { pid, .. } = &error else { panic!("{error}") };
+    if cfg!(unix) {
+        assert_eq!(*pid, Some(std::process::id()));
+    }
+    run.checkpoints(CheckpointLimits::default()).expect("a store").save(1, &[("a", b"b")]).expect("saved");
+    let view = RunView::open(&path).expect("readers are welcome");
+    let newest = view.checkpoints(CheckpointLimits::default()).load_newest_valid().expect("readable");
+    assert_eq!(newest.expect("one was saved").step, 1);
+    assert_eq!(view.metrics().expect("readable"), []);
+    drop(run);
+
+    // A dead process leaves its number, and no lock.
+    fs::write(path.join("run.lock"), "4194305\n").expect("written");
+    let run = RunFolder::open(&path).expect("taken over");
+    let owner = fs::read_to_string(path.join("run.lock")).expect("readable");
+    assert_eq!(owner.trim(), std::process::id().to_string());
+    drop(run);
+}
+
+#[test]
+fn drafts_of_a_killed_process_are_cleared() {
+    let scratch = scratch();
+    let path = scratch.path().join("run");
+    drop(RunFolder::create(&path, "", spec()).expect("a new run"));
+    let draft = path.join(".staged-manifest.json-77");
+    fs::write(&draft, "{\"format_ver").expect("written");
+    drop(RunFolder::open(&path).expect("opened"));
+    assert!(!draft.exists());
+}
