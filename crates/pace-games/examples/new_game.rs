@@ -5,9 +5,9 @@
 //! A peer shows heads with its own probability, so an ego that counts can win. Ten rounds are an encounter.
 
 use pace_games::{
-    Action, Configure, Ego, Ending, Game, GameError, GameSpec, JointAction, Metric, Moved, Movers, Peer,
-    PeerPool, PeerSpec, PeerTuple, Preset, RandomEgo, Reference, Seat, Seed, Stream, certain, check_contract,
-    play_encounter,
+    Action, Configure, Ego, Ending, Game, GameError, GameSpec, JointAction, Metric, Moved, Movers, Nouns,
+    Peer, PeerPool, PeerSpec, PeerTuple, Preset, RandomEgo, Reference, Seat, Seed, Stream, certain,
+    check_contract, play_encounter,
 };
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,12 @@ impl Game for Pennies {
             horizon_steps: 1,
             metric: Metric::Return,
             keypoint: "never",
+            nouns: Nouns {
+                episode: "round",
+                episodes: "rounds",
+                score: "chips per round",
+                keypoint: "never",
+            },
         };
         Ok(Pennies { config, spec })
     }

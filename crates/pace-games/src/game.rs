@@ -160,6 +160,21 @@ pub struct GameSpec {
     pub metric: Metric,
     /// What [`Moved::keypoint_visited`] means here, in words.
     pub keypoint: &'static str,
+    /// What things are called in tables and on pages.
+    pub nouns: Nouns,
+}
+
+/// What a game's things are called by people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Nouns {
+    /// One episode: hand, round, episode.
+    pub episode: &'static str,
+    /// Several of them.
+    pub episodes: &'static str,
+    /// The number an episode is judged by.
+    pub score: &'static str,
+    /// The informative place.
+    pub keypoint: &'static str,
 }
 
 impl GameSpec {

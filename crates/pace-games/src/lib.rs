@@ -46,7 +46,7 @@ pub use encounter::{EgoStep, Encounter, PeerViews};
 pub use entry::{AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
 pub use game::{
     Action, Boundary, DecisionPoint, EarlierStep, Ending, Game, GameSpec, JointAction, MAX_SEATS, Metric,
-    Moved, Movers, NO_ACTION, Seat,
+    Moved, Movers, NO_ACTION, Nouns, Seat,
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};

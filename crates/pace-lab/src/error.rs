@@ -8,6 +8,29 @@ use crate::checkpoint::DamagedCheckpoint;
 /// Why the files of a run cannot be written or read. No error loses what was durable before it.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
+    /// A game, a key, a peer or a value that cannot be.
+    #[error(transparent)]
+    Game(#[from] pace_games::GameError),
+    /// Training or its saved state went wrong.
+    #[error(transparent)]
+    Train(#[from] pace_learn::TrainError),
+    /// A record that cannot be written.
+    #[error(transparent)]
+    Record(#[from] pace_report::RecordError),
+    /// A configuration file that cannot be understood.
+    #[error("{file}: {reason}")]
+    BadConfig {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A run without any checkpoint.
+    #[error("{} has no checkpoint yet; let it train longer, or `pace resume` it", path.display())]
+    NoCheckpoint {
+        /// The run folder.
+        path: PathBuf,
+    },
     /// A new run was to start in a folder that holds a run.
     #[error("{} already holds a run; a new run needs a new or empty folder; go on with `pace resume {}`, or choose another --out", path.display(), path.display())]
     HoldsRun {

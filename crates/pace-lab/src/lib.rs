@@ -1,6 +1,7 @@
-//! Everything a training run keeps on disk, and what it needs to survive being killed.
+//! Runs: what they keep on disk, how they are trained, stopped, resumed and evaluated.
 //!
-//! The crate knows bytes, text, numbers and names; what they mean is the caller's business. It prints nothing. Its two
+//! Below `run_config` the crate knows bytes, text, numbers and names; `training` and `adaptation` bring the learner in. It
+//! prints nothing. Its two
 //! promises: whatever was durable stays readable whenever the process, the disk or the power fails, and a run that was
 //! stopped and resumed leaves the same `metrics.jsonl`, byte for byte, as one that was not.
 //!
@@ -57,6 +58,10 @@
 //! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
 //! | `progress.rs` | `ProgressLine` | how far, how fast, how long: as text |
+//! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
+//! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
+//! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
+//! | `adaptation.rs` | `AdaptOptions` | a trained agent meets a pool, beside the scripted egos |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -75,6 +80,13 @@ pub mod crash;
 pub mod progress;
 pub mod signals;
 
+pub mod run_config;
+pub mod training;
+
+pub mod adaptation;
+pub mod meetings;
+
+pub use adaptation::{AdaptOptions, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
 };
@@ -82,8 +94,11 @@ pub use crash::write_crash_bundle;
 pub use durable::write_atomically;
 pub use error::{Damage, LabError};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
+pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use progress::{ProgressLine, SpeedMeter};
+pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};
 pub use signals::{StopFlag, StopSignal};
 pub use tensorboard::TensorBoardLog;
+pub use training::{Build, TrainingRun};

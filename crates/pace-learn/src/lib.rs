@@ -27,3 +27,8 @@ pub use agent::{Agent, AgentEncounter, Thought};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};
 pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer, Workbench};
+
+/// The vector instructions that the engine chose on this processor; results are byte-identical within one choice.
+pub fn simd_name() -> &'static str {
+    pace_nn::SimdPath::detect().name()
+}

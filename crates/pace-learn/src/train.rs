@@ -135,9 +135,9 @@ impl Trainer {
         })
     }
 
-    /// Whether the budget is spent.
+    /// Whether the budget is spent: another batch of the usual size would exceed it.
     pub fn is_finished(&self) -> bool {
-        self.steps >= self.config.total_steps
+        self.iteration > 0 && self.steps + self.steps / self.iteration > self.config.total_steps
     }
 
     /// Ego decisions done.

@@ -34,20 +34,20 @@ impl GameArgs {
 impl KeyArgs {
     /// The game `id` under these keys.
     pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, GameError> {
-        find_game(id)?.open(Preset::parse(&self.preset)?, &self.overrides()?)
+        find_game(id)?.open(Preset::parse(&self.preset)?, &parse_overrides(&self.overrides)?)
     }
+}
 
-    fn overrides(&self) -> Result<Map<String, Value>, GameError> {
-        self.overrides
-            .iter()
-            .map(|text| {
-                let (key, value) = text.split_once('=').ok_or_else(|| {
-                    GameError::bad_value("--set", text, "KEY=VALUE, for example horizon_steps=50")
-                })?;
-                // Numbers, true and false as they are; anything else is a word.
-                let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
-                Ok((key.trim().to_owned(), value))
-            })
-            .collect()
-    }
+/// Reads `KEY=VALUE` texts: numbers, true and false as they are, anything else as a word.
+pub fn parse_overrides(texts: &[String]) -> Result<Map<String, Value>, GameError> {
+    texts
+        .iter()
+        .map(|text| {
+            let (key, value) = text.split_once('=').ok_or_else(|| {
+                GameError::bad_value("--set", text, "KEY=VALUE, for example horizon_steps=50")
+            })?;
+            let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
+            Ok((key.trim().to_owned(), value))
+        })
+        .collect()
 }

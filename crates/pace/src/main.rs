@@ -1,8 +1,9 @@
 //! The command line of PACE: arguments in, text out. Everything it does is done by the crates below it.
 
+mod build_info;
 mod commands;
 mod game_args;
-mod meetings;
+mod training_loop;
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -11,6 +12,8 @@ use clap::Parser;
 use clap::error::ErrorKind as UsageErrorKind;
 use commands::Command;
 use pace_games::GameError;
+use pace_lab::LabError;
+use pace_learn::TrainError;
 
 /// Agents that adapt, within a few episodes, to partners and opponents they have never met.
 #[derive(Debug, Parser)]
@@ -20,10 +23,21 @@ struct Cli {
     command: Command,
 }
 
+/// Something went wrong on the way.
+const FAILURE: u8 = 1;
 /// The command line could not be understood.
 const USAGE: u8 = 2;
 /// A key, a value or a file is bad.
 const BAD_INPUT: u8 = 3;
+/// Training diverged.
+const DIVERGED: u8 = 4;
+/// The run was asked to stop, is saved, and can be resumed.
+const STOPPED: u8 = 75;
+
+/// A run that was asked to stop. Everything there is to say about it has been said.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+pub struct Stopped;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -43,13 +57,33 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
+    if error.is::<Stopped>() {
+        return ExitCode::from(STOPPED);
+    }
     say(&format!("error: {error:#}"));
-    match error.downcast_ref::<GameError>() {
-        Some(GameError::Unknown { kind: "key", .. } | GameError::BadValue { .. }) => {
-            ExitCode::from(BAD_INPUT)
-        }
-        Some(_) => ExitCode::from(USAGE),
-        None => ExitCode::FAILURE,
+    ExitCode::from(exit_code(error))
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
+    let of_game = |error: &GameError| match error {
+        GameError::Unknown { kind: "key", .. } | GameError::BadValue { .. } => BAD_INPUT,
+        _ => USAGE,
+    };
+    if let Some(error) = error.downcast_ref::<GameError>() {
+        return of_game(error);
+    }
+    match error.downcast_ref::<LabError>() {
+        Some(LabError::Game(error)) => of_game(error),
+        Some(LabError::Train(TrainError::NotFinite { .. })) => DIVERGED,
+        Some(LabError::Train(TrainError::Game(error))) => of_game(error),
+        Some(
+            LabError::StorageFull { .. }
+            | LabError::AccessDenied { .. }
+            | LabError::InUse { .. }
+            | LabError::NoLocks { .. },
+        )
+        | None => FAILURE,
+        Some(_) => BAD_INPUT,
     }
 }
 

@@ -19,7 +19,9 @@ pub use view::OBSERVATION_SIZE;
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{DecisionPoint, EarlierStep, Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
+use crate::game::{
+    DecisionPoint, EarlierStep, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat,
+};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -66,6 +68,12 @@ impl Game for KuhnPoker {
             horizon_steps: 2,
             metric: Metric::Return,
             keypoint: "the hand ended in a showdown",
+            nouns: Nouns {
+                episode: "hand",
+                episodes: "hands",
+                score: "expected reward per hand",
+                keypoint: "showdown",
+            },
         };
         Ok(KuhnPoker { config, spec })
     }

@@ -1,6 +1,6 @@
 //! The whole loss of PACE: against PyTorch's recording, against finite differences, and what the warm-up leaves alone.
 
-use pace_games::{GameSpec, Metric};
+use pace_games::{GameSpec, Metric, Nouns};
 use pace_nn::loss::PolicyLoss;
 use serde_json::Value;
 
@@ -39,6 +39,7 @@ fn net(recording: &Value, empty_context: &Value, empty_episode: &Value) -> PaceN
         horizon_steps: 9,
         metric: Metric::Return,
         keypoint: "",
+        nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
     };
     let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
     config.encoder_width = size("encoder_width");

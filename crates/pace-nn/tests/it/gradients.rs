@@ -116,7 +116,7 @@ fn cross_entropy_and_its_probability() {
     let (loss, probability) = cross_entropy(&logits, 3, 0.7, &mut d_logits);
     assert!((f64::from(loss) + f64::from(probability).ln()).abs() < 1e-6);
     check_gradient(&mut logits, &d_logits, "logit", |logits| {
-        0.7 * f64::from(cross_entropy(logits, 3, 0.7, &mut vec![0.0; 6]).0)
+        0.7 * f64::from(cross_entropy(logits, 3, 0.7, &mut [0.0; 6]).0)
     });
 }
 

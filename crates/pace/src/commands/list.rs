@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 use pace_games::{GAMES, Preset, Split};
+use pace_learn::METHODS;
 use serde_json::{Map, json};
 
 use crate::game_args::GameArgs;
@@ -12,6 +13,8 @@ use crate::game_args::GameArgs;
 pub enum ListCommand {
     /// The games with their facts, keys and reference agents.
     Games(ListGamesArgs),
+    /// The ways to train.
+    Methods(ListGamesArgs),
     /// The peers of a game.
     Peers(ListPeersArgs),
 }
@@ -38,8 +41,22 @@ pub struct ListPeersArgs {
 pub fn run(command: &ListCommand, out: &mut dyn Write) -> anyhow::Result<()> {
     match command {
         ListCommand::Games(args) => games(args, out),
+        ListCommand::Methods(args) => methods(args, out),
         ListCommand::Peers(args) => peers(args, out),
     }
+}
+
+fn methods(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    if args.json {
+        let methods: Vec<_> =
+            METHODS.iter().map(|method| json!({ "id": method.id, "summary": method.summary })).collect();
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "methods": methods }))?)?;
+        return Ok(());
+    }
+    for method in METHODS {
+        writeln!(out, "{:<16} {}", method.id, method.summary)?;
+    }
+    Ok(())
 }
 
 fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -1,10 +1,13 @@
 //! One file per command; this list is the table of contents of the command line.
 
+mod adapt;
 mod bench;
 mod check;
+mod inspect;
 mod list;
 mod quickstart;
 mod references;
+mod train;
 mod watch;
 
 use std::io::Write;
@@ -15,7 +18,15 @@ use clap::Subcommand;
 pub enum Command {
     /// The main job in about a minute: meet the ten unseen Kuhn poker peers and see who adapts.
     Quickstart(quickstart::QuickstartArgs),
-    /// What there is: games, peers.
+    /// Train one run; it can be stopped and resumed.
+    Train(train::TrainArgs),
+    /// Go on with a run from its newest whole checkpoint.
+    Resume(train::ResumeArgs),
+    /// A trained agent meets peers it has not seen.
+    Adapt(adapt::AdaptArgs),
+    /// What is in a run folder.
+    Inspect(inspect::InspectArgs),
+    /// What there is: games, methods, peers.
     #[command(subcommand)]
     List(list::ListCommand),
     /// Play a game against its contract and say which promises it keeps.
@@ -33,6 +44,10 @@ impl Command {
     pub fn run(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         match self {
             Command::Quickstart(args) => quickstart::run(args, out),
+            Command::Train(args) => train::run(args, out),
+            Command::Resume(args) => train::resume(args, out),
+            Command::Adapt(args) => adapt::run(args, out),
+            Command::Inspect(args) => inspect::run(args, out),
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),
             Command::Watch(args) => watch::run(args, out),

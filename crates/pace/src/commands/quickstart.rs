@@ -6,7 +6,7 @@ use clap::Args;
 use pace_games::{Preset, Split, find_game};
 use serde_json::Map;
 
-use crate::meetings::{Meetings, blocks};
+use pace_lab::{Meetings, blocks};
 
 #[derive(Debug, Args)]
 pub struct QuickstartArgs {

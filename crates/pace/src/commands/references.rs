@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::game_args::KeyArgs;
-use crate::meetings::{Meetings, blocks};
 use crate::say;
+use pace_lab::{Meetings, blocks};
 
 #[derive(Debug, Args)]
 pub struct ReferencesArgs {

@@ -1,4 +1,6 @@
-//! Many encounters of one scripted ego, on several threads, in an order that does not depend on their number.
+//! Many encounters of one scripted ego, on several threads; the result does not depend on how many.
+//!
+//! The same for a trained agent is in `adaptation`.
 
 use std::num::NonZero;
 
@@ -7,19 +9,26 @@ use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Score, Seed, Split
 /// One ego, whom it meets, and how often.
 #[derive(Clone, Copy, Debug)]
 pub struct Meetings<'a> {
+    /// The scripted ego's name.
     pub reference: &'a str,
+    /// The part of the pool.
     pub split: Split,
+    /// How many of its tuples.
     pub n_tuples: usize,
     /// Encounters with each tuple. Every ego gets the same luck in the same encounter.
     pub n_encounters: usize,
+    /// Episodes per encounter.
     pub n_episodes: usize,
+    /// The seed of all chance.
     pub seed: u64,
 }
 
 /// The outcomes by tuple, then by encounter, then by episode.
+#[derive(Clone, Debug)]
 pub struct Outcomes(Vec<Vec<Vec<EpisodeOutcome>>>);
 
 impl Meetings<'_> {
+    /// Plays all of them.
     pub fn play(&self, game: &dyn AnyGame) -> Result<Outcomes, GameError> {
         let n_threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(self.n_tuples);
         let play_tuple = |tuple: usize| -> Result<Vec<Vec<EpisodeOutcome>>, GameError> {
@@ -63,6 +72,15 @@ impl Meetings<'_> {
 }
 
 impl Outcomes {
+    /// The mean of `value` over all encounters with each tuple.
+    pub fn means_by_tuple(&self, value: impl Fn(&EpisodeOutcome) -> f64) -> Vec<f64> {
+        let mean = |encounters: &Vec<Vec<EpisodeOutcome>>| {
+            let values: Vec<f64> = encounters.iter().flatten().map(&value).collect();
+            values.iter().sum::<f64>() / values.len() as f64
+        };
+        self.0.iter().map(mean).collect()
+    }
+
     /// The mean of `value` over the episodes in `range`, with the standard error over encounters. Tuples that were met
     /// once are draws from a family, so they form one group.
     pub fn score(&self, range: std::ops::Range<usize>, value: impl Fn(&EpisodeOutcome) -> f64) -> Score {

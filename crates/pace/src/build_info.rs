@@ -1,0 +1,25 @@
+//! What this program was built from.
+
+use pace_lab::Build;
+
+/// The build, and the command line it was started with.
+pub fn build() -> Build {
+    let known = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+    Build {
+        version: env!("CARGO_PKG_VERSION"),
+        commit: known(env!("PACE_COMMIT")),
+        rustc: env!("PACE_RUSTC"),
+        argv: std::env::args().collect(),
+    }
+}
+
+/// The command line as one line, for records.
+pub fn command_line() -> String {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    format!("pace {}", arguments.join(" "))
+}
+
+/// Threads to use when nobody says how many.
+pub fn all_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}

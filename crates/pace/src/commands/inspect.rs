@@ -1,0 +1,73 @@
+//! `pace inspect`: what is in a run folder.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use pace_lab::{CheckpointLimits, RunView};
+use serde_json::json;
+
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// The run folder.
+    run: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let view = RunView::open(&args.run)?;
+    let manifest = view.manifest()?;
+    let reader = view.checkpoints(CheckpointLimits::default());
+    let mut checkpoints = Vec::new();
+    for step in reader.steps()? {
+        let state = match reader.load(step) {
+            Ok(checkpoint) => json!({ "step": step, "files": checkpoint.names().collect::<Vec<_>>() }),
+            Err(error) => json!({ "step": step, "damage": error.to_string() }),
+        };
+        checkpoints.push(state);
+    }
+    let rows = view.metrics()?;
+    let last = rows.last();
+    if args.json {
+        let document = json!({
+            "manifest": manifest,
+            "config": view.config()?,
+            "checkpoints": checkpoints,
+            "metrics_rows": rows.len(),
+            "last": last.map(|row| row.values.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<serde_json::Map<_, _>>()),
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(());
+    }
+    let spec = &manifest.spec;
+    writeln!(out, "{}  {} with preset {}, seed {}", spec.game, spec.method, spec.preset, spec.seed)?;
+    writeln!(
+        out,
+        "status       {:?}, {} resumes, {:.0} s of training",
+        manifest.status, manifest.n_resumes, manifest.wall_clock_secs
+    )?;
+    writeln!(
+        out,
+        "made by      pace {} ({}), {}, {}",
+        spec.pace_version,
+        spec.commit.as_deref().unwrap_or("unknown commit"),
+        spec.rustc,
+        spec.simd
+    )?;
+    writeln!(out, "started      {}  {}", manifest.started_at, spec.argv.join(" "))?;
+    for checkpoint in &checkpoints {
+        match checkpoint.get("damage") {
+            Some(damage) => writeln!(out, "checkpoint   {}: {}", checkpoint["step"], damage)?,
+            None => writeln!(out, "checkpoint   {}: whole", checkpoint["step"])?,
+        }
+    }
+    if let Some(row) = last {
+        writeln!(out, "last of {} rows, step {}:", rows.len(), row.step)?;
+        for (name, value) in &row.values {
+            writeln!(out, "  {name:<28} {value:.6}")?;
+        }
+    }
+    Ok(())
+}
