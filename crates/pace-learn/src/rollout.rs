@@ -106,3 +106,88 @@ impl RolloutShard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pace_games::{GAMES, Preset, Split};
+    use serde_json::{Map, Value};
+
+    use crate::config::{ExplorationMode, TrainConfig, TrainPreset};
+    use crate::methods::PaceNet;
+    use crate::train::Trainer;
+
+    /// Calls `check` with a trainer of every game, its first weights changed by `change`.
+    fn for_every_game(
+        exploration_mode: ExplorationMode,
+        change: impl Fn(&PaceNet, &mut [f32]),
+        check: impl Fn(&str, &mut Trainer),
+    ) {
+        for entry in GAMES {
+            let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(4))]);
+            let game = entry.open(Preset::Paper, &keys).expect("every game has this key");
+            let config = TrainConfig {
+                encounters_per_tuple: 1,
+                exploration_mode,
+                ..TrainConfig::preset(entry.id, TrainPreset::Paper)
+            };
+            let mut trainer = Trainer::new(game, config, 1, 1).expect("good keys");
+            trainer.change_parameters(&change);
+            check(entry.id, &mut trainer);
+        }
+    }
+
+    /// Makes the identifier very sure of whatever it thinks.
+    fn shout(net: &PaceNet, parameters: &mut [f32]) {
+        fill_identifier(net, parameters, &mut |weight| weight * 1e4);
+    }
+
+    fn fill_identifier(net: &PaceNet, parameters: &mut [f32], value: &mut dyn FnMut(f32) -> f32) {
+        for tensor in net.layout().tensors().iter().filter(|tensor| tensor.name.starts_with("identifier")) {
+            parameters[tensor.id.range()].iter_mut().for_each(|weight| *weight = value(*weight));
+        }
+    }
+
+    #[test]
+    fn the_exploration_reward_is_a_probability() {
+        for mode in [ExplorationMode::Instant, ExplorationMode::RunningMax] {
+            for_every_game(mode, shout, |id, trainer| {
+                let rewards = trainer.roll_out().exploration_rewards;
+                assert!(rewards.iter().all(|reward| (0.0..=1.0).contains(reward)), "{id}");
+                // The identifier shouts, so both ends of the range are there.
+                let is_near = |end: f32| rewards.iter().any(|reward| (reward - end).abs() < 0.01);
+                assert!(is_near(0.0) && is_near(1.0), "{id}");
+            });
+        }
+    }
+
+    #[test]
+    fn an_identifier_that_knows_nothing_pays_one_over_the_classes() {
+        let silence = |net: &PaceNet, parameters: &mut [f32]| fill_identifier(net, parameters, &mut |_| 0.0);
+        for_every_game(ExplorationMode::Instant, silence, |id, trainer| {
+            let n_classes = trainer.game().pool(Split::Train).n_classes;
+            let chance = n_classes.iter().map(|n| 1.0 / *n as f32).sum::<f32>() / n_classes.len() as f32;
+            // methods.md 12.4.
+            match id {
+                "kuhn-poker" => assert_eq!(chance, 1.0 / 40.0),
+                "overcooked" => assert_eq!(chance, 1.0 / 18.0),
+                "predator-prey" => assert!((chance - 1.0 / 3.0).abs() < 1e-6),
+                _ => {}
+            }
+            let rewards = trainer.roll_out().exploration_rewards;
+            assert!(rewards.iter().all(|reward| (reward - chance).abs() < 1e-6), "{id}: not {chance}");
+        });
+    }
+
+    #[test]
+    fn the_running_maximum_never_falls_within_an_encounter() {
+        let has_fall = |trainer: &mut Trainer| {
+            let batch = trainer.roll_out();
+            (0..batch.n_encounters()).any(|encounter| {
+                let rewards = &batch.exploration_rewards[batch.decisions(encounter)];
+                rewards.windows(2).any(|pair| pair[1] < pair[0])
+            })
+        };
+        for_every_game(ExplorationMode::Instant, shout, |id, trainer| assert!(has_fall(trainer), "{id}"));
+        for_every_game(ExplorationMode::RunningMax, shout, |id, trainer| assert!(!has_fall(trainer), "{id}"));
+    }
+}

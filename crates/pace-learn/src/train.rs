@@ -226,6 +226,12 @@ impl Trainer {
         batch
     }
 
+    /// Changes the weights by hand.
+    #[cfg(test)]
+    pub(crate) fn change_parameters(&mut self, change: &dyn Fn(&PaceNet, &mut [f32])) {
+        change(&self.net, &mut self.parameters);
+    }
+
     /// All epochs and mini-batches; the sums of the last epoch and the mean gradient norm of all.
     fn update(&mut self, batch: &Batch, progress: f64, is_warm_up: bool) -> (UpdateSums, f64) {
         let config = self.config.clone();

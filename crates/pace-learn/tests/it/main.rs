@@ -1,1 +1,40 @@
-//! Integration tests of the learner, one binary.
+//! Integration tests of the learner: what it learns, and that it learns the same thing however it is run.
+
+mod agents;
+mod determinism;
+mod divergence;
+mod doctored;
+mod learning;
+mod weights;
+
+use pace_games::{AnyGame, GameEntry};
+use pace_learn::{Method, TrainConfig, TrainPreset, Trainer};
+use serde_json::{Map, Value};
+
+/// A game with short encounters.
+fn open(entry: &GameEntry, preset: TrainPreset, n_episodes: usize) -> Box<dyn AnyGame> {
+    let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(n_episodes))]);
+    entry.open(preset.of_game(), &keys).expect("every game has this key")
+}
+
+/// Keys for a run of milliseconds whose first iteration is the warm-up and whose later ones are not.
+fn tiny(entry: &GameEntry, preset: TrainPreset, method: &Method) -> TrainConfig {
+    let mut config = TrainConfig {
+        total_steps: 100_000,
+        encounters_per_tuple: 1,
+        epochs: 2,
+        minibatches: 3,
+        exploration_decay_steps: 10_000,
+        warm_up_steps: 1,
+        encoder_width: 16,
+        hidden_width: 16,
+        ..TrainConfig::preset(entry.id, preset)
+    };
+    method.adjust(&mut config);
+    config
+}
+
+/// A trainer of a tiny run.
+fn tiny_trainer(entry: &GameEntry, preset: TrainPreset, config: &TrainConfig, n_threads: usize) -> Trainer {
+    Trainer::new(open(entry, preset, 3), config.clone(), 7, n_threads).expect("the keys are good")
+}

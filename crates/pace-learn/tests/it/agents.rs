@@ -1,0 +1,219 @@
+//! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
+
+use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, PeerSight, Seed, Split};
+use pace_learn::config::ContextAction;
+use pace_learn::{
+    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Thought, TrainConfig, TrainPreset, adapt, find_method,
+};
+
+use crate::{open, tiny, tiny_trainer};
+
+const N_EPISODES: usize = 6;
+
+/// An agent that has learned a little, and its game.
+fn agent(
+    entry: &pace_games::GameEntry,
+    preset: TrainPreset,
+) -> (Agent, TrainConfig, Box<dyn AnyGame>, Vec<u8>) {
+    let method = find_method("pace").expect("a method");
+    let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, preset, method) };
+    let mut trainer = tiny_trainer(entry, preset, &config, 2);
+    for _ in 0..3 {
+        trainer.iterate().expect("a finite run");
+    }
+    let files = trainer.save();
+    let (_, model) = files.into_iter().find(|(name, _)| *name == MODEL_FILE).expect("a model");
+    (trainer.agent(), config, open(entry, preset, 3), model)
+}
+
+/// One encounter played step by step with `Agent::encounter`, and every thought on the way.
+fn play_alone(
+    agent: &Agent,
+    config: &TrainConfig,
+    game: &dyn AnyGame,
+    adapt_config: &AdaptConfig,
+    tuple: usize,
+    pass: usize,
+) -> (EncounterOutcome, Vec<Thought>) {
+    let (size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
+    let seed = Seed::new(adapt_config.seed).child("encounter", &[tuple as u64, pass as u64]);
+    let mut lanes = game.lanes(adapt_config.split, 1, PeerSight::Skipped);
+    lanes.begin(0, tuple, adapt_config.episodes, seed);
+    let mut rng = seed.stream("ego");
+    let mut encounter = agent.encounter();
+    let mut thoughts = Vec::new();
+    let mut outcome = EncounterOutcome { tuple, episodes: vec![], guesses: vec![], confidence: vec![] };
+    let mut current: Option<EpisodeOutcome> = None;
+    while !lanes.resting()[0] {
+        let observation = lanes.block().observations[..size].to_vec();
+        let thought = encounter.think(&observation);
+        // Asking is without consequence.
+        assert_eq!(encounter.think(&observation), thought);
+        let mut left = rng.unit() as f32;
+        let action = thought.probabilities.iter().position(|probability| {
+            left -= probability;
+            left < 0.0
+        });
+        let action = action.unwrap_or(thought.probabilities.len() - 1) as Action;
+        let is_first = current.is_none();
+        if is_first {
+            let best = |posterior: &Vec<f32>| {
+                (0..posterior.len()).max_by(|one, other| posterior[*one].total_cmp(&posterior[*other]))
+            };
+            let guesses: Vec<usize> =
+                thought.posteriors.iter().map(|posterior| best(posterior).expect("a class")).collect();
+            let sure = thought.posteriors.iter().zip(&guesses).map(|(posterior, guess)| posterior[*guess]);
+            outcome.confidence.push(sure.sum::<f32>() / n_peers as f32);
+            outcome.guesses.push(guesses);
+        }
+        thoughts.push(thought);
+        encounter.acted(&observation, action);
+        lanes.step(&[action]);
+        let block = lanes.block();
+        if config.context_action == ContextAction::Peer {
+            encounter.peers_acted(&block.peer_actions);
+        }
+        let episode = current.get_or_insert(EpisodeOutcome {
+            task_return: 0.0,
+            expected_return: None,
+            n_steps: 0,
+            ending: pace_games::Ending::Finished,
+            keypoint_visited: false,
+        });
+        episode.task_return += f64::from(block.task_rewards[0]);
+        episode.n_steps += 1;
+        episode.keypoint_visited |= block.keypoints_visited[0];
+        if block.boundaries[0] != Boundary::WithinEpisode {
+            episode.ending = block.endings[0].expect("an ending");
+            encounter.end_episode(&block.terminal_observations[..size]);
+            outcome.episodes.extend(current.take());
+        }
+    }
+    (outcome, thoughts)
+}
+
+fn adapt_config(split: Split) -> AdaptConfig {
+    AdaptConfig { split, passes: 3, episodes: N_EPISODES, context_episodes: None, seed: 5 }
+}
+
+#[test]
+fn one_encounter_alone_equals_many_side_by_side() {
+    for entry in GAMES {
+        for preset in TrainPreset::ALL {
+            let (agent, config, game, _) = agent(entry, preset);
+            let adapt_config = adapt_config(Split::Test);
+            let together = adapt(&agent, &*game, &adapt_config, 1).expect("a pool");
+            let n_tuples = game.n_tuples(Split::Test);
+            assert_eq!(together.len(), 3 * n_tuples);
+            for (index, batched) in together.iter().enumerate() {
+                let (tuple, pass) = (index % n_tuples, index / n_tuples);
+                let (alone, thoughts) = play_alone(&agent, &config, &*game, &adapt_config, tuple, pass);
+                let label = format!("{} {} encounter {index}", entry.id, preset.name());
+                assert_eq!(alone.tuple, batched.tuple, "{label}");
+                assert_eq!(alone.guesses, batched.guesses, "{label}");
+                for (one, other) in alone.confidence.iter().zip(&batched.confidence) {
+                    assert!((one - other).abs() < 1e-5, "{label}: {one} {other}");
+                }
+                let without_value =
+                    |outcome: &EpisodeOutcome| EpisodeOutcome { expected_return: None, ..*outcome };
+                let batched: Vec<EpisodeOutcome> = batched.episodes.iter().map(without_value).collect();
+                assert_eq!(alone.episodes, batched, "{label}");
+                assert_eq!(
+                    thoughts.len(),
+                    batched.iter().map(|episode| episode.n_steps).sum::<usize>(),
+                    "{label}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
+    for entry in GAMES {
+        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+        let points = game.decision_points();
+        if points.is_empty() {
+            continue;
+        }
+        // In the first episode the context holds nothing but the steps that led to the point.
+        let answers: Vec<f32> = points
+            .iter()
+            .flat_map(|point| {
+                let mut encounter = agent.encounter();
+                for step in &point.earlier {
+                    encounter.acted(&step.observation, step.ego_action);
+                }
+                encounter.think(&point.observation).probabilities
+            })
+            .collect();
+        for outcome in adapt(&agent, &*game, &adapt_config(Split::Test), 2).expect("a pool") {
+            let exact = game.expected_return(Split::Test, outcome.tuple, &answers).expect("a tuple");
+            let found = outcome.episodes[0].expected_return.expect("a closed form");
+            assert!((exact - found).abs() < 1e-5, "{}: {exact} {found}", entry.id);
+        }
+    }
+}
+
+#[test]
+fn a_saved_agent_thinks_what_it_thought() {
+    for entry in GAMES {
+        for preset in TrainPreset::ALL {
+            let (agent, config, game, model) = agent(entry, preset);
+            let n_classes = game.pool(Split::Train).n_classes;
+            let loaded =
+                Agent::from_bytes(game.spec(), &n_classes, config.clone(), &model).expect("its own file");
+            let adapt_config = adapt_config(Split::Test);
+            for tuple in 0..game.n_tuples(Split::Test) {
+                let play = |agent: &Agent| play_alone(agent, &config, &*game, &adapt_config, tuple, 0);
+                let (before, after) = (play(&agent), play(&loaded));
+                assert_eq!(before.1, after.1, "{} {}", entry.id, preset.name());
+                assert_eq!(before.0, after.0, "{} {}", entry.id, preset.name());
+            }
+            let wider = TrainConfig { hidden_width: 17, ..config.clone() };
+            assert!(Agent::from_bytes(game.spec(), &n_classes, wider, &model).is_err());
+        }
+    }
+}
+
+#[test]
+fn thoughts_are_distributions() {
+    for entry in GAMES {
+        let (agent, config, game, _) = agent(entry, TrainPreset::Paper);
+        let n_classes = game.pool(Split::Train).n_classes;
+        let (_, thoughts) = play_alone(&agent, &config, &*game, &adapt_config(Split::Test), 0, 0);
+        for thought in thoughts {
+            let is_distribution = |values: &[f32]| {
+                (values.iter().sum::<f32>() - 1.0).abs() < 1e-5
+                    && values.iter().all(|value| (0.0..=1.0).contains(value))
+            };
+            assert!(is_distribution(&thought.probabilities), "{thought:?}");
+            assert_eq!(thought.probabilities.len(), game.spec().n_actions());
+            assert!(thought.posteriors.iter().all(|posterior| is_distribution(posterior)), "{thought:?}");
+            let lengths: Vec<usize> = thought.posteriors.iter().map(Vec::len).collect();
+            assert_eq!(lengths, n_classes);
+            assert!(thought.value.is_finite() && thought.latent.iter().all(|value| *value >= 0.0));
+        }
+    }
+}
+
+#[test]
+fn adaptation_does_not_depend_on_threads_nor_on_who_else_plays() {
+    for entry in GAMES {
+        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+        for split in [Split::Test, Split::Train, Split::Family(70)] {
+            let config = adapt_config(split);
+            let one = adapt(&agent, &*game, &config, 1).expect("a pool");
+            for n_threads in [2, 3] {
+                assert!(one == adapt(&agent, &*game, &config, n_threads).expect("a pool"), "{n_threads}");
+            }
+            let fewer = adapt(&agent, &*game, &AdaptConfig { passes: 1, ..config }, 1).expect("a pool");
+            for (one, other) in one.iter().zip(&fewer) {
+                let returns = |outcome: &EncounterOutcome| -> Vec<f64> {
+                    outcome.episodes.iter().map(|episode| episode.task_return).collect()
+                };
+                assert_eq!(returns(one), returns(other), "{} {split:?}", entry.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The same run, whatever the number of threads and wherever it was cut: weights, optimiser and log, byte for byte.
+
+use pace_games::GAMES;
+use pace_learn::config::{Decay, Minibatch};
+use pace_learn::train::NamedBytes;
+use pace_learn::{METHODS, TrainConfig, TrainError, TrainPreset, Trainer, find_method};
+
+use crate::{open, tiny, tiny_trainer};
+
+const N_ITERATIONS: usize = 4;
+
+/// All files and all rows of a run, the numbers as bits.
+type Trace = (Vec<NamedBytes>, Vec<(u64, &'static str, u64)>);
+
+fn iterate(trainer: &mut Trainer, n: usize, rows: &mut Vec<(u64, &'static str, u64)>) {
+    for _ in 0..n {
+        let report = trainer.iterate().expect("a finite run");
+        rows.extend(report.metrics.iter().map(|(name, value)| (report.steps, *name, value.to_bits())));
+    }
+}
+
+fn trace(mut trainer: Trainer) -> Trace {
+    let mut rows = Vec::new();
+    iterate(&mut trainer, N_ITERATIONS, &mut rows);
+    (trainer.save(), rows)
+}
+
+fn restored(mut fresh: Trainer, files: &[NamedBytes]) -> Result<Trainer, TrainError> {
+    let file = |name: &str| files.iter().find(|(other, _)| *other == name).map(|(_, bytes)| bytes.clone());
+    fresh.restore(file).map(|()| fresh)
+}
+
+/// Every kind of run there is: games, methods, presets and mini-batches.
+fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
+    for entry in GAMES {
+        for method in METHODS {
+            for preset in TrainPreset::ALL {
+                for minibatch in [Minibatch::Encounters, Minibatch::Steps] {
+                    let config = TrainConfig {
+                        minibatch,
+                        learning_rate_decay: Decay::Linear,
+                        ..tiny(entry, preset, method)
+                    };
+                    let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
+                    check(&label, &|n_threads| tiny_trainer(entry, preset, &config, n_threads));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    for_every_run(|label, trainer| {
+        let one = trace(trainer(1));
+        for n_threads in [2, 3] {
+            assert!(one == trace(trainer(n_threads)), "{label}: {n_threads} threads differ from one");
+        }
+    });
+}
+
+#[test]
+fn a_run_that_was_cut_equals_one_that_was_not() {
+    for_every_run(|label, trainer| {
+        let whole = trace(trainer(2));
+        // After the first iteration the warm-up is just over; the other cuts are in the middle and at the end.
+        for n_before in [1, 2, N_ITERATIONS] {
+            let mut rows = Vec::new();
+            let mut first = trainer(2);
+            iterate(&mut first, n_before, &mut rows);
+            let files = first.save();
+            let mut second = restored(trainer(1), &files).expect("its own state");
+            assert_eq!(second.save(), files, "{label}");
+            assert_eq!((second.steps(), second.iteration()), (first.steps(), first.iteration()));
+            iterate(&mut second, N_ITERATIONS - n_before, &mut rows);
+            assert!((second.save(), rows) == whole, "{label}: cut after {n_before}");
+        }
+    });
+}
+
+#[test]
+fn seeds_make_different_runs() {
+    for entry in GAMES {
+        let config = tiny(entry, TrainPreset::Paper, find_method("pace").expect("a method"));
+        let run = |seed: u64| {
+            let game = open(entry, TrainPreset::Paper, 3);
+            trace(Trainer::new(game, config.clone(), seed, 1).expect("good keys"))
+        };
+        assert!(run(1) == run(1));
+        let (one, other) = (run(1), run(2));
+        assert!(one.0 != other.0 && one.1 != other.1, "{}", entry.id);
+    }
+}
+
+#[test]
+fn the_state_of_another_run_is_refused() {
+    for entry in GAMES {
+        let config = tiny(entry, TrainPreset::Paper, find_method("pace").expect("a method"));
+        let trainer = |config: &TrainConfig, seed: u64, n_episodes: usize| {
+            let game = open(entry, TrainPreset::Paper, n_episodes);
+            Trainer::new(game, config.clone(), seed, 1).expect("good keys")
+        };
+        let mut first = trainer(&config, 7, 3);
+        first.iterate().expect("a finite run");
+        let files = first.save();
+        let refused = |fresh: Trainer, files: &[NamedBytes], word: &str| match restored(fresh, files) {
+            Ok(_) => panic!("{}: {word} was not noticed", entry.id),
+            Err(error) => assert!(error.to_string().contains(word), "{error}"),
+        };
+        refused(trainer(&config, 8, 3), &files, "seed");
+        let other = TrainConfig { discount: 0.5, ..config.clone() };
+        refused(trainer(&other, 7, 3), &files, "config.toml");
+        let wider = TrainConfig { encoder_width: 17, ..config.clone() };
+        refused(trainer(&wider, 7, 3), &files, "config.toml");
+        refused(trainer(&config, 7, 3), &files[1..], "model.safetensors is missing");
+        let replace = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
+            let mut files = files.clone();
+            change(&mut files.iter_mut().find(|(other, _)| *other == name).expect("a file").1);
+            files
+        };
+        let edited = |from: &str, to: &str| {
+            replace("state.json", &|bytes| {
+                let text = String::from_utf8(bytes.clone()).expect("text");
+                assert!(text.contains(from), "{text}");
+                *bytes = text.replace(from, to).into_bytes();
+            })
+        };
+        refused(trainer(&config, 7, 3), &edited("\"game_revision\": ", "\"game_revision\": 9"), "revision 9");
+        refused(trainer(&config, 7, 3), &edited("\"format_version\": 1", "\"format_version\": 2"), "format");
+        refused(trainer(&config, 7, 3), &edited("\"pool_hash\": \"", "\"pool_hash\": \"0"), "peer pool");
+        refused(trainer(&config, 7, 3), &replace("state.json", &|bytes| bytes.truncate(9)), "saved state");
+        let cut = |name: &str| replace(name, &|bytes| bytes.truncate(bytes.len() - 4));
+        for name in ["model.safetensors", "adam_first.safetensors", "adam_second.safetensors"] {
+            refused(trainer(&config, 7, 3), &cut(name), "safetensors");
+        }
+        // A longer budget is the one wish that a resumed run may have.
+        let longer = TrainConfig { total_steps: 200_000, checkpoint_every: 1, ..config.clone() };
+        assert!(restored(trainer(&longer, 7, 3), &files).is_ok());
+    }
+}

@@ -1,0 +1,118 @@
+//! A game with one thing about it changed: with whom the ego trains, who really sits there, or what the ego is told.
+
+use pace_games::{
+    Action, AnyGame, ContractBreach, DecisionPoint, EpisodeOutcome, GameError, GameSpec, Lanes, Meeting,
+    Onlooker, PeerSight, PoolListing, Seed, Split, StepBlock,
+};
+use serde_json::Value;
+
+/// A game as it is, but for what the fields say.
+pub struct Doctored {
+    pub game: Box<dyn AnyGame>,
+    /// The only training tuple, where set; it is number 0 then.
+    pub only: Option<usize>,
+    /// The tuple that sits down in training when one is asked for.
+    pub seat: fn(usize, Seed) -> usize,
+    /// Changes what the lanes report after a step of training.
+    pub report: fn(&mut StepBlock),
+}
+
+impl Doctored {
+    /// Nothing changed yet.
+    pub fn new(game: Box<dyn AnyGame>) -> Doctored {
+        Doctored { game, only: None, seat: |tuple, _| tuple, report: |_| {} }
+    }
+
+    fn real(&self, split: Split, tuple: usize) -> usize {
+        match (split, self.only) {
+            (Split::Train, Some(only)) => only,
+            _ => tuple,
+        }
+    }
+}
+
+impl AnyGame for Doctored {
+    fn spec(&self) -> &GameSpec {
+        self.game.spec()
+    }
+
+    fn config(&self) -> Value {
+        self.game.config()
+    }
+
+    fn pool(&self, split: Split) -> PoolListing {
+        let mut pool = self.game.pool(split);
+        if let (Split::Train, Some(only)) = (split, self.only) {
+            pool.tuples = vec![pool.tuples.swap_remove(only)];
+        }
+        pool
+    }
+
+    fn n_tuples(&self, split: Split) -> usize {
+        self.pool(split).tuples.len()
+    }
+
+    fn reference_names(&self) -> Vec<&'static str> {
+        self.game.reference_names()
+    }
+
+    fn play(
+        &self,
+        meeting: &Meeting<'_>,
+        onlooker: Option<&mut Onlooker<'_>>,
+    ) -> Result<Vec<EpisodeOutcome>, GameError> {
+        let tuple = self.real(meeting.split, meeting.tuple);
+        self.game.play(&Meeting { tuple, ..*meeting }, onlooker)
+    }
+
+    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
+        let lanes = self.game.lanes(split, n_lanes, peer_sight);
+        if split != Split::Train {
+            return lanes;
+        }
+        let block = lanes.block().clone();
+        Box::new(DoctoredLanes { lanes, only: self.only, seat: self.seat, report: self.report, block })
+    }
+
+    fn decision_points(&self) -> Vec<DecisionPoint> {
+        self.game.decision_points()
+    }
+
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError> {
+        self.game.expected_return(split, self.real(split, tuple), answers)
+    }
+
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+        self.game.check_contract(seed)
+    }
+}
+
+struct DoctoredLanes {
+    lanes: Box<dyn Lanes>,
+    only: Option<usize>,
+    seat: fn(usize, Seed) -> usize,
+    report: fn(&mut StepBlock),
+    block: StepBlock,
+}
+
+impl Lanes for DoctoredLanes {
+    fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
+        let tuple = (self.seat)(self.only.unwrap_or(tuple), seed);
+        self.lanes.begin(lane, tuple, n_episodes, seed);
+        self.block.clone_from(self.lanes.block());
+    }
+
+    fn step(&mut self, actions: &[Action]) {
+        self.lanes.step(actions);
+        self.block.clone_from(self.lanes.block());
+        (self.report)(&mut self.block);
+    }
+
+    fn block(&self) -> &StepBlock {
+        &self.block
+    }
+
+    fn resting(&self) -> &[bool] {
+        self.lanes.resting()
+    }
+}

@@ -1,0 +1,102 @@
+//! What is learned in a few seconds: who the peer is, and the best response to a peer that never changes.
+
+use pace_games::{Split, find_game};
+use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt};
+
+use crate::doctored::Doctored;
+use crate::open;
+
+/// How often the identifier names the true peer in the second half of encounters it has not learned from, after a few
+/// iterations of warm-up with the first, random policy.
+fn identified(doctor: impl Fn(&mut Doctored)) -> f64 {
+    let entry = find_game("kuhn-poker").expect("a game");
+    let mut game = Doctored::new(open(entry, TrainPreset::Paper, 100));
+    doctor(&mut game);
+    let config = TrainConfig {
+        warm_up_steps: 1_000_000_000,
+        encounters_per_tuple: 4,
+        epochs: 6,
+        minibatches: 5,
+        learning_rate: 2e-3,
+        ..TrainConfig::preset(entry.id, TrainPreset::Paper)
+    };
+    let mut trainer = Trainer::new(Box::new(game), config, 1, 2).expect("good keys");
+    for _ in 0..7 {
+        trainer.iterate().expect("a finite run");
+    }
+    let config =
+        AdaptConfig { split: Split::Train, passes: 10, episodes: 100, context_episodes: None, seed: 1 };
+    let classes = trainer.game().pool(Split::Train).tuples;
+    let outcomes = adapt(&trainer.agent(), trainer.game(), &config, 2).expect("a pool");
+    let hits: Vec<bool> = outcomes
+        .iter()
+        .flat_map(|outcome| {
+            outcome.guesses[50..].iter().map(|guess| *guess == classes[outcome.tuple].classes)
+        })
+        .collect();
+    hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64
+}
+
+#[test]
+fn the_identifier_alone_tells_peers_apart() {
+    let found = identified(|_| {});
+    assert!(found > 4.0 / 40.0, "{found} of the guesses, chance is {}", 1.0 / 40.0);
+}
+
+#[test]
+fn the_identifier_cannot_learn_names_that_mean_nothing() {
+    // Whoever is announced, anybody may sit down.
+    let found = identified(|game| game.seat = |_, seed| seed.stream("anybody").below(40) as usize);
+    assert!((found - 1.0 / 40.0).abs() < 0.01, "{found} of the guesses, chance is {}", 1.0 / 40.0);
+}
+
+/// PPO against one training peer, and nobody else, until it plays about as well as one can.
+fn check_best_response(peer: usize, best: f64) {
+    let entry = find_game("kuhn-poker").expect("a game");
+    let game = || Doctored { only: Some(peer), ..Doctored::new(open(entry, TrainPreset::Paper, 5)) };
+    let config = TrainConfig {
+        warm_up_steps: 0,
+        exploration_weight: 0.0,
+        encounters_per_tuple: 2000,
+        epochs: 4,
+        minibatches: 8,
+        learning_rate: 2e-3,
+        discount: 0.9,
+        gae_lambda: 0.5,
+        encoder_width: 16,
+        hidden_width: 32,
+        ..TrainConfig::preset(entry.id, TrainPreset::Paper)
+    };
+    let mut trainer = Trainer::new(Box::new(game()), config, 1, 2).expect("good keys");
+    let value = |trainer: &Trainer| {
+        let config =
+            AdaptConfig { split: Split::Train, passes: 50, episodes: 5, context_episodes: None, seed: 1 };
+        let outcomes = adapt(&trainer.agent(), trainer.game(), &config, 2).expect("a pool");
+        let values: Vec<f64> = outcomes
+            .iter()
+            .flat_map(|outcome| &outcome.episodes)
+            .map(|episode| episode.expected_return.expect("a closed form"))
+            .collect();
+        values.iter().sum::<f64>() / values.len() as f64
+    };
+    let before = value(&trainer);
+    for _ in 0..22 {
+        trainer.iterate().expect("a finite run");
+    }
+    let after = value(&trainer);
+    assert!(before < best - 0.1, "peer {peer}: the first policy already has {before} of {best}");
+    assert!(after > best - 0.02, "peer {peer}: {after} of {best}");
+    assert!(after < best + 1e-6, "peer {peer}: {after} is more than the best response's {best}");
+}
+
+// Values and best responses of games.md 1.7.
+
+#[test]
+fn ppo_bluffs_and_calls_against_a_peer_that_bluffs_and_folds() {
+    check_best_response(35, 0.232397);
+}
+
+#[test]
+fn ppo_does_neither_against_a_peer_that_calls_and_never_bluffs() {
+    check_best_response(19, 0.118928);
+}
