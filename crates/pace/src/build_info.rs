@@ -9,14 +9,19 @@ pub fn build() -> Build {
         version: env!("CARGO_PKG_VERSION"),
         commit: known(env!("PACE_COMMIT")),
         rustc: env!("PACE_RUSTC"),
-        argv: std::env::args().collect(),
+        argv: arguments().collect(),
     }
 }
 
 /// The command line as one line, for records.
 pub fn command_line() -> String {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = arguments().skip(1).collect();
     format!("pace {}", arguments.join(" "))
+}
+
+/// The arguments as text; a path need not be UTF-8.
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())
 }
 
 /// Threads to use when nobody says how many.
