@@ -60,7 +60,8 @@ fn report(error: &anyhow::Error) -> ExitCode {
     if error.is::<Stopped>() {
         return ExitCode::from(STOPPED);
     }
-    say(&format!("error: {error:#}"));
+    // Without its sources: messages say what there is to say about them.
+    say(&format!("error: {error}"));
     ExitCode::from(exit_code(error))
 }
 
@@ -69,6 +70,10 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         GameError::Unknown { kind: "key", .. } | GameError::BadValue { .. } => BAD_INPUT,
         _ => USAGE,
     };
+    // Commands have plain messages for one thing alone: an argument with a value that it cannot take.
+    if error.is::<&'static str>() || error.is::<String>() {
+        return USAGE;
+    }
     if let Some(error) = error.downcast_ref::<GameError>() {
         return of_game(error);
     }

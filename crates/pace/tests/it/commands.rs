@@ -150,6 +150,6 @@ fn bad_input_gets_one_clear_line() {
     check_error(&["check", "kuhn-poker", "--set", "episodes_per_encounter=many"], 3, &["many"]);
     check_error(&["check", "kuhn-poker", "--set", "episodes_per_encounter"], 3, &["KEY=VALUE"]);
     check_error(&["quickstrat"], 2, &["quickstrat", "quickstart"]);
-    check_error(&["references", "--encounters", "1"], 1, &["--encounters", "at least 2"]);
-    check_error(&["bench", "games", "--seconds", "nan"], 1, &["--seconds"]);
+    check_error(&["references", "--encounters", "1"], 2, &["--encounters", "at least 2"]);
+    check_error(&["bench", "games", "--seconds", "nan"], 2, &["--seconds"]);
 }
