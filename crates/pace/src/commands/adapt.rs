@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pace_games::Split;
-use pace_lab::{AdaptOptions, RunView, adapt_run, train_record, write_atomically};
+use pace_lab::{AdaptOptions, CheckpointLimits, RunView, adapt_run, train_record, write_atomically};
 
 use super::train::threads;
 use crate::build_info::command_line;
@@ -39,9 +39,14 @@ pub struct AdaptArgs {
 }
 
 pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    anyhow::ensure!(args.passes > 0, "--passes: found 0, expected at least 1");
-    anyhow::ensure!(args.episodes != Some(0), "--episodes: found 0, expected at least 1");
-    anyhow::ensure!(args.context_episodes != Some(0), "--context-episodes: found 0, expected at least 1");
+    let check = |argument: &str, found: Option<usize>, most: usize| {
+        let found = found.unwrap_or(1);
+        anyhow::ensure!((1..=most).contains(&found), "{argument}: found {found}, expected 1 to {most}");
+        Ok(())
+    };
+    check("--passes", Some(args.passes), 1_000_000)?;
+    check("--episodes", args.episodes, 10_000)?;
+    check("--context-episodes", args.context_episodes, 10_000)?;
     let view = RunView::open(&args.run)?;
     let split = Split::parse(&args.pool)?;
     let options = AdaptOptions {
@@ -53,7 +58,14 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         command: command_line(),
         n_threads: threads(args.threads)?,
     };
+    let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
     let record = adapt_run(&view, &options)?;
+    if let Some(newest) = newest.filter(|newest| *newest > record.run.steps) {
+        let steps = record.run.steps;
+        say(&format!(
+            "warning: checkpoint {newest} is damaged and was passed over; this is the agent of step {steps}"
+        ));
+    }
     let text = record.to_json().map_err(pace_lab::LabError::from)?;
     let name = args.pool.replace(':', "-");
     write_atomically(&view.adapt_path().join(format!("{name}.json")), text.as_bytes())?;
