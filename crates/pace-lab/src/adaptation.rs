@@ -15,6 +15,7 @@ use crate::error::LabError;
 use crate::meetings::{Meetings, Outcomes, blocks};
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
+use crate::training::check_revision;
 
 /// Whom the agent meets, and how often.
 #[derive(Clone, Debug)]
@@ -41,6 +42,7 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<AdaptRecord, 
     let config = RunConfig::from_toml(&file, &view.config()?)?;
     let manifest = view.manifest()?;
     let game = config.open_game()?;
+    check_revision(&manifest, &*game)?;
     let checkpoint = view
         .checkpoints(CheckpointLimits::default())
         .load_newest_valid()?

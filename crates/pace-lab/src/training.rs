@@ -5,11 +5,12 @@
 use std::path::Path;
 use std::time::Instant;
 
+use pace_games::AnyGame;
 use pace_learn::{IterationReport, TrainError, Trainer};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointStore};
 use crate::error::LabError;
-use crate::manifest::{RunSpec, RunStatus, cpu_model};
+use crate::manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 use crate::metrics::MetricsLog;
 use crate::run_config::RunConfig;
 use crate::run_folder::RunFolder;
@@ -70,20 +71,12 @@ impl TrainingRun {
 
     /// Goes on from the newest checkpoint that is whole, or from the beginning if there was none yet.
     pub fn resume(path: &Path, n_threads: usize) -> Result<TrainingRun, LabError> {
-        let mut run = RunFolder::open(path)?;
+        let run = RunFolder::open(path)?;
         let file = path.join("config.toml");
         let config = RunConfig::from_toml(&file.display().to_string(), &run.view().config()?)?;
         let game = config.open_game()?;
-        let (saved, current) = (run.manifest().spec.game_revision, game.spec().revision);
-        if saved != current {
-            let reason = format!(
-                "the run was trained on {} revision {saved}, this build plays revision {current}; retrain it",
-                config.game
-            );
-            return Err(TrainError::State { reason }.into());
-        }
+        check_revision(run.manifest(), &*game)?;
         let trainer = Trainer::new(game, config.train, config.seed, n_threads)?;
-        run.mark_resumed()?;
         let mut training = TrainingRun::assemble(run, trainer)?;
         let mut step = 0;
         if let Some(checkpoint) = training.store.load_newest_valid()? {
@@ -97,6 +90,7 @@ impl TrainingRun {
                 .collect();
             training.saved_at = Some(step);
         }
+        training.run.mark_resumed()?;
         training.store.discard_after(step)?;
         training.metrics.truncate_after(step)?;
         training.timing.truncate_after(step)?;
@@ -177,4 +171,17 @@ impl TrainingRun {
         let status = if self.trainer.is_finished() { RunStatus::Finished } else { RunStatus::Stopped };
         self.run.end(status)
     }
+}
+
+/// Refuses a run of another revision of its game: to its network, observations meant something else.
+pub(crate) fn check_revision(manifest: &Manifest, game: &dyn AnyGame) -> Result<(), LabError> {
+    let (saved, current) = (manifest.spec.game_revision, game.spec().revision);
+    if saved == current {
+        return Ok(());
+    }
+    let reason = format!(
+        "the run was trained on {} revision {saved}, this build plays revision {current}; retrain it",
+        game.spec().id
+    );
+    Err(TrainError::State { reason }.into())
 }
