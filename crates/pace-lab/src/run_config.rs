@@ -59,10 +59,8 @@ impl RunConfig {
             train,
         };
         if let Some((name, text)) = request.file {
-            let keys: Map<String, Value> = toml::from_str(text).map_err(|error| LabError::BadConfig {
-                file: name.to_owned(),
-                reason: error.to_string().lines().collect::<Vec<_>>().join(" "),
-            })?;
+            let keys: Map<String, Value> =
+                toml::from_str(text).map_err(|error| not_toml(name, text, &error))?;
             config.set(&keys)?;
         }
         config.set(&request.overrides)?;
@@ -104,18 +102,30 @@ impl RunConfig {
 
     /// Reads a `config.toml`.
     pub fn from_toml(file: &str, text: &str) -> Result<RunConfig, LabError> {
-        let config: RunConfig = toml::from_str(text).map_err(|error| LabError::BadConfig {
-            file: file.to_owned(),
-            reason: error.to_string().lines().collect::<Vec<_>>().join(" "),
-        })?;
-        config.train.check()?;
-        Ok(config)
+        let config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
+        let check = || {
+            find_method(&config.method)?;
+            config.open_game()?;
+            config.train.check()
+        };
+        match check() {
+            Ok(()) => Ok(config),
+            // Here the file is wrong, not the command line.
+            Err(error) => Err(LabError::BadConfig { file: file.to_owned(), reason: error.to_string() }),
+        }
     }
 
     /// A hash of all keys: two runs with the same hash are the same run.
     pub fn hash(&self) -> String {
         blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_owned()
     }
+}
+
+/// What the reader of TOML has to say, on one line.
+fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> LabError {
+    let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+    let reason = error.message().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    LabError::BadConfig { file: file.to_owned(), reason: format!("line {line}: {reason}") }
 }
 
 fn keys_of(game: &dyn AnyGame) -> Map<String, Value> {
