@@ -9,6 +9,7 @@ use pace_nn::loss::PolicyLoss;
 use pace_nn::threads::for_each_shard;
 use pace_nn::{Adam, AdamConfig, ParameterError, kernels};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::batch::Batch;
 use crate::config::{Minibatch, TrainConfig};
@@ -74,6 +75,7 @@ struct SavedState {
     format_version: u32,
     game: String,
     game_revision: u32,
+    game_keys: Value,
     pool_hash: String,
     seed: u64,
     iteration: u64,
@@ -82,7 +84,8 @@ struct SavedState {
     config: TrainConfig,
 }
 
-const FORMAT_VERSION: u32 = 1;
+/// 2: the keys of the game are in it.
+const FORMAT_VERSION: u32 = 2;
 
 /// A run between two iterations.
 pub struct Trainer {
@@ -346,6 +349,7 @@ impl Trainer {
             format_version: FORMAT_VERSION,
             game: self.game.spec().id.to_owned(),
             game_revision: self.game.spec().revision,
+            game_keys: self.game.config(),
             pool_hash: self.pool_hash.clone(),
             seed: self.seed,
             iteration: self.iteration,
@@ -367,15 +371,18 @@ impl Trainer {
         let read = |name: &str| {
             file(name).ok_or_else(|| TrainError::State { reason: format!("the file {name} is missing") })
         };
-        let state: SavedState = serde_json::from_slice(&read(STATE_FILE)?)
-            .map_err(|error| TrainError::State { reason: error.to_string() })?;
         let mismatch = |what: &str, found: &dyn std::fmt::Display, expected: &dyn std::fmt::Display| {
             Err(TrainError::State { reason: format!("{what} is {found}, this run has {expected}") })
         };
         let spec = self.game.spec();
-        if state.format_version != FORMAT_VERSION {
-            return mismatch("the format version", &state.format_version, &FORMAT_VERSION);
+        let unreadable = |error: serde_json::Error| TrainError::State { reason: error.to_string() };
+        let state: Value = serde_json::from_slice(&read(STATE_FILE)?).map_err(unreadable)?;
+        // The version first: another format may lack or rename anything else.
+        let version = &state["format_version"];
+        if *version != FORMAT_VERSION {
+            return mismatch("the format version", version, &FORMAT_VERSION);
         }
+        let state: SavedState = serde_json::from_value(state).map_err(unreadable)?;
         if state.game != spec.id || state.game_revision != spec.revision {
             let found = format!("{} revision {}", state.game, state.game_revision);
             return mismatch("the game", &found, &format!("{} revision {}", spec.id, spec.revision));
@@ -390,7 +397,7 @@ impl Trainer {
         let mut same = state.config.clone();
         same.total_steps = self.config.total_steps;
         same.checkpoint_every = self.config.checkpoint_every;
-        if same != self.config {
+        if same != self.config || state.game_keys != self.game.config() {
             return Err(TrainError::State {
                 reason: "its keys differ from the run's config.toml".to_owned(),
             });

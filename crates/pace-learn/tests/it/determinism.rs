@@ -112,6 +112,7 @@ fn the_state_of_another_run_is_refused() {
         refused(trainer(&other, 7, 3), &files, "config.toml");
         let wider = TrainConfig { encoder_width: 17, ..config.clone() };
         refused(trainer(&wider, 7, 3), &files, "config.toml");
+        refused(trainer(&config, 7, 4), &files, "config.toml");
         refused(trainer(&config, 7, 3), &files[1..], "model.safetensors is missing");
         let replace = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
             let mut files = files.clone();
@@ -126,7 +127,7 @@ fn the_state_of_another_run_is_refused() {
             })
         };
         refused(trainer(&config, 7, 3), &edited("\"game_revision\": ", "\"game_revision\": 9"), "revision 9");
-        refused(trainer(&config, 7, 3), &edited("\"format_version\": 1", "\"format_version\": 2"), "format");
+        refused(trainer(&config, 7, 3), &edited("\"format_version\": 2", "\"format_version\": 1"), "format");
         refused(trainer(&config, 7, 3), &edited("\"pool_hash\": \"", "\"pool_hash\": \"0"), "peer pool");
         refused(trainer(&config, 7, 3), &replace("state.json", &|bytes| bytes.truncate(9)), "saved state");
         let cut = |name: &str| replace(name, &|bytes| bytes.truncate(bytes.len() - 4));
