@@ -2,3 +2,5 @@
 
 mod commands;
 mod tidy;
+#[cfg(unix)]
+mod training;

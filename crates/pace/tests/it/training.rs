@@ -1,0 +1,609 @@
+//! Runs as a person has them: trained, stopped, killed, resumed, damaged, looked at and measured, with the real binary.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use pace_games::GAMES;
+use pace_lab::{CheckpointLimits, CheckpointStore, RunStatus, RunView};
+use pace_learn::METHODS;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const FINISHED: i32 = 0;
+const FAILURE: i32 = 1;
+const USAGE: i32 = 2;
+const BAD_INPUT: i32 = 3;
+const DIVERGED: i32 = 4;
+const STOPPED: i32 = 75;
+
+fn pace<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pace"));
+    command.args(arguments);
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("output is UTF-8")
+}
+
+/// What a command said, with its exit code checked.
+fn check(command: &mut Command, code: i32) -> Output {
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {}", text(&output.stderr));
+    output
+}
+
+/// A command that fails with this code and one line that holds all of `words`, and prints nothing else.
+fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
+    let output = check(&mut pace(arguments), code);
+    let message = text(&output.stderr);
+    assert_eq!(message.lines().count(), 1, "one line: {message}");
+    assert!(message.starts_with("error: "), "{message}");
+    assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
+    for word in words {
+        assert!(message.contains(word), "no {word:?} in {message}");
+    }
+}
+
+/// The arguments of a run of six iterations and a fraction of a second.
+fn train(out: &Path, more: &[&str]) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = [
+        "train",
+        "kuhn-poker",
+        "--seed",
+        "3",
+        "--set",
+        "total_steps=30000",
+        "--set",
+        "encounters_per_tuple=1",
+    ]
+    .into_iter()
+    .chain(["--set", "epochs=2", "--set", "minibatches=2", "--set", "checkpoint_every=1"])
+    .chain(["--set", "warm_up_steps=6000", "--set", "learning_rate_decay=linear"])
+    .chain(more.iter().copied())
+    .map(OsString::from)
+    .collect();
+    arguments.extend(["--out".into(), out.into()]);
+    arguments
+}
+
+fn with(verb: &str, run: &Path, more: &[&str]) -> Vec<OsString> {
+    let mut arguments = vec![OsString::from(verb), run.into()];
+    arguments.extend(more.iter().map(OsString::from));
+    arguments
+}
+
+fn scratch() -> TempDir {
+    tempfile::tempdir().expect("a scratch folder")
+}
+
+/// A finished run in a folder of its own.
+fn finished() -> (TempDir, PathBuf) {
+    let scratch = scratch();
+    let run = scratch.path().join("run");
+    check(&mut pace(&train(&run, &[])), FINISHED);
+    (scratch, run)
+}
+
+/// What two equal runs have in common: every file of the last checkpoint, the log, and the choices.
+fn results(run: &Path) -> BTreeMap<String, Vec<u8>> {
+    let read = |path: PathBuf| fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let mut results = BTreeMap::new();
+    for name in ["config.toml", "metrics.jsonl"] {
+        results.insert(name.to_owned(), read(run.join(name)));
+    }
+    let last = checkpoints(run).pop().expect("a checkpoint");
+    for name in
+        ["model.safetensors", "adam_first.safetensors", "adam_second.safetensors", "state.json", "DONE"]
+    {
+        results.insert(format!("{}/{name}", last.display()), read(run.join(&last).join(name)));
+    }
+    results
+}
+
+/// The folders of a run's checkpoints relative to it, from old to new.
+fn checkpoints(run: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(run.join("checkpoints")).expect("readable");
+    let mut names: Vec<PathBuf> =
+        entries.map(|entry| Path::new("checkpoints").join(entry.expect("readable").file_name())).collect();
+    names.sort();
+    names
+}
+
+fn status(run: &Path) -> (RunStatus, u32) {
+    let manifest = RunView::open(run).and_then(|view| view.manifest()).expect("a manifest");
+    (manifest.status, manifest.n_resumes)
+}
+
+/// The steps of the events in a run's TensorBoard file, by the frames of the format.
+fn tensorboard_steps(run: &Path) -> Vec<u64> {
+    let entry = fs::read_dir(run.join("tb")).expect("readable").next().expect("one file").expect("readable");
+    let contents = fs::read(entry.path()).expect("readable");
+    let mut rest = &contents[..];
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let length = u64::from_le_bytes(rest[..8].try_into().expect("eight bytes")) as usize;
+        // The event: a time in nine bytes, then the step as field 2; the first event has a version there instead.
+        let event = &rest[12..12 + length];
+        if event[9] == 2 << 3 {
+            let n_bytes = event[10..].iter().position(|byte| byte & 0x80 == 0).expect("an end") + 1;
+            let bytes = event[10..10 + n_bytes].iter().rev();
+            steps.push(bytes.fold(0, |step, byte| step << 7 | u64::from(byte & 0x7f)));
+        }
+        rest = &rest[16 + length..];
+    }
+    steps
+}
+
+/// A command at work. It does not outlive the test, whatever becomes of that.
+struct Running(Child);
+
+impl Running {
+    fn start(arguments: &[OsString]) -> Running {
+        Running(pace(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs"))
+    }
+
+    /// Sends a signal and waits for the end; the exit code, or none if the signal ended it.
+    fn end(mut self, signal: &str) -> Option<i32> {
+        // A process that has just ended on its own is no failure.
+        let _ = Command::new("kill").args([signal, &self.0.id().to_string()]).stderr(Stdio::null()).status();
+        self.0.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until the run writes, so that a signal finds it at work.
+fn wait_for_rows(run: &Path, n: usize) {
+    let begin = Instant::now();
+    let n_rows = || {
+        fs::read(run.join("metrics.jsonl")).map_or(0, |rows| rows.split(|byte| *byte == b'\n').count() - 1)
+    };
+    while n_rows() < n {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no {n} rows in {}", run.display());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Moments that differ from run to run of the tests: that is what they are for.
+fn some_milliseconds(below: u32) -> Duration {
+    let nanos = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").subsec_nanos();
+    Duration::from_micros(u64::from(nanos / 1000 % (below * 1000)))
+}
+
+#[test]
+fn threads_change_nothing() {
+    let scratch = scratch();
+    let run = |n_threads: &str| {
+        let out = scratch.path().join(n_threads);
+        let output = check(&mut pace(&train(&out, &["--threads", n_threads])), FINISHED);
+        assert_eq!(text(&output.stdout).trim(), out.display().to_string());
+        results(&out)
+    };
+    let one = run("1");
+    assert!(one == run("2"));
+    assert!(one == run("3"));
+}
+
+#[test]
+fn stopped_and_killed_runs_end_like_one_that_was_left_alone() {
+    let (scratch, alone) = finished();
+    let expected = results(&alone);
+    let rows = RunView::open(&alone).and_then(|view| view.metrics()).expect("rows");
+    let steps: Vec<u64> = rows.iter().map(|row| row.step).collect();
+    assert_eq!((steps.len(), status(&alone)), (6, (RunStatus::Finished, 0)));
+    assert_eq!(tensorboard_steps(&alone), steps);
+
+    // Asked to stop, once while it trains for the first time and once while it was resumed.
+    let stopped = scratch.path().join("stopped");
+    let mut n_stops = 0;
+    let mut running = Running::start(&train(&stopped, &["--threads", "1"]));
+    wait_for_rows(&stopped, 1);
+    loop {
+        std::thread::sleep(some_milliseconds(10));
+        match running.end("-TERM") {
+            Some(FINISHED) => break,
+            Some(STOPPED) => {
+                n_stops += 1;
+                assert_eq!(status(&stopped).0, RunStatus::Stopped);
+            }
+            // A signal that comes before the program listens for it is the system's to answer.
+            code => assert_eq!(code, None),
+        }
+        if n_stops == 2 {
+            check(&mut pace(&with("resume", &stopped, &[])), FINISHED);
+            break;
+        }
+        running = Running::start(&with("resume", &stopped, &["--threads", "2"]));
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    assert!(n_stops > 0, "the signal always came too late");
+    assert!(results(&stopped) == expected);
+    assert_eq!(tensorboard_steps(&stopped), steps);
+    assert_eq!(status(&stopped).0, RunStatus::Finished);
+
+    // Killed at any moment, several times.
+    let killed = scratch.path().join("killed");
+    let mut running = Running::start(&train(&killed, &[]));
+    wait_for_rows(&killed, 1);
+    for n_threads in ["1", "2", "3", "1", "2"] {
+        std::thread::sleep(some_milliseconds(60));
+        running.end("-KILL");
+        running = Running::start(&with("resume", &killed, &["--threads", n_threads]));
+    }
+    std::thread::sleep(some_milliseconds(60));
+    running.end("-KILL");
+    check(&mut pace(&with("resume", &killed, &[])), FINISHED);
+    assert!(results(&killed) == expected);
+    assert_eq!(tensorboard_steps(&killed), steps);
+
+    // Going on with a finished run does no harm.
+    let output = check(&mut pace(&with("resume", &alone, &[])), FINISHED);
+    assert!(text(&output.stderr).contains("nothing is left to do"), "{}", text(&output.stderr));
+    assert!(results(&alone) == expected);
+}
+
+#[test]
+fn a_longer_budget_goes_on_where_the_shorter_one_ended() {
+    let scratch = scratch();
+    // Nothing but the learning rate's decay depends on the budget; without it, the longer run begins like the shorter.
+    let constant = ["--set", "learning_rate_decay=constant"];
+    let (short, long) = (scratch.path().join("short"), scratch.path().join("long"));
+    check(&mut pace(&train(&short, &[&constant[..], &["--set", "total_steps=15000"]].concat())), FINISHED);
+    check(&mut pace(&train(&long, &constant)), FINISHED);
+    edit(&short.join("config.toml"), "total_steps = 15000", "total_steps = 30000");
+    check(&mut pace(&with("resume", &short, &[])), FINISHED);
+    let without_state = |run: &Path| {
+        let mut results = results(run);
+        results.retain(|name, _| name != "config.toml");
+        results
+    };
+    assert!(without_state(&short) == without_state(&long));
+}
+
+#[test]
+fn every_method_trains_on_every_game() {
+    let scratch = scratch();
+    for entry in GAMES {
+        for method in METHODS {
+            let out = scratch.path().join(format!("{}-{}", entry.id, method.id));
+            let arguments = ["train", entry.id, "--method", method.id, "--steps", "10"]
+                .into_iter()
+                .chain(["--set", "encounters_per_tuple=1", "--set", "epochs=1", "--set", "warm_up_steps=0"])
+                .chain(["--set", "episodes_per_encounter=2"]);
+            let mut arguments: Vec<OsString> = arguments.map(OsString::from).collect();
+            arguments.extend(["--out".into(), out.clone().into()]);
+            check(&mut pace(&arguments), FINISHED);
+            let config = fs::read_to_string(out.join("config.toml")).expect("readable");
+            assert!(config.contains(&format!("method = \"{}\"", method.id)), "{config}");
+            if method.id != "pace" {
+                assert!(config.contains("exploration_weight = 0.0"), "{config}");
+            }
+            check(&mut pace(&with("adapt", &out, &["--passes", "1"])), FINISHED);
+        }
+    }
+}
+
+#[test]
+fn adapt_says_what_scripts_expect() {
+    let (_scratch, run) = finished();
+    let adapt = |more: &[&str]| {
+        let more = [&["--json", "--passes", "3", "--episodes", "20"], more].concat();
+        text(&check(&mut pace(&with("adapt", &run, &more)), FINISHED).stdout).to_owned()
+    };
+    let once = adapt(&[]);
+    let document: Value = serde_json::from_str(&once).expect("JSON");
+    for name in ["mean", "standard_error", "normalised", "share_of_bayes"] {
+        assert!(document[name].is_number(), "{name}: {}", document[name]);
+    }
+    assert_eq!(document["blocks"].as_array().map(Vec::len), Some(10));
+    assert_eq!(document["peers"].as_array().map(Vec::len), Some(10));
+    for agent in ["oracle", "bayes", "static", "random", "nash"] {
+        assert!(document["references"][agent]["mean"].is_number(), "{agent}");
+    }
+    // The share of the way from the best fixed policy to the oracle.
+    let number = |value: &Value| value.as_f64().expect("a number");
+    let (oracle, fixed) = (
+        number(&document["references"]["oracle"]["mean"]),
+        number(&document["references"]["static"]["mean"]),
+    );
+    let expected = (number(&document["mean"]) - fixed) / (oracle - fixed);
+    assert!((number(&document["normalised"]) - expected).abs() < 1e-9);
+    assert_eq!(fs::read_to_string(run.join("adapt/test.json")).expect("a record"), once);
+    let page = fs::read_to_string(run.join("report.html")).expect("a page");
+    assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..99]);
+
+    assert_eq!(adapt(&[]), once);
+    assert_eq!(fs::read_to_string(run.join("report.html")).expect("a page"), page);
+    let without_command = |text: &str| {
+        let mut document: Value = serde_json::from_str(text).expect("JSON");
+        assert!(document["command"].take().is_string());
+        document
+    };
+    for n_threads in ["1", "2", "3"] {
+        assert_eq!(without_command(&adapt(&["--threads", n_threads])), without_command(&once));
+    }
+    assert_ne!(without_command(&adapt(&["--seed", "9"])), without_command(&once));
+
+    // The other pools have files of their own.
+    for (pool, n_peers) in [("train", 40), ("uniform:7", 0)] {
+        let document: Value = serde_json::from_str(&adapt(&["--pool", pool])).expect("JSON");
+        assert_eq!(document["peers"].as_array().map(Vec::len), Some(n_peers));
+        assert!(run.join(format!("adapt/{}.json", pool.replace(':', "-"))).exists());
+    }
+    let output = check(&mut pace(&with("adapt", &run, &["--passes", "2"])), FINISHED);
+    assert!(text(&output.stdout).contains("bayes"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn inspect_shows_the_run() {
+    let (_scratch, run) = finished();
+    let shown = check(&mut pace(&with("inspect", &run, &[])), FINISHED);
+    assert!(text(&shown.stdout).contains("last of 6 rows"), "{}", text(&shown.stdout));
+    let shown = check(&mut pace(&with("inspect", &run, &["--json"])), FINISHED);
+    let document: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(document["manifest"]["status"], "finished");
+    assert_eq!(document["metrics_rows"], 6);
+    assert_eq!(document["checkpoints"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn choices_that_cannot_be_get_one_clear_line_and_no_folder() {
+    let scratch = scratch();
+    let out = scratch.path().join("run");
+    let refused = |more: &[&str], code: i32, words: &[&str]| {
+        check_error(&train(&out, more), code, words);
+        assert!(!out.exists(), "{more:?} left a folder");
+    };
+    refused(&["--set", "learning_rat=1"], BAD_INPUT, &["learning_rat", "did you mean \"learning_rate\"?"]);
+    refused(&["--method", "pce"], USAGE, &["pce", "did you mean \"pace\"?"]);
+    refused(&["--preset", "papre"], USAGE, &["papre", "did you mean \"paper\"?"]);
+    refused(&["--set", "encounters_per_tuple=0"], BAD_INPUT, &["encounters_per_tuple", "found 0", "1 to"]);
+    refused(&["--set", "learning_rate=-0.1"], BAD_INPUT, &["learning_rate", "-0.1", "0 to"]);
+    refused(&["--set", "learning_rate=fast"], BAD_INPUT, &["learning_rate", "fast"]);
+    refused(&["--set", "discount=1.5"], BAD_INPUT, &["discount", "1.5", "0 to 1"]);
+    refused(&["--set", "episodes_per_encounter=0"], BAD_INPUT, &["episodes_per_encounter", "found 0"]);
+    refused(&["--set", "minibatch=steps-and-all"], BAD_INPUT, &["minibatch", "steps-and-all", "encounters"]);
+    refused(&["--threads", "0"], USAGE, &["--threads", "found 0", "at least 1"]);
+    refused(&["--threads", "many"], USAGE, &["--threads", "many"]);
+    refused(&["--seed", "-1"], USAGE, &["-1"]);
+    let game = ["train", "khun-poker", "--out", out.to_str().expect("UTF-8")];
+    check_error(&game, USAGE, &["khun-poker", "did you mean \"kuhn-poker\"?"]);
+
+    let file = scratch.path().join("keys.toml");
+    let name = file.to_str().expect("UTF-8");
+    refused(&["--config", name], BAD_INPUT, &["keys.toml", "No such file"]);
+    for (contents, words) in [
+        ("epochs: 3", &["keys.toml: line 1: "][..]),
+        ("epochs = 3\nepochs = 4\n", &["keys.toml: line 2: ", "duplicate"]),
+        ("epcohs = 3", &["epcohs", "did you mean \"epochs\"?"]),
+        ("epochs = -3", &["epochs", "-3"]),
+        ("discount = nan", &["discount"]),
+    ] {
+        fs::write(&file, contents).expect("written");
+        refused(&["--config", name], BAD_INPUT, words);
+    }
+    fs::write(&file, b"\xff\xfe").expect("written");
+    refused(&["--config", name], BAD_INPUT, &["keys.toml", "UTF-8"]);
+    fs::write(&file, "epochs = 1\nminibatches = 1").expect("written");
+    check(&mut pace(&train(&out, &["--steps", "10", "--config", name])), FINISHED);
+    let config = fs::read_to_string(out.join("config.toml")).expect("readable");
+    // A file comes before single keys, and those before flags.
+    assert!(config.contains("epochs = 2") && config.contains("total_steps = 10"), "{config}");
+}
+
+#[test]
+fn folders_that_cannot_be_a_run_are_left_alone() {
+    let (scratch, run) = finished();
+    let before = results(&run);
+    check_error(&train(&run, &[]), BAD_INPUT, &["already holds a run", "pace resume"]);
+    assert!(results(&run) == before);
+
+    let other = scratch.path().join("other");
+    fs::create_dir(&other).expect("made");
+    fs::write(other.join("thesis.tex"), "years of work").expect("written");
+    check_error(&train(&other, &[]), BAD_INPUT, &["is not empty", "thesis.tex", "--out"]);
+    let below_a_file = other.join("thesis.tex/run");
+    check_error(&train(&below_a_file, &[]), BAD_INPUT, &["a part of this path is a file"]);
+    check_error(&train(&other.join("thesis.tex"), &[]), BAD_INPUT, &["a part of this path is a file"]);
+    for verb in ["resume", "adapt", "inspect"] {
+        for folder in [&other, &scratch.path().join("nowhere"), &other.join("thesis.tex")] {
+            check_error(&with(verb, folder, &[]), BAD_INPUT, &["is not a run folder", "pace train"]);
+        }
+    }
+    let names: Vec<_> = fs::read_dir(&other).expect("readable").collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    assert_eq!(fs::read(other.join("thesis.tex")).expect("readable"), b"years of work");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_need_not_have_a_name_in_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = scratch();
+    let out = scratch.path().join(OsStr::from_bytes(b"run\xff"));
+    check(&mut pace(&train(&out, &["--steps", "10"])), FINISHED);
+    check(&mut pace(&with("resume", &out, &[])), FINISHED);
+    check(&mut pace(&with("adapt", &out, &["--passes", "1", "--episodes", "2"])), FINISHED);
+}
+
+#[test]
+fn numbers_that_adapt_cannot_take() {
+    let (scratch, run) = finished();
+    let refused = |more: &[&str], words: &[&str]| check_error(&with("adapt", &run, more), USAGE, words);
+    refused(&["--passes", "0"], &["--passes", "found 0", "1 to"]);
+    refused(&["--episodes", "0"], &["--episodes", "found 0"]);
+    refused(&["--episodes", "99999999999"], &["--episodes", "1 to 10000"]);
+    refused(&["--context-episodes", "0"], &["--context-episodes", "found 0"]);
+    refused(&["--threads", "0"], &["--threads", "found 0"]);
+    refused(&["--pool", "tets"], &["tets", "did you mean \"test\"?"]);
+    refused(&["--pool", "uniform:0"], &["uniform:0", "1 to 1000000"]);
+    assert!(!run.join("report.html").exists());
+
+    let young = scratch.path().join("young");
+    let running =
+        Running::start(&train(&young, &["--set", "encounters_per_tuple=50", "--set", "epochs=1000"]));
+    while !young.join("manifest.json").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // While another process writes it, a run can be read and not written.
+    check_error(&with("resume", &young, &[]), FAILURE, &["is in use", &running.0.id().to_string()]);
+    check_error(&with("adapt", &young, &[]), BAD_INPUT, &["has no checkpoint yet"]);
+    check(&mut pace(&with("inspect", &young, &[])), FINISHED);
+}
+
+/// Changes a text file of a run.
+fn edit(path: &Path, from: &str, to: &str) {
+    let before = fs::read_to_string(path).expect("readable");
+    assert!(before.contains(from), "no {from:?} in {before}");
+    fs::write(path, before.replace(from, to)).expect("written");
+}
+
+#[test]
+fn a_run_whose_files_were_edited_is_refused_and_not_touched() {
+    let (scratch, run) = finished();
+    let mut n = 0;
+    let mut refused = |name: &str, from: &str, to: &str, verbs: &[&str], words: &[&str]| {
+        n += 1;
+        let copy = scratch.path().join(format!("copy-{n}"));
+        copy_folder(&run, &copy);
+        edit(&copy.join(name), from, to);
+        let files = || (results(&copy), fs::read(copy.join("manifest.json")).expect("readable"));
+        let before = files();
+        for verb in verbs {
+            check_error(&with(verb, &copy, &[]), BAD_INPUT, words);
+        }
+        assert!(files() == before, "{from:?} to {to:?}: something was lost");
+    };
+    let both = ["resume", "adapt"];
+    refused(
+        "config.toml",
+        "discount = ",
+        "discont = ",
+        &both,
+        &["config.toml: line", "unknown field `discont`"],
+    );
+    refused("config.toml", "discount = 0.99", "discount = 1.5", &both, &["config.toml", "discount", "1.5"]);
+    refused("config.toml", "discount = 0.99", "discount = 0.9", &["resume"], &["differ", "config.toml"]);
+    refused("config.toml", "\"kuhn-poker\"", "\"chess\"", &both, &["config.toml", "chess"]);
+    refused("config.toml", "\"pace\"", "\"pcae\"", &both, &["config.toml", "pcae"]);
+    refused("config.toml", "seed = 3", "seed = 4", &["resume"], &["seed is 3", "4"]);
+    let keys = ("episodes_per_encounter = 100", "episodes_per_encounter = 50");
+    refused("config.toml", keys.0, keys.1, &["resume"], &["differ", "config.toml"]);
+    refused("config.toml", "encoder_width = 64", "encoder_width = 32", &both, &[]);
+    let revision = ("\"game_revision\": 1", "\"game_revision\": 2");
+    refused("manifest.json", revision.0, revision.1, &both, &["revision 2", "revision 1", "retrain"]);
+    refused("manifest.json", "{", "", &["resume", "adapt", "inspect"], &["manifest.json", "no JSON"]);
+    let version = ("\"format_version\": 1", "\"format_version\": 99");
+    refused(
+        "manifest.json",
+        version.0,
+        version.1,
+        &["resume", "adapt", "inspect"],
+        &["format 99", "format 1"],
+    );
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("made");
+    for entry in fs::read_dir(from).expect("readable") {
+        let entry = entry.expect("readable");
+        let place = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_folder(&entry.path(), &place);
+        } else {
+            fs::copy(entry.path(), place).expect("copied");
+        }
+    }
+}
+
+fn truncate(path: &Path) {
+    let bytes = fs::read(path).expect("readable");
+    fs::write(path, &bytes[..bytes.len() / 2]).expect("written");
+}
+
+fn flip(path: &Path) {
+    let mut bytes = fs::read(path).expect("readable");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).expect("written");
+}
+
+#[test]
+fn damaged_checkpoints_are_passed_over_or_refused() {
+    let (scratch, run) = finished();
+    let expected = results(&run);
+    for (name, damage) in [("truncated", truncate as fn(&Path)), ("flipped", flip)] {
+        for file in ["model.safetensors", "adam_second.safetensors", "state.json"] {
+            let copy = scratch.path().join(format!("{name}-{file}"));
+            copy_folder(&run, &copy);
+            let newest = copy.join(checkpoints(&copy).pop().expect("a checkpoint"));
+            damage(&newest.join(file));
+            let shown = check(&mut pace(&with("inspect", &copy, &[])), FINISHED);
+            assert!(text(&shown.stdout).contains(file), "{}", text(&shown.stdout));
+            let more = ["--passes", "1", "--episodes", "2"];
+            let measured = check(&mut pace(&with("adapt", &copy, &more)), FINISHED);
+            assert!(
+                text(&measured.stderr).contains("damaged and was passed over"),
+                "{}",
+                text(&measured.stderr)
+            );
+            // From the checkpoint before it the run comes to the same end.
+            let resumed = check(&mut pace(&with("resume", &copy, &[])), FINISHED);
+            let said = text(&resumed.stderr);
+            assert!(said.starts_with("warning: ") && said.contains(file), "{said}");
+            assert!(results(&copy) == expected, "{name} {file}");
+        }
+    }
+    let hopeless = scratch.path().join("hopeless");
+    copy_folder(&run, &hopeless);
+    for checkpoint in checkpoints(&hopeless) {
+        flip(&hopeless.join(checkpoint).join("model.safetensors"));
+    }
+    let files = |run: &Path| (results(run), fs::read(run.join("manifest.json")).expect("readable"));
+    let before = files(&hopeless);
+    for verb in ["resume", "adapt"] {
+        check_error(&with(verb, &hopeless, &[]), BAD_INPUT, &["every checkpoint", "damaged", "--out"]);
+    }
+    // A resume that did not come about is none.
+    assert_eq!(status(&hopeless), (RunStatus::Finished, 0));
+    assert!(files(&hopeless) == before);
+}
+
+#[test]
+fn a_run_that_diverges_says_so_and_keeps_its_checkpoints() {
+    let scratch = scratch();
+    let run = scratch.path().join("run");
+    check(&mut pace(&train(&run, &["--set", "total_steps=20000"])), FINISHED);
+    edit(&run.join("config.toml"), "total_steps = 20000", "total_steps = 40000");
+    // Weights so large that their products overflow, in a checkpoint that is whole.
+    let folder = run.join("checkpoints");
+    let store = CheckpointStore::open(&folder, CheckpointLimits::default()).expect("a store");
+    let newest = store.load_newest_valid().expect("readable").expect("a checkpoint");
+    let mut files: Vec<(String, Vec<u8>)> =
+        newest.names().map(|name| (name.to_owned(), newest.file(name).expect("a file").to_vec())).collect();
+    let model = &mut files.iter_mut().find(|(name, _)| name == "model.safetensors").expect("a model").1;
+    let start = 8 + u64::from_le_bytes(model[..8].try_into().expect("eight bytes")) as usize;
+    for bytes in model[start..].as_chunks_mut::<4>().0 {
+        *bytes = 1e30f32.to_le_bytes();
+    }
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, bytes)| (&name[..], &bytes[..])).collect();
+    store.save(newest.step, &files).expect("saved");
+    drop(store);
+    let before = results(&run);
+
+    check_error(&with("resume", &run, &[]), DIVERGED, &["diverged", "smaller learning rate"]);
+    assert!(results(&run) == before, "what was saved is there");
+    assert_eq!(status(&run).0, RunStatus::Failed);
+    let reason = run.join(format!("crash/{:012}/reason.txt", newest.step));
+    assert!(fs::read_to_string(reason).expect("a crash bundle").contains("diverged"));
+}
