@@ -1,4 +1,5 @@
 //! Integration tests of the games, one binary.
 
 mod contract;
+mod overcooked_traces;
 mod traces;
