@@ -3,6 +3,7 @@
 
 mod kitchen;
 mod peers;
+mod planner;
 mod recipes;
 mod references;
 #[cfg(test)]

@@ -166,10 +166,9 @@ impl CookPeer {
         errands
     }
 
-    /// How the peer goes about `errand`; without one it goes to the delivery tile and waits.
+    /// How the peer, standing as `own`, goes about `errand`; without one it goes to the delivery tile and waits.
     #[inline]
-    pub fn plan(&self, kitchen: &Kitchen, seat: Seat, errand: Option<Errand>) -> Plan {
-        let own = &kitchen.cooks[seat.0];
+    pub fn plan(&self, own: &Cook, errand: Option<Errand>) -> Plan {
         let Some(Errand { target, .. }) = errand else {
             let is_there = own.cell.distance(DELIVERY_TILE) <= 1;
             return if is_there { Plan::sure(STAY) } else { self.walk(own, DELIVERY_TILE) };
@@ -213,7 +212,7 @@ impl CookPeer {
         let mut follow = |errand: Option<Errand>, chance: f64| {
             events[errand.map_or(6, |errand| errand.event as usize)] += chance;
             let p_act = if errand.is_some() { self.spec.p_act } else { 0.0 };
-            for (action, share) in self.plan(kitchen, seat, errand).ways() {
+            for (action, share) in self.plan(&kitchen.cooks[seat.0], errand).ways() {
                 actions[usize::from(*action)] += chance * share * (1.0 - p_act);
             }
             let n_random = n_random_actions(game);
@@ -304,7 +303,7 @@ impl Peer<Overcooked> for CookPeer {
                 _ => open[rng.weighted(&open_weights(&open, &self.spec.weights))],
             };
         }
-        let plan = self.plan(kitchen, seat, self.errand);
+        let plan = self.plan(&kitchen.cooks[seat.0], self.errand);
         let planned = match plan.ways() {
             [(action, _)] => *action,
             ways => ways[usize::from(!rng.chance(ways[0].1))].0,

@@ -102,7 +102,7 @@ fn inner_life_of_the_peer() {
                     None => assert_eq!(open, [None; 6], "{}", place()),
                 }
             }
-            let plan = peer.plan(&kitchen, PEER, chosen);
+            let plan = peer.plan(&kitchen.cooks[PEER.0], chosen);
             let planned = pe["plan"].as_u64().expect("an action") as Action;
             assert!(plan.ways().iter().any(|(action, _)| *action == planned), "{}: {plan:?}", place());
             assert_eq!(plan.is_finished, pe["fin"] == 1, "{}", place());
