@@ -498,6 +498,9 @@ impl Kitchen {
         if usize::from(self.n_steps) > horizon_steps {
             return Some(format!("{} steps were taken, the horizon is {horizon_steps}", self.n_steps));
         }
+        if self.cooks[0].held.is_some() && self.cooks[0].held == self.cooks[1].held {
+            return Some(format!("both cooks hold the {:?}", self.cooks[0].held));
+        }
         for (name, cook, columns) in [("ego", self.cooks[0], [1, 2]), ("peer", self.cooks[1], [4, 5])] {
             if !cook.cell.is_in_grid() || !cook.cell.is_floor() || !columns.contains(&cook.cell.x) {
                 return Some(format!("the {name} stands at {:?}, which is no floor of its side", cook.cell));
@@ -514,9 +517,6 @@ impl Kitchen {
                     self.cell(held)
                 ));
             }
-        }
-        if self.cooks[0].held.is_some() && self.cooks[0].held == self.cooks[1].held {
-            return Some(format!("both cooks hold the {:?}", self.cooks[0].held));
         }
         self.contradiction_in_dish().or_else(|| self.contradiction_in_cells()).or_else(|| {
             let facts = self.facts();

@@ -110,14 +110,14 @@ impl Walks {
     }
 }
 
-/// Where the ego believes everything to be: what it sees, and what it saw before where it sees nothing now.
+/// Where the ego takes everything to be: where it sees it now, else where it saw it last.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pantry {
     pub(crate) pose: Pose,
     pub(crate) held: Option<Object>,
     pub(crate) cells: [Option<Cell>; N_OBJECTS],
     pub(crate) chopped: [bool; N_OBJECTS],
-    /// Steps until a food that the peer carries will lie at its cell, which is then where it will be put down.
+    /// Steps until a food that the peer carries is put down; its cell is then where that will be.
     pub(crate) ready_in: [u8; N_OBJECTS],
 }
 
@@ -143,12 +143,19 @@ impl Pantry {
         self.pose = Pose { cell: seen.own.cell, facing: seen.own.facing };
         self.held = seen.own.held;
         self.ready_in = [0; N_OBJECTS];
-        for (index, cell) in seen.cells.into_iter().enumerate().filter(|(_, cell)| cell.is_some()) {
-            self.cells[index] = cell;
-            self.chopped[index] = seen.chopped[index];
+        for (index, cell) in seen.cells.into_iter().enumerate() {
+            // What should be in this room and is not in sight has been carried away.
+            let remembered = self.cells[index];
+            let is_elsewhere =
+                remembered.is_some_and(|cell| cell.is_upper() == self.pose.cell.is_upper()) && cell.is_none();
+            if cell.is_some() || is_elsewhere {
+                self.cells[index] = cell;
+                self.chopped[index] = seen.chopped[index];
+            }
         }
         // The peer puts food onto the divider in the row where it stands, with one step to take and one interact.
-        if let Some((peer, _)) = seen.other {
+        // What it carries in the plate is not put down there.
+        if let Some((peer, _)) = seen.other.filter(|(peer, _)| self.cell(Object::Plate) != Some(*peer)) {
             for food in Object::FOODS {
                 if self.cells[food as usize] == Some(peer) {
                     self.cells[food as usize] = Some(Cell::new(DIVIDER, peer.y));
@@ -322,13 +329,18 @@ impl<'a> Cooking<'a> {
         alone
     }
 
-    /// The quickest plan from where the ego is.
-    pub(crate) fn outlook(&mut self) -> Option<Outlook> {
-        self.outlook_from(self.pose, self.start)
+    /// Where the plan begins.
+    pub(crate) fn start(&self) -> Point {
+        self.start
     }
 
-    /// The quickest plan from any pose and point.
-    pub(crate) fn outlook_from(&mut self, pose: Pose, point: Point) -> Option<Outlook> {
+    /// The quickest plan from where the ego is.
+    pub(crate) fn outlook(&mut self) -> Option<Outlook> {
+        self.outlook_from(self.pose, self.start, 0)
+    }
+
+    /// The quickest plan from any pose and point, reached `elapsed` steps from now.
+    pub(crate) fn outlook_from(&mut self, pose: Pose, point: Point, elapsed: usize) -> Option<Outlook> {
         if let Some(row) = self.finished_row(point) {
             return Some(Outlook { n_actions: 0, row, next: None });
         }
@@ -337,7 +349,7 @@ impl<'a> Cooking<'a> {
         let mut steps = Steps::default();
         self.steps(point, &mut steps);
         for step in steps.iter() {
-            let cost = self.cost_of(pose, step, step.ready_in);
+            let cost = self.cost_of(pose, step, step.ready_in.saturating_sub(elapsed.min(99) as u8));
             if cost < best {
                 best = cost;
                 next = Some(step.counter);

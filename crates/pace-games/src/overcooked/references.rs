@@ -2,10 +2,10 @@
 //!
 //! How to cook a dish quickly is in `planner`; here is which dish to cook, and when to go and look.
 
-use std::sync::Arc;
-
 use super::Overcooked;
-use super::kitchen::{Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, Object, STAY};
+use super::kitchen::{
+    CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, LAST_UPPER_ROW, Object, STAY,
+};
 use super::peers::{CookPeer, CookSpec, Errand, Event};
 use super::planner::{Cooking, Outlook, Pantry, Walks, act_towards};
 use super::recipes::{Ingredient, Recipe};
@@ -27,13 +27,13 @@ pub(crate) fn references() -> Vec<(&'static str, Reference<Overcooked>)> {
 #[derive(Clone, Debug)]
 struct OneDish {
     recipe: Recipe,
-    walks: Arc<Walks>,
+    walks: Walks,
     pantry: Option<Pantry>,
 }
 
 impl OneDish {
     fn new(recipe: Recipe) -> OneDish {
-        OneDish { recipe, walks: Arc::new(Walks::new()), pantry: None }
+        OneDish { recipe, walks: Walks::new(), pantry: None }
     }
 }
 
@@ -66,8 +66,8 @@ impl Ego for OneDish {
 /// *cook this dish now* and *go down and look at that point of the cooking, then cook what you saw*, by the chance that
 /// this episode succeeds and by what the posterior will be worth in the episodes that are left.
 #[derive(Clone, Debug)]
-pub struct BayesEgo {
-    walks: Arc<Walks>,
+struct BayesEgo {
+    walks: Walks,
     horizon_steps: usize,
     n_episodes: usize,
     mind: Mind,
@@ -100,10 +100,13 @@ const SUCCESS_AFTER_LOOK: f64 = 0.9;
 /// The step by which most peers have picked up their ingredient, and by which they have put it onto the divider.
 const PICKED_BY: usize = 4;
 const PUT_DOWN_BY: usize = 6;
+/// What a look may show: each right ingredient on each row of the lower divider.
+const N_LOWER_ROWS: usize = 3;
+const N_SIGHTS: usize = 3 * N_LOWER_ROWS;
+/// What a step is worth: so little that it only decides between plans that are equally good otherwise.
+const HASTE: f64 = 1e-4;
 /// A look that has shown nothing by then is given up.
 const LOOK_UNTIL: usize = 9;
-/// A dish that is finished later is not seen to be accepted.
-const LAST_TEST: usize = 38;
 
 /// How likely a waiting peer is to have served a dish: by rows between the dish and the delivery tile, then by steps
 /// since the dish was finished, from the first step at which it is possible, 4 + 2 × rows. From 40 000 servings per row
@@ -117,7 +120,7 @@ const SERVED: [&[f64]; 6] = [
     &[0.051, 0.155, 0.613, 0.762, 0.872, 0.925, 0.953],
 ];
 
-fn served_within(row: u8, n_steps: usize) -> f64 {
+pub(crate) fn served_within(row: u8, n_steps: usize) -> f64 {
     let rows = usize::from(row.abs_diff(DELIVERY_TILE.y)).min(5);
     let Some(index) = n_steps.checked_sub(4 + 2 * rows) else { return 0.0 };
     SERVED[rows][index.min(SERVED[rows].len() - 1)]
@@ -132,11 +135,10 @@ struct Prospect {
 }
 
 impl BayesEgo {
-    /// An ego for the encounters of `game`.
-    pub fn new(game: &Overcooked) -> BayesEgo {
+    fn new(game: &Overcooked) -> BayesEgo {
         let n_episodes = game.spec().episodes_per_encounter;
         BayesEgo {
-            walks: Arc::new(Walks::new()),
+            walks: Walks::new(),
             horizon_steps: game.spec().horizon_steps,
             n_episodes,
             mind: Mind::new(n_episodes),
@@ -163,9 +165,7 @@ impl BayesEgo {
             }
         }
         if !mind.is_right_settled && !mind.knows_right() && !handles_right(pantry) {
-            for left in Ingredient::LEFT {
-                consider(self.look_and_cook(mind, pantry, left));
-            }
+            consider(self.look_and_cook(mind, pantry));
         }
         match best {
             Some(Prospect { next: Some(counter), .. }) => act_towards(&self.walks, pantry, counter),
@@ -199,7 +199,7 @@ impl BayesEgo {
         let index = recipe_index(recipe);
         let wanted = mind.posterior[index];
         let mut value = wanted * self.served(finished, outlook.row);
-        if finished <= LAST_TEST.min(self.horizon_steps) {
+        if finished <= self.last_test() {
             let mut rejected = mind.posterior;
             rejected[index] = 0.0;
             value += wanted * SUCCESS_KNOWN * mind.episodes_left as f64
@@ -207,75 +207,101 @@ impl BayesEgo {
         } else {
             value += future(&mind.posterior, mind.episodes_left, knows_right);
         }
-        Some(Prospect { value: value - 1e-4 * finished as f64, next: outlook.next })
+        Some(Prospect { value: value - HASTE * finished as f64, next: outlook.next })
     }
 
     fn served(&self, finished: usize, row: u8) -> f64 {
         self.horizon_steps.checked_sub(finished).map_or(0.0, |n_steps| served_within(row, n_steps))
     }
 
-    /// Go on with `left` up to the best moment for a look, go down, and then cook with what was seen.
-    fn look_and_cook(&self, mind: &Mind, pantry: &Pantry, left: Ingredient) -> Option<Prospect> {
-        let mut tables = Vec::with_capacity(9);
-        for right in Ingredient::RIGHT {
-            for row in 9..=11 {
-                let ready_in = PUT_DOWN_BY.saturating_sub(mind.n_steps.max(PICKED_BY)) as u8;
-                let lower = (Cell::new(DIVIDER, row), ready_in);
-                tables.push(Cooking::new(&self.walks, pantry, Recipe { left, right }, Some(lower))?);
-            }
-        }
+    /// The last step at which a dish may be finished for the peer's answer to be seen before the episode is over.
+    fn last_test(&self) -> usize {
+        self.horizon_steps.saturating_sub(2)
+    }
+
+    /// Go on with a left ingredient up to the best moment for a look, go down, and then cook with what was seen.
+    fn look_and_cook(&self, mind: &Mind, pantry: &Pantry) -> Option<Prospect> {
+        let mut lefts = self.plans_by_sight(mind, pantry);
         let mut best: Option<Prospect> = None;
-        for (pose, point, n_actions, first) in tables[0].without_right().reachable() {
-            let (lookout, walk) = self.walks.lookout(pose);
-            let arrival = mind.n_steps + usize::from(n_actions) + usize::from(walk);
-            let known = arrival.max(PICKED_BY).max(mind.n_steps + 1);
-            let mut value = -1e-4 * known as f64;
-            for (right_index, right) in Ingredient::RIGHT.into_iter().enumerate() {
-                let masses = mind.left_masses(right);
-                for row in 0..3 {
-                    let outlook = tables[3 * right_index + row].outlook_from(lookout, point);
-                    value += self.after_look(mind, known, left, &masses, outlook) / 3.0;
-                }
-            }
+        let mut consider = |value: f64, next: Option<Cell>| {
             if best.is_none_or(|best| value > best.value) {
-                best = Some(Prospect { value, next: first });
+                best = Some(Prospect { value, next });
+            }
+        };
+        // Down at once: the left ingredient can still be chosen by what was seen.
+        let (lookout, walk) = self.walks.lookout(pantry.pose);
+        let known = mind.right_known_by(usize::from(walk));
+        let mut value = -HASTE * known as f64;
+        for sight in 0..N_SIGHTS {
+            let worth = |(left_index, cookings): &mut (usize, Vec<Cooking<'_>>)| {
+                let point = cookings[sight].start();
+                let outlook = cookings[sight].outlook_from(lookout, point, known - mind.n_steps);
+                self.after_look(mind, known, *left_index, sight, outlook)
+            };
+            value += lefts.iter_mut().map(worth).fold(0.0, f64::max);
+        }
+        consider(value, None);
+        // Down after some work on one left ingredient.
+        for (left_index, cookings) in &mut lefts {
+            for (pose, point, n_actions, first) in cookings[0].without_right().reachable() {
+                let (lookout, walk) = self.walks.lookout(pose);
+                let known = mind.right_known_by(usize::from(n_actions) + usize::from(walk));
+                let mut value = -HASTE * known as f64;
+                for (sight, cooking) in cookings.iter_mut().enumerate() {
+                    let outlook = cooking.outlook_from(lookout, point, known - mind.n_steps);
+                    value += self.after_look(mind, known, *left_index, sight, outlook);
+                }
+                consider(value, first);
             }
         }
         best
     }
 
-    /// What it is worth to have seen the right ingredient at step `known` and to cook it with `left` from there.
+    /// For each left ingredient that still fits the plate, the plans for everything a look may show.
+    fn plans_by_sight(&self, mind: &Mind, pantry: &Pantry) -> Vec<(usize, Vec<Cooking<'_>>)> {
+        let ready_in = PUT_DOWN_BY.saturating_sub(mind.n_steps) as u8;
+        let plans = |left: Ingredient| -> Option<Vec<Cooking<'_>>> {
+            let plan = |sight: usize| {
+                let right = Ingredient::RIGHT[sight / N_LOWER_ROWS];
+                let row = LAST_UPPER_ROW + 1 + (sight % N_LOWER_ROWS) as u8;
+                let lower = (Cell::new(DIVIDER, row), ready_in);
+                Cooking::new(&self.walks, pantry, Recipe { left, right }, Some(lower))
+            };
+            (0..N_SIGHTS).map(plan).collect()
+        };
+        let lefts = Ingredient::LEFT.into_iter().enumerate();
+        lefts.filter_map(|(left_index, left)| Some((left_index, plans(left)?))).collect()
+    }
+
+    /// What it is worth, weighed by how likely it is, to have seen `sight` at step `known` and to cook on from there.
     fn after_look(
         &self,
         mind: &Mind,
         known: usize,
-        left: Ingredient,
-        masses: &[f64; 3],
+        left_index: usize,
+        sight: usize,
         outlook: Option<Outlook>,
     ) -> f64 {
-        let Some(outlook) = outlook else { return future_of_known(masses, mind.episodes_left) };
+        let right = Ingredient::RIGHT[sight / N_LOWER_ROWS];
+        let mut masses = mind.left_masses(right).map(|mass| mass / N_LOWER_ROWS as f64);
+        let Some(outlook) = outlook else { return future_of_known(&masses, mind.episodes_left) };
         let finished = known + usize::from(outlook.n_actions);
-        let left_index = Ingredient::LEFT.iter().position(|known| *known == left).expect("a left one");
         let wanted = masses[left_index];
-        let now = wanted * self.served(finished, outlook.row) - 1e-4 * f64::from(outlook.n_actions);
-        if finished <= LAST_TEST.min(self.horizon_steps) {
-            let mut rejected = *masses;
-            rejected[left_index] = 0.0;
-            now + wanted * SUCCESS_KNOWN * mind.episodes_left as f64
-                + future_of_known(&rejected, mind.episodes_left)
-        } else {
-            now + future_of_known(masses, mind.episodes_left)
+        let mut value = wanted * self.served(finished, outlook.row) - HASTE * f64::from(outlook.n_actions);
+        if finished <= self.last_test() {
+            value += wanted * SUCCESS_KNOWN * mind.episodes_left as f64;
+            masses[left_index] = 0.0;
         }
+        value + future_of_known(&masses, mind.episodes_left)
     }
 }
 
 /// Whether the ego has a right ingredient in work, so that it is too late to wonder which.
 fn handles_right(pantry: &Pantry) -> bool {
     let is_right = |food: Object| Ingredient::RIGHT.contains(&food.ingredient().expect("a food"));
-    let board = super::kitchen::CUTTING_BOARD;
     pantry.held.is_some_and(|held| held != Object::Plate && is_right(held))
         || pantry.dish().any(is_right)
-        || Object::FOODS.into_iter().any(|food| is_right(food) && pantry.cell(food) == Some(board))
+        || Object::FOODS.into_iter().any(|food| is_right(food) && pantry.cell(food) == Some(CUTTING_BOARD))
 }
 
 fn recipe_index(recipe: Recipe) -> usize {
@@ -332,6 +358,11 @@ impl Mind {
     /// The weights of the left ingredients with `right`, in the order of [`Ingredient::LEFT`].
     fn left_masses(&self, right: Ingredient) -> [f64; 3] {
         Ingredient::LEFT.map(|left| self.posterior[recipe_index(Recipe { left, right })])
+    }
+
+    /// The step at which an ego that is downstairs in `n_steps` steps will know the right ingredient.
+    fn right_known_by(&self, n_steps: usize) -> usize {
+        (self.n_steps + n_steps.max(1)).max(PICKED_BY)
     }
 
     fn knows_right(&self) -> bool {

@@ -174,11 +174,6 @@ impl Seen {
     pub(crate) fn cell(&self, object: Object) -> Option<Cell> {
         self.cells[object as usize]
     }
-
-    /// Whether `food` is in the plate, as far as can be seen: it shares the plate's cell.
-    pub(crate) fn is_plated(&self, food: Object) -> bool {
-        self.cell(Object::Plate).is_some() && self.cell(food) == self.cell(Object::Plate)
-    }
 }
 
 /// Reads an observation of the ego.
