@@ -9,7 +9,7 @@ use super::kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY,
 };
 use super::peers::{CookPeer, CookSpec, Errand, Event};
-use super::planner::Walks;
+use super::planner::{Pantry, Walks};
 use super::recipes::{Ingredient, Progress, Recipe};
 use super::references::served_within;
 use super::{OBSERVATION_SIZE, Overcooked, OvercookedConfig, view};
@@ -380,6 +380,23 @@ fn turns_cost_an_action_and_walks_are_shortest() {
     check(pose(1, 3, Facing::Left), pose(2, 2, Facing::Right), 2);
     check(pose(2, 3, Facing::Right), pose(2, 2, Facing::Right), 2);
     check(pose(1, 11, Facing::Up), pose(1, 1, Facing::Up), 10);
+}
+
+#[test]
+fn the_ego_forgets_what_was_carried_out_of_its_room() {
+    let game = game(Preset::Paper);
+    let mut remembered = None;
+    // The peer stands ready to put its carrot onto the divider beside the ego, and then errs upstairs with it.
+    for (peer_row, expected) in [(9, Some(Cell::new(DIVIDER, 9))), (8, None)] {
+        let ego = Cook { facing: Facing::Right, ..Cook::arriving(Cell::new(2, 9)) };
+        let peer = Cook { held: Some(Object::LowerCarrot), ..Cook::arriving(Cell::new(4, peer_row)) };
+        let kitchen = Kitchen::arranged([ego, peer], tidy_cells(), [false; N_OBJECTS], &[]);
+        let mut observation = [0.0; OBSERVATION_SIZE];
+        game.observe(&kitchen, Seat::EGO, &mut observation);
+        let pantry = Pantry::updated(remembered.as_ref(), &view::read(&observation));
+        assert_eq!(pantry.cell(Object::LowerCarrot), expected);
+        remembered = Some(pantry);
+    }
 }
 
 #[test]
