@@ -5,4 +5,5 @@ mod contract;
 mod kuhn_traces;
 mod playthroughs;
 mod properties;
+mod overcooked_traces;
 mod traces;
