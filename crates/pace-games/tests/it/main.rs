@@ -1,4 +1,5 @@
 //! Integration tests of the games, one binary.
 
 mod contract;
+mod predator_prey_traces;
 mod traces;
