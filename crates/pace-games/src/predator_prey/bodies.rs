@@ -145,30 +145,57 @@ impl Laws {
         let mut forces = [[0.0; 2]; MAX_AGENTS];
         let forces = &mut forces[..agents.len()];
         for (agent, force) in forces.iter_mut().enumerate() {
-            *force = self.control(agent, actions[agent]);
+            *force = self.control(self.cast.build(agent), actions[agent]);
         }
         self.add_contacts(agents, obstacles, forces);
         for (agent, (body, force)) in agents.iter_mut().zip(forces).enumerate() {
-            let max_speed = self.cast.build(agent).max_speed;
-            match self.physics {
-                Physics::VelocityFirst => {
-                    body.accelerate(*force, max_speed);
-                    body.drift();
-                }
-                Physics::PositionFirst => {
-                    body.drift();
-                    body.accelerate(*force, max_speed);
-                }
+            self.carry(body, *force, self.cast.build(agent).max_speed);
+        }
+    }
+
+    /// Moves one agent by one step as if nobody else were there; for those who have to guess what comes.
+    #[inline]
+    pub(crate) fn advance_alone(&self, body: &mut Body, build: Build, obstacles: &[Point], action: Action) {
+        let mut force = self.control(build, action);
+        for obstacle in obstacles {
+            if let Some(push) = contact(body.position, *obstacle, build.size + OBSTACLE_SIZE) {
+                force = [force[0] + push[0], force[1] + push[1]];
+            }
+        }
+        self.carry(body, force, build.max_speed);
+    }
+
+    #[inline]
+    fn carry(&self, body: &mut Body, force: Point, max_speed: f64) {
+        match self.physics {
+            Physics::VelocityFirst => {
+                body.accelerate(force, max_speed);
+                body.drift();
+            }
+            Physics::PositionFirst => {
+                body.drift();
+                body.accelerate(force, max_speed);
             }
         }
     }
 
+    /// Whether an agent that pushed like this may have come to have this velocity, from whatever it had before.
+    pub(crate) fn may_lead_to(&self, velocity: Point, build: Build, action: Action) -> bool {
+        let gained = self.control(build, action).map(|part| part * STEP_SECS);
+        let kept = (1.0 - DAMPING) * build.max_speed;
+        // A velocity at the maximum was cut to it from any greater length.
+        let square = velocity[0] * velocity[0] + velocity[1] * velocity[1];
+        let along = gained[0] * velocity[0] + gained[1] * velocity[1];
+        let is_cut = square.sqrt() > build.max_speed - 1e-4;
+        let uncut = if is_cut { (along / square).max(1.0) } else { 1.0 };
+        length([velocity[0] * uncut - gained[0], velocity[1] * uncut - gained[1]]) < kept + 1e-3
+    }
+
     #[inline]
-    fn control(&self, agent: usize, action: Action) -> Point {
-        let accel = self.cast.build(agent).accel;
+    fn control(&self, build: Build, action: Action) -> Point {
         let strength = match self.control_force {
-            ControlForce::AccelSquared => accel * accel,
-            ControlForce::Accel => accel,
+            ControlForce::AccelSquared => build.accel * build.accel,
+            ControlForce::Accel => build.accel,
         };
         DIRECTIONS[usize::from(action)].map(|part| part * strength)
     }

@@ -12,6 +12,8 @@ mod tests;
 mod view;
 mod watchtowers;
 
+use std::sync::{Arc, OnceLock};
+
 use serde::{Deserialize, Serialize};
 
 pub use bodies::{
@@ -19,6 +21,7 @@ pub use bodies::{
     OBSTACLE_SIZE, PREDATOR, PREY, Physics, Point, SOUTH, STAY, STEP_SECS, WEST, World,
 };
 pub use peers::{PredatorPreyPeer, PredatorPreySpec};
+pub use references::BayesEgo;
 pub use row::Row;
 pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 
@@ -29,6 +32,7 @@ use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
 use bodies::{Laws, distance};
+use references::whereabouts::Cloud;
 use view::Layout;
 use watchtowers::Sight;
 
@@ -110,6 +114,8 @@ pub struct PredatorPrey {
     cast: Cast,
     laws: Laws,
     layout: Layout,
+    /// Made by the first Bayes ego, for all of them.
+    cloud: OnceLock<Arc<Cloud>>,
 }
 
 impl PredatorPrey {
@@ -165,7 +171,7 @@ impl Game for PredatorPrey {
             keypoint: "the ego touches a watchtower",
         };
         let laws = Laws { cast, control_force: config.control_force, physics: config.physics };
-        Ok(PredatorPrey { config, spec, cast, laws, layout })
+        Ok(PredatorPrey { config, spec, cast, laws, layout, cloud: OnceLock::new() })
     }
 
     fn config(&self) -> &PredatorPreyConfig {
