@@ -72,7 +72,7 @@ pub(crate) fn plan(from: Point, prospects: &[Prospect], stakes: Stakes) -> Plan 
         let leads: &[&Way] =
             if prospect.courses.len() == 1 { &[&likeliest.way] } else { &[&likeliest.way, &mean] };
         for lead in leads {
-            for meeting in MEETINGS.iter().copied().filter(|meeting| *meeting < stakes.n_steps) {
+            for meeting in meetings(from, lead, 0, stakes) {
                 let idea = Idea { target, lead, meeting };
                 let cost = idea.expected_cost(from, prospects, stakes, best.cost);
                 if cost < best.cost {
@@ -84,13 +84,29 @@ pub(crate) fn plan(from: Point, prospects: &[Prospect], stakes: Stakes) -> Plan 
     best
 }
 
+/// The meetings on a course that are worth a thought: not too early, before the end, and not so soon that the ego would
+/// come far too late. The last one is always among them.
+fn meetings(from: Point, lead: &Way, earliest: usize, stakes: Stakes) -> impl Iterator<Item = usize> {
+    let stride = PREDATOR.max_speed * STEP_SECS;
+    let last = MEETINGS.iter().copied().rfind(|meeting| *meeting < stakes.n_steps).unwrap_or(0);
+    MEETINGS.into_iter().filter(move |meeting| {
+        let is_reachable = || distance(from, lead[*meeting]) < stride * (*meeting + 1) as f64 + LATE_BY;
+        *meeting == last || ((earliest..last).contains(meeting) && is_reachable())
+    })
+}
+
+/// A meeting that the ego would miss by more than this is not thought of.
+const LATE_BY: f64 = 0.3;
+
 /// Where to look for a prey that has not been seen: the same ideas, with no thought for anybody else.
 pub(crate) fn search(from: Point, courses: &[Course], stakes: Stakes) -> Plan {
     let n_steps = stakes.n_steps.min(FORESIGHT);
     let mean = mean_way(courses);
     let mut best = Plan::to(from);
-    for lead in std::iter::once(&mean).chain(courses.iter().step_by(4).map(|course| &course.way)) {
-        for meeting in MEETINGS.iter().copied().filter(|meeting| *meeting < stakes.n_steps) {
+    // A single guess is worth going for only where it will be after a while.
+    let leads = std::iter::once((&mean, 0)).chain(courses.iter().step_by(4).map(|course| (&course.way, 4)));
+    for (lead, earliest) in leads {
+        for meeting in meetings(from, lead, earliest, stakes) {
             let mut own = [from; FORESIGHT];
             let mut place = from;
             for (step, own) in own[..n_steps].iter_mut().enumerate() {
@@ -236,7 +252,7 @@ impl Thought {
     }
 
     /// One step towards `aim`; whether that was the last one of the episode.
-    #[inline]
+    #[inline(always)]
     fn advance(
         &mut self,
         aim: Point,

@@ -9,7 +9,7 @@ use crate::predator_prey::peers::prey::{self, N_PATHS, N_WAYPOINTS, waypoint_of}
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
 
 /// Starts per path that the cloud is made of.
-const N_STARTS: usize = 96;
+const N_STARTS: usize = 64;
 /// What is left of a guess's weight when it turns out wrong: contacts that nobody foresaw do happen.
 const DOUBT: f64 = 0.03;
 /// Tracks lighter than this are dropped.
