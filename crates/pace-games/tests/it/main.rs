@@ -3,7 +3,8 @@
 mod allocation;
 mod contract;
 mod kuhn_traces;
-mod playthroughs;
-mod properties;
 mod overcooked_traces;
+mod playthroughs;
+mod predator_prey_traces;
+mod properties;
 mod traces;
