@@ -37,6 +37,8 @@ pub mod contract;
 pub mod entry;
 
 pub mod kuhn_poker;
+pub mod overcooked;
+pub mod predator_prey;
 
 pub use arena::{Arena, Lanes, PeerSight, StepBlock};
 pub use config::{Configure, GameError, Preset, configure};
@@ -54,7 +56,11 @@ pub use score::Score;
 pub use seed::{Seed, Stream};
 
 /// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.
-pub const GAMES: &[GameEntry] = &[GameEntry::of::<kuhn_poker::KuhnPoker>()];
+pub const GAMES: &[GameEntry] = &[
+    GameEntry::of::<kuhn_poker::KuhnPoker>(),
+    GameEntry::of::<overcooked::Overcooked>(),
+    GameEntry::of::<predator_prey::PredatorPrey>(),
+];
 
 /// The game with this id.
 pub fn find_game(id: &str) -> Result<&'static GameEntry, GameError> {

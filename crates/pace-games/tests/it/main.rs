@@ -3,6 +3,8 @@
 mod allocation;
 mod contract;
 mod kuhn_traces;
+mod overcooked_traces;
 mod playthroughs;
+mod predator_prey_traces;
 mod properties;
 mod traces;

@@ -1,0 +1,247 @@
+//! PO-Overcooked, cooperative, with one peer. The rules for people are in README.md.
+#![doc = include_str!("README.md")]
+
+mod kitchen;
+mod peers;
+mod planner;
+mod recipes;
+mod references;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use serde::{Deserialize, Serialize};
+
+pub use kitchen::{
+    CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, HEIGHT, Handled, INTERACT, Kitchen,
+    LAST_UPPER_ROW, LEFT, N_OBJECTS, Object, STAY, WIDTH,
+};
+pub use peers::{CookPeer, CookSpec, Errand, Event, Plan};
+pub use recipes::{Ingredient, N_GOALS, Progress, Recipe};
+pub use view::OBSERVATION_SIZE;
+
+use crate::config::{Configure, GameError, Preset};
+use crate::ego::Reference;
+use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
+use crate::peer::PeerTuple;
+use crate::pool::PeerPool;
+use crate::seed::Stream;
+
+/// The keys of PO-Overcooked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OvercookedConfig {
+    /// Episodes per encounter, N_eps.
+    pub episodes_per_encounter: usize,
+    /// Steps after which an episode ends without success.
+    pub horizon_steps: usize,
+    /// What every step costs.
+    pub step_cost: f64,
+    /// What a peer may do when it errs.
+    pub peer_random_action: RandomAction,
+    /// What becomes of an errand that the horizon cut off.
+    pub peer_event_across_episodes: AcrossEpisodes,
+    /// Where the peers come from.
+    pub pool: PoolKind,
+    /// How many of the nine dishes the training peers want: 9, 6, 4 or 2.
+    pub pool_recipes: usize,
+    /// Which dishes there are.
+    pub recipes: RecipeBook,
+    /// Which kitchen is played in.
+    pub grid: Grid,
+}
+
+/// What a peer may do when it errs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RandomAction {
+    /// Any of the six actions, as the paper says.
+    Any,
+    /// Stay or move, never interact, as the authors' code has it.
+    Moves,
+}
+
+/// What becomes of an errand that the horizon cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AcrossEpisodes {
+    /// It is forgotten: every episode starts afresh.
+    Cleared,
+    /// It goes on in the next episode, as in the authors' code, and may spoil it.
+    Kept,
+}
+
+/// Where the peers come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolKind {
+    /// The authors' pools: every dish twice in training, once in test.
+    Official,
+    /// Dishes drawn uniformly, with a fixed seed.
+    Uniform,
+}
+
+/// Which dishes there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecipeBook {
+    /// Every left ingredient with every right one.
+    Cross,
+}
+
+/// Which kitchen is played in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grid {
+    /// Two rooms side by side, with counters all the way between them.
+    FullDivider,
+}
+
+impl Configure for OvercookedConfig {
+    fn preset(preset: Preset) -> OvercookedConfig {
+        let (peer_random_action, peer_event_across_episodes) = match preset {
+            Preset::Paper => (RandomAction::Any, AcrossEpisodes::Cleared),
+            Preset::Reference => (RandomAction::Moves, AcrossEpisodes::Kept),
+        };
+        OvercookedConfig {
+            episodes_per_encounter: 5,
+            horizon_steps: 40,
+            step_cost: 0.2,
+            peer_random_action,
+            peer_event_across_episodes,
+            pool: PoolKind::Official,
+            pool_recipes: 9,
+            recipes: RecipeBook::Cross,
+            grid: Grid::FullDivider,
+        }
+    }
+}
+
+impl OvercookedConfig {
+    fn check(&self) -> Result<(), GameError> {
+        crate::config::check_episodes(self.episodes_per_encounter)?;
+        if !(1..=10_000).contains(&self.horizon_steps) {
+            return Err(GameError::bad_value(
+                "horizon_steps",
+                &self.horizon_steps,
+                "a number from 1 to 10000",
+            ));
+        }
+        if !(0.0..=10.0).contains(&self.step_cost) {
+            return Err(GameError::bad_value("step_cost", &self.step_cost, "a number from 0 to 10"));
+        }
+        if ![9, 6, 4, 2].contains(&self.pool_recipes) {
+            return Err(GameError::bad_value("pool_recipes", &self.pool_recipes, "9, 6, 4 or 2"));
+        }
+        if self.pool == PoolKind::Uniform && self.pool_recipes != 9 {
+            let expected = "9 with the uniform pool; fewer dishes are for the official one";
+            return Err(GameError::bad_value("pool_recipes", &self.pool_recipes, expected));
+        }
+        Ok(())
+    }
+}
+
+/// The game.
+#[derive(Clone, Debug)]
+pub struct Overcooked {
+    config: OvercookedConfig,
+    spec: GameSpec,
+}
+
+impl Game for Overcooked {
+    const ID: &'static str = "overcooked";
+    const README: &'static str = include_str!("README.md");
+
+    type Config = OvercookedConfig;
+    type State = Kitchen;
+    type Peer = CookPeer;
+
+    fn new(config: OvercookedConfig) -> Result<Overcooked, GameError> {
+        config.check()?;
+        let spec = GameSpec {
+            id: Self::ID,
+            title: "PO-Overcooked",
+            revision: 1,
+            observation_size: OBSERVATION_SIZE,
+            action_names: &["stay", "left", "right", "down", "up", "interact"],
+            peer_roles: vec!["cook"],
+            episodes_per_encounter: config.episodes_per_encounter,
+            horizon_steps: config.horizon_steps,
+            metric: Metric::Success,
+            keypoint: "the ego is in the lower room, where it sees which ingredient the peer moves",
+        };
+        Ok(Overcooked { config, spec })
+    }
+
+    fn config(&self) -> &OvercookedConfig {
+        &self.config
+    }
+
+    fn spec(&self) -> &GameSpec {
+        &self.spec
+    }
+
+    #[inline]
+    fn deal(&self, rng: &mut Stream) -> Kitchen {
+        Kitchen::dealt(rng)
+    }
+
+    #[inline]
+    fn movers(&self, kitchen: &Kitchen) -> Movers {
+        if usize::from(kitchen.n_steps) >= self.config.horizon_steps || kitchen.is_delivered() {
+            Movers::NONE
+        } else {
+            Movers::first(2)
+        }
+    }
+
+    #[inline]
+    fn apply(&self, kitchen: &mut Kitchen, actions: &JointAction) -> Moved {
+        let earned = kitchen.step([actions[0], actions[1]]);
+        // A delivery in the last step is a success, not a timeout.
+        let ending = if kitchen.is_delivered() {
+            Some(Ending::Succeeded)
+        } else if usize::from(kitchen.n_steps) >= self.config.horizon_steps {
+            Some(Ending::TimedOut)
+        } else {
+            None
+        };
+        Moved {
+            task_reward: earned - self.config.step_cost,
+            ending,
+            keypoint_visited: !kitchen.cooks[Seat::EGO.0].cell.is_upper(),
+        }
+    }
+
+    #[inline]
+    fn observe(&self, kitchen: &Kitchen, seat: Seat, observation: &mut [f32]) {
+        view::observe(kitchen, seat, view::Sight::OwnRoom, observation);
+    }
+
+    fn observe_everything(&self, kitchen: &Kitchen, seat: Seat, observation: &mut [f32]) {
+        view::observe(kitchen, seat, view::Sight::Everywhere, observation);
+    }
+
+    fn check_state(&self, kitchen: &Kitchen) -> Result<(), GameError> {
+        match kitchen.contradiction(self.config.horizon_steps) {
+            None => Ok(()),
+            Some(reason) => Err(GameError::ImpossibleState { game: Self::ID, reason }),
+        }
+    }
+
+    fn render(&self, kitchen: &Kitchen) -> String {
+        view::render(kitchen)
+    }
+
+    fn pool(&self) -> PeerPool<CookSpec> {
+        peers::pool(&self.config)
+    }
+
+    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<CookSpec> {
+        PeerTuple { specs: vec![peers::drawn_spec(rng)], classes: vec![0] }
+    }
+
+    fn references(&self) -> Vec<(&'static str, Reference<Overcooked>)> {
+        references::references()
+    }
+}

@@ -1,0 +1,628 @@
+//! Facts of PO-Overcooked beyond the contract: where things may be, what is paid, what the peer does, how well the
+//! references cook. Play that was recorded from the authors' code is replayed in `tests/it/overcooked_traces.rs`.
+
+use proptest::prelude::{Strategy as _, any, prop};
+use proptest::{prop_assert, prop_assert_eq, proptest};
+use serde_json::{Map, json};
+
+use super::kitchen::{
+    CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY,
+};
+use super::peers::{CookPeer, CookSpec, Errand, Event};
+use super::planner::{Pantry, Walks};
+use super::recipes::{Ingredient, Progress, Recipe};
+use super::references::served_within;
+use super::{OBSERVATION_SIZE, Overcooked, OvercookedConfig, view};
+use crate::config::{Configure, GameError, Preset, configure};
+use crate::ego::play_encounter;
+use crate::encounter::{Encounter, PeerViews};
+use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, Metric, NO_ACTION, Seat};
+use crate::peer::Peer;
+use crate::score::Score;
+use crate::seed::Seed;
+
+const PEER: Seat = Seat(1);
+
+fn game(preset: Preset) -> Overcooked {
+    Overcooked::new(OvercookedConfig::preset(preset)).expect("presets are valid")
+}
+
+fn game_with(key: &str, value: serde_json::Value) -> Result<Overcooked, GameError> {
+    let overrides = Map::from_iter([(key.to_owned(), value)]);
+    Overcooked::new(configure(Preset::Paper, &overrides)?)
+}
+
+/// Tomato on (0,2) beside the ego, the plate on (3,3), carrot above; the peer has moved its own carrot and waits.
+fn tidy_cells() -> [Cell; N_OBJECTS] {
+    [(0, 3), (6, 3), (3, 3), (0, 1), (0, 2), (3, 1), (3, 2), (6, 11), (1, 0), (6, 9), (2, 0), (3, 10)]
+        .map(|(x, y)| Cell::new(x, y))
+}
+
+fn tidy_cooks() -> [Cook; 2] {
+    [Cook::arriving(Cell::new(1, 2)), Cook { facing: Facing::Up, ..Cook::arriving(Cell::new(5, 3)) }]
+}
+
+/// A kitchen in which `dish` lies chopped in the plate on (3,3) and the peer waits.
+fn kitchen_with_dish(dish: &[Object]) -> Kitchen {
+    let mut chopped = [false; N_OBJECTS];
+    let mut cells = tidy_cells();
+    for food in dish {
+        chopped[*food as usize] = true;
+        cells[*food as usize] = cells[Object::Plate as usize];
+    }
+    Kitchen::arranged(tidy_cooks(), cells, chopped, dish)
+}
+
+fn spec(left: Ingredient, right: Ingredient) -> CookSpec {
+    CookSpec { recipe: Recipe { left, right }, p_nav: 0.5, p_act: 0.0, weights: [1.0 / 6.0; 6] }
+}
+
+fn action(letter: char) -> Action {
+    ".lrdux".find(letter).expect("one of stay, left, right, down, up, interact") as Action
+}
+
+fn joint(ego: Action, peer: Action) -> JointAction {
+    let mut actions = [NO_ACTION; MAX_SEATS];
+    (actions[0], actions[1]) = (ego, peer);
+    actions
+}
+
+/// Plays `ego` with the peer staying, and compares what each step earned before the cost of the step.
+fn check_earned(kitchen: &mut Kitchen, ego: &str, expected: &[f64]) {
+    let game = game(Preset::Paper);
+    let earned: Vec<f64> = ego
+        .chars()
+        .map(|letter| game.apply(kitchen, &joint(action(letter), STAY)).task_reward + 0.2)
+        .map(|earned| (earned * 1e9).round() / 1e9)
+        .collect();
+    assert_eq!(earned, expected, "{ego}\n{}", game.render(kitchen));
+    game.check_state(kitchen).expect("play leads to possible states");
+}
+
+#[test]
+fn every_deal_is_allowed_and_every_allowed_place_is_dealt() {
+    let game = game(Preset::Paper);
+    let mut rng = Seed::new(1).stream("deal");
+    let mut counts = [[0u32; 91]; N_OBJECTS + 2];
+    for _ in 0..100_000 {
+        let kitchen = game.deal(&mut rng);
+        game.check_state(&kitchen).expect("deals are possible");
+        assert_eq!(kitchen.cooks.map(|cook| (cook.facing, cook.held)), [(Facing::Left, None); 2]);
+        let cells = kitchen.cells.into_iter().chain(kitchen.cooks.map(|cook| cook.cell));
+        for (count, cell) in counts.iter_mut().zip(cells) {
+            count[usize::from(cell.y) * 7 + usize::from(cell.x)] += 1;
+        }
+    }
+    // Cells with the share of deals in which the object is there, from the rule of uniform free cells.
+    let plate_share = 1.0 / 3.0;
+    let upper = |cell: (u8, u8)| -> f64 {
+        // A cell the plate may have is free in two deals of three; each free cell takes 4 foods of 5 or of 4 cells.
+        let (crowded, roomy) = (2.0 / 3.0 / 4.0, 1.0 / 3.0 / 5.0);
+        if cell == (3, 2) || cell == (3, 3) { roomy + crowded / 2.0 } else { roomy + crowded }
+    };
+    let lower = [(6, 9), (6, 10), (6, 11)];
+    let check = |object: usize, cells: &[(u8, u8)], share: &dyn Fn((u8, u8)) -> f64| {
+        let mut left = 100_000;
+        for cell in cells {
+            let count = counts[object][usize::from(cell.1) * 7 + usize::from(cell.0)];
+            let expected = 100_000.0 * share(*cell);
+            assert!(
+                (f64::from(count) - expected).abs() < 5.0 * expected.sqrt(),
+                "{object} at {cell:?}: {count}"
+            );
+            left -= count;
+        }
+        assert_eq!(left, 0, "object {object} was dealt to a cell it may not have");
+    };
+    check(2, &[(3, 2), (3, 3), (3, 4)], &|_| plate_share);
+    for object in [Object::Lettuce, Object::Tomato, Object::Potato, Object::UpperBroccoli] {
+        check(object as usize, &[(0, 1), (0, 2), (3, 1), (3, 2), (3, 3)], &upper);
+    }
+    for object in [Object::UpperOnion, Object::UpperCarrot] {
+        check(object as usize, &[(1, 0), (2, 0)], &|_| 0.5);
+    }
+    for object in [Object::LowerOnion, Object::LowerCarrot, Object::LowerBroccoli] {
+        check(object as usize, &lower, &|_| 1.0 / 3.0);
+    }
+    let ego_cells: Vec<(u8, u8)> = (1..=2).flat_map(|x| (1..=8).map(move |y| (x, y))).collect();
+    check(N_OBJECTS, &ego_cells, &|_| 1.0 / 16.0);
+    check(N_OBJECTS + 1, &[(4, 10), (5, 10), (4, 11), (5, 11)], &|_| 0.25);
+}
+
+#[test]
+fn a_dish_is_paid_step_by_step() {
+    let game = game(Preset::Paper);
+    let mut kitchen = Kitchen::arranged(tidy_cooks(), tidy_cells(), [false; N_OBJECTS], &[]);
+    // Tomato: pick, board, chop, take, plate.
+    check_earned(&mut kitchen, "xdlxxxrx", &[0.5, 0.0, 0.0, 0.0, 1.0, 0.5, 0.0, 1.0]);
+    // Carrot: the same, and the second ingredient pays twice.
+    check_earned(&mut kitchen, "uuxddlxxxrx", &[0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 1.0, 0.5, 0.0, 2.0]);
+    for (letter, earned, ending) in
+        [('l', 0.0, None), ('x', 0.5, None), ('r', 0.0, None), ('x', 10.0, Some(Ending::Succeeded))]
+    {
+        let moved = game.apply(&mut kitchen, &joint(STAY, action(letter)));
+        assert!((moved.task_reward - (earned - 0.2)).abs() < 1e-9, "{letter}: {moved:?}");
+        assert_eq!(moved.ending, ending);
+    }
+    assert!(game.movers(&kitchen).is_empty());
+}
+
+#[test]
+fn chopping_pays_only_while_some_dish_can_use_it() {
+    // With tomato in the plate, potato leads nowhere.
+    let mut kitchen = kitchen_with_dish(&[Object::Tomato]);
+    kitchen.cooks[0] = Cook { facing: Facing::Right, ..Cook::arriving(Cell::new(2, 1)) };
+    check_earned(&mut kitchen, "xlddlxx", &[0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    // A second broccoli is chopped in vain.
+    let mut cells = tidy_cells();
+    let mut chopped = [false; N_OBJECTS];
+    chopped[Object::UpperBroccoli as usize] = true;
+    cells[Object::LowerBroccoli as usize] = CUTTING_BOARD;
+    let ego = Cook::arriving(Cell::new(1, 3));
+    let mut kitchen = Kitchen::arranged([ego, tidy_cooks()[1]], cells, chopped, &[]);
+    check_earned(&mut kitchen, "x", &[0.0]);
+}
+
+#[test]
+fn a_third_ingredient_earns_nothing_and_is_not_taken_back() {
+    let mut kitchen = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
+    kitchen.chopped[Object::Potato as usize] = true;
+    kitchen.cells[Object::Potato as usize] = Cell::new(2, 3);
+    kitchen.cooks[0] = Cook { cell: Cell::new(2, 3), facing: Facing::Right, held: Some(Object::Potato) };
+    let before = kitchen.progress;
+    check_earned(&mut kitchen, "x", &[0.0]);
+    assert_eq!(kitchen.dish().count(), 3);
+    assert_eq!(kitchen.progress, before, "ruined graphs keep their nodes");
+    // A second piece of a kind stays in the hand, and the plate stays as it is.
+    let mut kitchen = kitchen_with_dish(&[Object::UpperCarrot]);
+    kitchen.chopped[Object::LowerCarrot as usize] = true;
+    kitchen.cells[Object::LowerCarrot as usize] = Cell::new(2, 3);
+    kitchen.cooks[0] = Cook { cell: Cell::new(2, 3), facing: Facing::Right, held: Some(Object::LowerCarrot) };
+    check_earned(&mut kitchen, "x", &[0.0]);
+    assert_eq!((kitchen.dish().count(), kitchen.cooks[0].held), (1, Some(Object::LowerCarrot)));
+}
+
+#[test]
+fn a_held_plate_takes_chopped_food_from_a_counter() {
+    let (mut cells, mut chopped) = (tidy_cells(), [false; N_OBJECTS]);
+    chopped[Object::Tomato as usize] = true;
+    chopped[Object::UpperCarrot as usize] = true;
+    cells[Object::UpperCarrot as usize] = Cell::new(3, 4);
+    let ego = Cook { facing: Facing::Right, ..Cook::arriving(Cell::new(2, 3)) };
+    let mut kitchen = Kitchen::arranged([ego, tidy_cooks()[1]], cells, chopped, &[Object::Tomato]);
+    // Picked up +0.5; turned to the carrot; the dish pays its nodes and the plate in the hand is a new one.
+    check_earned(&mut kitchen, "xdrx", &[0.5, 0.0, 0.0, 0.5 + 2.0]);
+    assert!(kitchen.is_dish(Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot }));
+    assert_eq!(kitchen.cell(Object::UpperCarrot), Cell::new(2, 4));
+    // The board takes food alone.
+    check_earned(&mut kitchen, "lulx", &[0.0; 4]);
+    assert_eq!(kitchen.cooks[0].held, Some(Object::Plate));
+}
+
+/// Lets a peer play alone for 40 steps and returns the last state and how it ended.
+fn left_alone(game: &Overcooked, mut kitchen: Kitchen, mut peer: CookPeer) -> (Kitchen, Ending) {
+    let mut rng = Seed::new(4).stream("peer");
+    loop {
+        let act = peer.act(game, &kitchen, PEER, &mut rng);
+        if let Some(ending) = game.apply(&mut kitchen, &joint(STAY, act)).ending {
+            return (kitchen, ending);
+        }
+    }
+}
+
+#[test]
+fn a_peer_serves_its_dish_and_no_other() {
+    let game = game(Preset::Paper);
+    let start = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
+    for recipe in Recipe::ALL {
+        let peer = CookPeer::on_errand(spec(recipe.left, recipe.right), None);
+        let (end, ending) = left_alone(&game, start.clone(), peer);
+        if recipe == (Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot }) {
+            assert_eq!(ending, Ending::Succeeded);
+        } else {
+            assert_eq!(ending, Ending::TimedOut);
+            assert_eq!(end.cell(Object::Plate), Cell::new(3, 3), "{recipe:?} left the plate alone");
+        }
+    }
+}
+
+#[test]
+fn a_third_ingredient_stops_a_free_peer_but_not_a_committed_one() {
+    let game = game(Preset::Paper);
+    let ruined = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot, Object::Potato]);
+    let wants = spec(Ingredient::Tomato, Ingredient::Carrot);
+    let (end, ending) = left_alone(&game, ruined.clone(), CookPeer::on_errand(wants, None));
+    assert_eq!((ending, end.cell(Object::Plate)), (Ending::TimedOut, Cell::new(3, 3)));
+    let committed = Errand { event: Event::TakePlate, target: Cell::new(3, 3) };
+    let (end, ending) = left_alone(&game, ruined, CookPeer::on_errand(wants, Some(committed)));
+    assert_eq!((ending, end.cell(Object::Plate)), (Ending::TimedOut, DELIVERY_TILE));
+}
+
+#[test]
+fn a_delivery_in_the_last_step_is_a_success() {
+    let game = game(Preset::Paper);
+    for (n_steps, expected) in [(36, Ending::Succeeded), (37, Ending::TimedOut)] {
+        let mut kitchen = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
+        kitchen.n_steps = n_steps;
+        let peer = CookPeer::on_errand(spec(Ingredient::Tomato, Ingredient::Carrot), None);
+        let (end, ending) = left_alone(&game, kitchen, peer);
+        assert_eq!((end.n_steps, ending), (40, expected));
+    }
+}
+
+#[test]
+fn an_errand_outlives_the_episode_only_in_the_authors_code() {
+    let errand = Some(Errand { event: Event::PutPlate, target: DELIVERY_TILE });
+    for (preset, expected) in [(Preset::Paper, None), (Preset::Reference, errand)] {
+        let mut peer = CookPeer::on_errand(spec(Ingredient::Tomato, Ingredient::Carrot), errand);
+        peer.begin_episode(&game(preset));
+        assert_eq!(peer.errand(), expected, "{preset:?}");
+    }
+}
+
+#[test]
+fn an_erring_peer_interacts_only_under_the_papers_preset() {
+    let kitchen = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
+    let mut wants = spec(Ingredient::Tomato, Ingredient::Carrot);
+    wants.p_act = 0.6;
+    for (preset, left, interact) in [(Preset::Paper, 0.5, 0.1), (Preset::Reference, 0.52, 0.0)] {
+        let (actions, events) = CookPeer::on_errand(wants, None).probabilities(&game(preset), &kitchen, PEER);
+        assert!((actions[1] - left).abs() < 1e-12 && (actions[5] - interact).abs() < 1e-12, "{actions:?}");
+        assert_eq!(events[Event::TakePlate as usize], 1.0);
+    }
+}
+
+#[test]
+fn pools_hold_every_dish_equally_often() {
+    let pool = game(Preset::Paper).pool();
+    let count = |tuples: &[crate::peer::PeerTuple<CookSpec>], recipe: Recipe| {
+        tuples.iter().filter(|tuple| tuple.specs[0].recipe == recipe).count()
+    };
+    assert_eq!((pool.train().len(), pool.test().len(), pool.n_classes()), (18, 9, &[18][..]));
+    for recipe in Recipe::ALL {
+        assert_eq!((count(pool.train(), recipe), count(pool.test(), recipe)), (2, 1), "{recipe:?}");
+    }
+    for n_recipes in [6, 4, 2] {
+        let few = game_with("pool_recipes", json!(n_recipes)).expect("a known size").pool();
+        assert_eq!(few.test(), pool.test());
+        for (index, tuple) in few.train().iter().enumerate() {
+            assert_eq!(tuple.specs[0].recipe, pool.train()[index % n_recipes].specs[0].recipe);
+            assert_eq!(tuple.classes, [index]);
+            assert!(pool.train().iter().all(|other| other.specs != tuple.specs), "peer {index} is new");
+        }
+    }
+    let uniform = game_with("pool", json!("uniform")).expect("a known pool").pool();
+    assert_eq!((uniform.train().len(), uniform.test().len()), (18, 9));
+    assert_ne!(uniform.content_hash(), pool.content_hash());
+    for tuple in uniform.train().iter().chain(uniform.test()) {
+        let CookSpec { p_act, weights, .. } = tuple.specs[0];
+        assert!((0.0..0.1).contains(&p_act) && (weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn keys_take_only_what_they_name() {
+    for (key, value) in [
+        ("pool_recipes", json!(5)),
+        ("horizon_steps", json!(0)),
+        ("step_cost", json!(-1.0)),
+        ("episodes_per_encounter", json!(0)),
+        ("peer_random_action", json!("none")),
+        ("peer_event_across_episodes", json!("lost")),
+        ("pool", json!("mine")),
+        ("recipes", json!("all")),
+        ("grid", json!("open")),
+    ] {
+        let error = game_with(key, value.clone()).expect_err("the value is not allowed");
+        assert!(matches!(&error, GameError::BadValue { key: named, .. } if named == key), "{value}: {error}");
+    }
+    let both = Map::from_iter([("pool".to_owned(), json!("uniform")), ("pool_recipes".to_owned(), json!(4))]);
+    assert!(Overcooked::new(configure(Preset::Paper, &both).expect("each is allowed")).is_err());
+}
+
+#[test]
+fn impossible_states_are_refused_with_a_reason() {
+    let game = game(Preset::Paper);
+    let dish = || kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
+    let refuse = |reason: &str, spoil: &dyn Fn(&mut Kitchen)| {
+        let mut kitchen = dish();
+        game.check_state(&kitchen).expect("possible before it is spoilt");
+        spoil(&mut kitchen);
+        let error = game.check_state(&kitchen).expect_err(reason).to_string();
+        assert!(error.contains(reason), "{error}");
+    };
+    refuse("no floor of its side", &|kitchen| kitchen.cooks[0].cell = Cell::new(3, 5));
+    refuse("no floor of its side", &|kitchen| kitchen.cooks[0].cell = Cell::new(4, 5));
+    refuse("no floor of its side", &|kitchen| kitchen.cooks[1].cell = Cell::new(200, 5));
+    refuse("holds the Potato at", &|kitchen| kitchen.cooks[0].held = Some(Object::Potato));
+    refuse("cannot be moved", &|kitchen| kitchen.cooks[1].held = Some(Object::DeliveryTile));
+    refuse("in the plate and in a hand", &|kitchen| {
+        kitchen.cooks[0].held = Some(Object::Tomato);
+        kitchen.cells[Object::Tomato as usize] = kitchen.cooks[0].cell;
+    });
+    refuse("outside the grid", &|kitchen| kitchen.cells[Object::Potato as usize] = Cell::new(0, 13));
+    refuse("lies on the floor", &|kitchen| kitchen.cells[Object::Potato as usize] = Cell::new(1, 5));
+    refuse("both lie at", &|kitchen| kitchen.cells[Object::Potato as usize] = Cell::new(0, 1));
+    refuse("not in its place", &|kitchen| kitchen.cells[0] = Cell::new(0, 4));
+    refuse("only food", &|kitchen| {
+        for object in [Object::Plate, Object::Tomato, Object::UpperCarrot] {
+            kitchen.cells[object as usize] = CUTTING_BOARD;
+        }
+    });
+    refuse("has a gap", &|kitchen| kitchen.dish[0] = None);
+    refuse("not chopped", &|kitchen| kitchen.chopped[Object::Tomato as usize] = false);
+    refuse("Carrot twice", &|kitchen| {
+        kitchen.dish[2] = Some(Object::LowerCarrot);
+        kitchen.chopped[Object::LowerCarrot as usize] = true;
+        kitchen.cells[Object::LowerCarrot as usize] = kitchen.cell(Object::Plate);
+    });
+    refuse("no food", &|kitchen| kitchen.dish[2] = Some(Object::Plate));
+    refuse("and not at", &|kitchen| kitchen.cells[Object::Tomato as usize] = Cell::new(0, 7));
+    refuse("is chopped", &|kitchen| kitchen.chopped[Object::Plate as usize] = true);
+    refuse("the horizon is 40", &|kitchen| kitchen.n_steps = 41);
+    refuse("goal graphs", &|kitchen| kitchen.progress = Progress::default());
+    refuse("both cooks hold", &|kitchen| {
+        // Even where their cells were the same, which they never are.
+        kitchen.cooks = [Cook { held: Some(Object::Potato), ..Cook::arriving(Cell::new(1, 2)) }; 2];
+        kitchen.cooks[1].cell = Cell::new(4, 2);
+        kitchen.cells[Object::Potato as usize] = Cell::new(1, 2);
+    });
+}
+
+#[test]
+fn turns_cost_an_action_and_walks_are_shortest() {
+    let walks = Walks::new();
+    let pose = |x, y, facing| super::planner::Pose { cell: Cell::new(x, y), facing };
+    let check = |from, to, expected| assert_eq!(walks.moves(from, to), expected, "{from:?} to {to:?}");
+    // From the board to the plate on (3,3): one move, which also turns.
+    check(pose(1, 3, Facing::Left), pose(2, 3, Facing::Right), 1);
+    // To the plate one row up it matters to go up first.
+    check(pose(1, 3, Facing::Left), pose(2, 2, Facing::Right), 2);
+    check(pose(2, 3, Facing::Right), pose(2, 2, Facing::Right), 2);
+    check(pose(1, 11, Facing::Up), pose(1, 1, Facing::Up), 10);
+}
+
+#[test]
+fn the_ego_forgets_what_was_carried_out_of_its_room() {
+    let game = game(Preset::Paper);
+    let mut remembered = None;
+    // The peer stands ready to put its carrot onto the divider beside the ego, and then errs upstairs with it.
+    for (peer_row, expected) in [(9, Some(Cell::new(DIVIDER, 9))), (8, None)] {
+        let ego = Cook { facing: Facing::Right, ..Cook::arriving(Cell::new(2, 9)) };
+        let peer = Cook { held: Some(Object::LowerCarrot), ..Cook::arriving(Cell::new(4, peer_row)) };
+        let kitchen = Kitchen::arranged([ego, peer], tidy_cells(), [false; N_OBJECTS], &[]);
+        let mut observation = [0.0; OBSERVATION_SIZE];
+        game.observe(&kitchen, Seat::EGO, &mut observation);
+        let pantry = Pantry::updated(remembered.as_ref(), &view::read(&observation));
+        assert_eq!(pantry.cell(Object::LowerCarrot), expected);
+        remembered = Some(pantry);
+    }
+}
+
+#[test]
+fn the_drawing_shows_everything() {
+    let game = game(Preset::Paper);
+    let drawing = game.render(&kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]));
+    let expected = "\
+# O # # # # #
+L . . P . . #
+# < . B . . #
+/ . . @ . n *
+# . . # . . #
+# . . # . . #
+# . . # . . #
+# . . # . . #
+# . . # . . #
+~~~~~~~~~~~~~ line of sight
+# . . # . . O
+# . . C . . #
+# . . # . . B
+# # # # # # #
+step 0; ego holds nothing, peer holds nothing; in the plate: chopped tomato, chopped carrot";
+    assert_eq!(drawing, expected);
+}
+
+/// Success on the test pool with `n` encounters per peer.
+fn success(preset: Preset, name: &str, n: u64) -> Score {
+    let game = game(preset);
+    let references = game.references();
+    let (_, reference) = references.iter().find(|(known, _)| *known == name).expect("a reference");
+    let encounters = |(index, tuple): (usize, &crate::peer::PeerTuple<CookSpec>)| -> Vec<f64> {
+        let encounter = |number| {
+            let seed = Seed::new(2).child("encounter", &[index as u64, number]);
+            let outcomes = play_encounter(&game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            outcomes.iter().map(|outcome| outcome.score(Metric::Success)).sum::<f64>() / 5.0
+        };
+        (0..n).map(encounter).collect()
+    };
+    let groups: Vec<Vec<f64>> = game.pool().test().iter().enumerate().map(encounters).collect();
+    Score::of_groups(&groups)
+}
+
+#[test]
+fn serving_takes_as_long_as_the_bayes_ego_reckons() {
+    let game = game(Preset::Paper);
+    let mut rng = Seed::new(3).stream("serve");
+    for row in [1, 3, 4, 7] {
+        let mut served = [0u32; 30];
+        for _ in 0..4000 {
+            let mut wants = game.draw_tuple(&mut rng).specs[0];
+            wants.recipe = Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot };
+            let mut cells = tidy_cells();
+            // The potato lies where the plate may come to lie.
+            cells[Object::Potato as usize] = Cell::new(0, 7);
+            cells[Object::Plate as usize] = Cell::new(DIVIDER, row);
+            let mut chopped = [false; N_OBJECTS];
+            let dish = [Object::Tomato, Object::UpperCarrot];
+            dish.iter().for_each(|food| chopped[*food as usize] = true);
+            let mut kitchen = Kitchen::arranged(tidy_cooks(), cells, chopped, &dish);
+            let mut peer = CookPeer::meet(&game, &wants);
+            for served in &mut served {
+                let act = peer.act(&game, &kitchen, PEER, &mut rng);
+                if game.apply(&mut kitchen, &joint(STAY, act)).ending.is_some() {
+                    *served += 1;
+                    break;
+                }
+            }
+        }
+        let mut share = 0.0;
+        for (index, count) in served[..20].iter().enumerate() {
+            share += f64::from(*count) / 4000.0;
+            let reckoned = served_within(row, index + 1);
+            // The standard deviation of a share is at most 0.008; four of them.
+            assert!((share - reckoned).abs() < 0.035, "row {row}, {} steps: {share}, {reckoned}", index + 1);
+        }
+    }
+}
+
+#[test]
+fn references_reach_their_bounds() {
+    for preset in Preset::ALL {
+        let oracle = success(preset, "oracle", 50);
+        assert!(oracle.mean >= 0.985, "{preset:?}: {oracle:?}");
+        let fixed = success(preset, "static", 10);
+        assert!((fixed.mean - 1.0 / 9.0).abs() < 0.01, "{preset:?}: {fixed:?}");
+        // 0.8 is what nobody can pass who must try the left ingredients one by one.
+        let bayes = success(preset, "bayes", 60);
+        assert!(
+            bayes.mean >= 0.75 && bayes.mean <= 0.8 + 4.0 * bayes.standard_error,
+            "{preset:?}: {bayes:?}"
+        );
+        assert!(success(preset, "random", 10).mean < 0.01);
+    }
+}
+
+/// What must hold in every state, whoever acts and however.
+fn check_invariants(game: &Overcooked, kitchen: &Kitchen) {
+    game.check_state(kitchen).expect("play leads to possible states");
+    for object in [Object::CuttingBoard, Object::DeliveryTile] {
+        assert!(kitchen.cooks.iter().all(|cook| cook.held != Some(object)));
+    }
+    for seat in [Seat::EGO, PEER] {
+        let mut own_room = [f32::NAN; OBSERVATION_SIZE];
+        let mut everything = [f32::NAN; OBSERVATION_SIZE];
+        game.observe(kitchen, seat, &mut own_room);
+        game.observe_everything(kitchen, seat, &mut everything);
+        check_view(kitchen, seat, &own_room, &everything);
+    }
+}
+
+/// The masks say who is in the same room, hidden things leave zeros, and what is seen can be read back.
+fn check_view(kitchen: &Kitchen, seat: Seat, own_room: &[f32], everything: &[f32]) {
+    let (own, other) = (kitchen.cooks[seat.0], kitchen.cooks[1 - seat.0]);
+    let is_near = |cell: Cell| cell.is_upper() == own.cell.is_upper();
+    let mut groups = vec![(is_near(other.cell), vec![3, 4, 5]), (is_near(other.cell), (47..52).collect())];
+    for (index, cell) in kitchen.cells.into_iter().enumerate() {
+        groups.push((is_near(cell), (6 + 3 * index..9 + 3 * index).collect()));
+        if index >= 3 {
+            groups.push((is_near(cell), vec![52 + 2 * (index - 3), 53 + 2 * (index - 3)]));
+        }
+    }
+    for (is_near, places) in groups {
+        let mask = *places.last().expect("a mask");
+        assert_eq!(own_room[mask], f32::from(u8::from(is_near)));
+        assert_eq!(everything[mask], 1.0);
+        for place in places {
+            assert_eq!(own_room[place], if is_near { everything[place] } else { 0.0 }, "place {place}");
+        }
+    }
+    let in_groups = |place: usize| (3..42).contains(&place) || (47..70).contains(&place);
+    for place in (0..OBSERVATION_SIZE).filter(|place| !in_groups(*place)) {
+        assert_eq!(own_room[place], everything[place], "place {place}");
+    }
+    assert_eq!((own_room[94], own_room[95]), (0.0, 0.0), "nobody is ever in front, and there is no blender");
+    let seen = view::read(everything);
+    assert_eq!((seen.own, seen.other), (own, Some((other.cell, other.facing))));
+    assert_eq!((seen.cells, seen.chopped), (kitchen.cells.map(Some), kitchen.chopped));
+    let seen = view::read(own_room);
+    assert_eq!(seen.own, own);
+    assert_eq!(seen.cells, kitchen.cells.map(|cell| is_near(cell).then_some(cell)));
+}
+
+/// Mostly interacts, so that much happens.
+fn busy_action() -> impl proptest::strategy::Strategy<Value = Action> {
+    (0u8..10).prop_map(|number| number.min(INTERACT))
+}
+
+proptest! {
+    #[test]
+    fn any_play_keeps_the_kitchen_whole(
+        seed in any::<u64>(),
+        actions in prop::collection::vec((busy_action(), busy_action()), 1..400),
+    ) {
+        // A long horizon, so that things get far from where they were dealt.
+        let game = game_with("horizon_steps", json!(1000)).expect("a valid horizon");
+        let mut kitchen = game.deal(&mut Seed::new(seed).stream("deal"));
+        check_invariants(&game, &kitchen);
+        for (ego, peer) in actions {
+            if game.movers(&kitchen).is_empty() {
+                break;
+            }
+            let before = kitchen.clone();
+            let moved = game.apply(&mut kitchen, &joint(ego, peer));
+            check_invariants(&game, &kitchen);
+            prop_assert_eq!(kitchen.n_steps, before.n_steps + 1);
+            prop_assert_eq!(moved.keypoint_visited, kitchen.cooks[0].cell.y >= 9);
+            prop_assert_eq!(moved.ending.is_some(), kitchen.is_delivered());
+            prop_assert_eq!(kitchen.is_delivered(), Recipe::ALL.into_iter().any(|recipe| kitchen.is_dish(recipe))
+                && kitchen.cell(Object::Plate) == DELIVERY_TILE);
+            // What is done stays done.
+            for food in Object::FOODS {
+                prop_assert!(kitchen.chopped[food as usize] || !before.chopped[food as usize]);
+            }
+            prop_assert!(before.dish().zip(kitchen.dish()).all(|(one, other)| one == other));
+            prop_assert!(before.dish().count() <= kitchen.dish().count());
+            prop_assert!(moved.task_reward >= -0.2 - 1e-12);
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_play(
+        seed in any::<u64>(),
+        peer in 0usize..27,
+        actions in prop::collection::vec(busy_action(), 120),
+    ) {
+        let game = game(Preset::Reference);
+        let pool = game.pool();
+        let tuple = pool.train().iter().chain(pool.test()).nth(peer).expect("27 peers");
+        let play = || {
+            let mut encounter = Encounter::<Overcooked>::begin(&game, &tuple.specs, 3, Seed::new(seed));
+            let mut states = vec![encounter.state().clone()];
+            for action in &actions {
+                let views = PeerViews { observations: &mut [], actions: &mut [] };
+                match encounter.step(&game, *action, views).boundary {
+                    Boundary::WithinEpisode => {}
+                    Boundary::EpisodeEnd => encounter.next_episode(&game),
+                    Boundary::EncounterEnd => break,
+                }
+                states.push(encounter.state().clone());
+            }
+            states
+        };
+        prop_assert_eq!(play(), play());
+    }
+
+    #[test]
+    fn peers_only_do_what_their_probabilities_allow(seed in any::<u64>(), peer in 0usize..27) {
+        for preset in Preset::ALL {
+            let game = game(preset);
+            let pool = game.pool();
+            let tuple = pool.train().iter().chain(pool.test()).nth(peer).expect("27 peers");
+            let mut rng = Seed::new(seed).stream("play");
+            let mut kitchen = game.deal(&mut rng);
+            let mut peer = CookPeer::meet(&game, &tuple.specs[0]);
+            while !game.movers(&kitchen).is_empty() {
+                let (actions, events) = peer.probabilities(&game, &kitchen, PEER);
+                prop_assert!((actions.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+                prop_assert!((events.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+                let act = peer.act(&game, &kitchen, PEER, &mut rng);
+                prop_assert!(actions[usize::from(act)] > 0.0);
+                if let Some(Errand { event: Event::PutLeft | Event::PutRight, target }) = peer.errand() {
+                    prop_assert_eq!(target.x, DIVIDER);
+                }
+                let ego = rng.below(6) as Action;
+                game.apply(&mut kitchen, &joint(ego, act));
+            }
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Predator-Prey-W, mixed motives, with three or five peers. The rules for people are in README.md.
+#![doc = include_str!("README.md")]
+
+mod bodies;
+mod peers;
+mod pools;
+mod references;
+mod row;
+mod steering;
+#[cfg(test)]
+mod tests;
+mod view;
+mod watchtowers;
+
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+pub use bodies::{
+    Body, Build, Cast, ControlForce, DIRECTIONS, EAST, MAX_AGENTS, MAX_OBSTACLES, MAX_PREY, NORTH,
+    OBSTACLE_SIZE, PREDATOR, PREY, Physics, Point, SOUTH, STAY, STEP_SECS, WEST, World,
+};
+pub use peers::{PredatorPreyPeer, PredatorPreySpec};
+pub use references::BayesEgo;
+pub use row::Row;
+pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
+
+use crate::config::{Configure, GameError, Preset};
+use crate::ego::Reference;
+use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
+use crate::peer::PeerTuple;
+use crate::pool::PeerPool;
+use crate::seed::Stream;
+use bodies::{Laws, distance};
+use references::whereabouts::Cloud;
+use view::Layout;
+use watchtowers::Sight;
+
+/// The keys of Predator-Prey-W.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PredatorPreyConfig {
+    /// m: 3 (one predator, two prey) or 5 (two predators, three prey).
+    pub n_peers: usize,
+    /// Episodes per encounter, N_eps.
+    pub episodes_per_encounter: usize,
+    /// Steps after which an episode ends in any case. The paper says 40, the authors' code 50.
+    pub horizon_steps: usize,
+    /// Whether the distance to a prey still costs after it was caught. The paper's text says so, the code does not.
+    pub caught_prey_counts: bool,
+    /// How hard agents push. The paper is silent; the code has the square.
+    pub control_force: ControlForce,
+    /// What a step changes first. The paper is silent; the code changes velocities first.
+    pub physics: Physics,
+    /// Obstacles, 0 to 2. The observation has room for two in any case.
+    pub n_obstacles: usize,
+    /// The size of the training pool: the first so many of the authors' tuples.
+    pub n_train_tuples: usize,
+    /// The size of the test pool.
+    pub n_test_tuples: usize,
+    /// The number of other agents that an observation has room for; 0 for as many as there are peers. With 5, an ego
+    /// made for five peers can meet three.
+    pub observation_slots: usize,
+}
+
+impl Configure for PredatorPreyConfig {
+    fn preset(preset: Preset) -> PredatorPreyConfig {
+        let is_paper = preset == Preset::Paper;
+        PredatorPreyConfig {
+            n_peers: 3,
+            episodes_per_encounter: 5,
+            horizon_steps: if is_paper { 40 } else { 50 },
+            caught_prey_counts: is_paper,
+            control_force: ControlForce::AccelSquared,
+            physics: Physics::VelocityFirst,
+            n_obstacles: MAX_OBSTACLES,
+            n_train_tuples: pools::N_TRAIN,
+            n_test_tuples: pools::N_TEST,
+            observation_slots: 0,
+        }
+    }
+}
+
+impl PredatorPreyConfig {
+    fn check(&self) -> Result<(), GameError> {
+        crate::config::check_episodes(self.episodes_per_encounter)?;
+        let expect = |holds: bool, key: &str, found: usize, expected: &str| {
+            if holds { Ok(()) } else { Err(GameError::bad_value(key, &found, expected)) }
+        };
+        expect([3, 5].contains(&self.n_peers), "n_peers", self.n_peers, "3 or 5")?;
+        let horizon = self.horizon_steps;
+        expect((1..=10_000).contains(&horizon), "horizon_steps", horizon, "a number from 1 to 10000")?;
+        expect(self.n_obstacles <= MAX_OBSTACLES, "n_obstacles", self.n_obstacles, "0, 1 or 2")?;
+        let n_train = self.n_train_tuples;
+        expect((1..=pools::N_TRAIN).contains(&n_train), "n_train_tuples", n_train, "a number from 1 to 16")?;
+        let n_test = self.n_test_tuples;
+        expect((1..=pools::N_TEST).contains(&n_test), "n_test_tuples", n_test, "a number from 1 to 24")?;
+        let slots = self.observation_slots;
+        let has_room = [0, 3, 5].contains(&slots) && (slots == 0 || slots >= self.n_peers);
+        expect(
+            has_room,
+            "observation_slots",
+            slots,
+            "0 (one for each peer), or 3 or 5 and not fewer than `n_peers`",
+        )
+    }
+}
+
+/// The game.
+#[derive(Clone, Debug)]
+pub struct PredatorPrey {
+    config: PredatorPreyConfig,
+    spec: GameSpec,
+    cast: Cast,
+    laws: Laws,
+    layout: Layout,
+    /// Made by the first Bayes ego, for all of them.
+    cloud: OnceLock<Arc<Cloud>>,
+}
+
+impl PredatorPrey {
+    /// Who takes part.
+    #[inline]
+    pub fn cast(&self) -> Cast {
+        self.cast
+    }
+
+    /// How far each prey is from the predator that is nearest to it.
+    #[inline]
+    fn distances(&self, world: &World) -> Row<f64, MAX_PREY> {
+        let (predators, prey) = world.agents.split_at(self.cast.n_predators);
+        let mut distances = [0.0; MAX_PREY];
+        for (least, prey) in distances.iter_mut().zip(prey) {
+            *least = predators
+                .iter()
+                .fold(f64::INFINITY, |least, predator| least.min(distance(predator.position, prey.position)));
+        }
+        Row::of(&distances[..prey.len()])
+    }
+
+    #[inline]
+    fn is_over(&self, world: &World) -> bool {
+        world.n_steps >= self.config.horizon_steps || world.caught.iter().all(|is_caught| *is_caught)
+    }
+}
+
+impl Game for PredatorPrey {
+    const ID: &'static str = "predator-prey";
+    const README: &'static str = include_str!("README.md");
+
+    type Config = PredatorPreyConfig;
+    type State = World;
+    type Peer = PredatorPreyPeer;
+
+    fn new(config: PredatorPreyConfig) -> Result<PredatorPrey, GameError> {
+        config.check()?;
+        let cast = Cast::with_peers(config.n_peers);
+        let n_slots = if config.observation_slots == 0 { config.n_peers } else { config.observation_slots };
+        let layout = Layout::new(cast, Cast::with_peers(n_slots));
+        let roles = |role, n| std::iter::repeat_n(role, n);
+        let spec = GameSpec {
+            id: Self::ID,
+            title: "Predator-Prey-W",
+            revision: 1,
+            observation_size: layout.observation_size(),
+            action_names: &["stay", "east", "west", "north", "south"],
+            peer_roles: roles("predator", cast.n_predators - 1).chain(roles("prey", cast.n_prey)).collect(),
+            episodes_per_encounter: config.episodes_per_encounter,
+            horizon_steps: config.horizon_steps,
+            metric: Metric::Return,
+            keypoint: "the ego touches a watchtower",
+        };
+        let laws = Laws { cast, control_force: config.control_force, physics: config.physics };
+        Ok(PredatorPrey { config, spec, cast, laws, layout, cloud: OnceLock::new() })
+    }
+
+    fn config(&self) -> &PredatorPreyConfig {
+        &self.config
+    }
+
+    fn spec(&self) -> &GameSpec {
+        &self.spec
+    }
+
+    #[inline]
+    fn deal(&self, rng: &mut Stream) -> World {
+        let mut within = |extent: f64| [rng.between(-extent, extent), rng.between(-extent, extent)];
+        let mut bodies = [Body::default(); MAX_AGENTS];
+        let mut obstacles = [Point::default(); MAX_OBSTACLES];
+        let bodies = &mut bodies[..self.cast.n_agents()];
+        let obstacles = &mut obstacles[..self.config.n_obstacles];
+        bodies.iter_mut().for_each(|body| body.position = within(1.0));
+        obstacles.iter_mut().for_each(|obstacle| *obstacle = within(0.9));
+        World {
+            agents: Row::of(bodies),
+            obstacles: Row::of(obstacles),
+            caught: Row::of(&[false; MAX_PREY][..self.cast.n_prey]),
+            n_steps: 0,
+        }
+    }
+
+    #[inline]
+    fn movers(&self, world: &World) -> Movers {
+        if self.is_over(world) { Movers::NONE } else { Movers::first(self.cast.n_agents()) }
+    }
+
+    #[inline]
+    fn apply(&self, world: &mut World, actions: &JointAction) -> Moved {
+        assert!(!self.is_over(world), "the episode is over after {} steps", world.n_steps);
+        self.laws.advance(&mut world.agents, &world.obstacles, actions);
+        world.n_steps += 1;
+        let mut total_distance = 0.0;
+        for (distance, is_caught) in self.distances(world).iter().zip(world.caught.iter_mut()) {
+            // A catch spares the ego from the next step on, not in the step that brings it.
+            if self.config.caught_prey_counts || !*is_caught {
+                total_distance += distance;
+            }
+            *is_caught |= *distance < PREDATOR.size + PREY.size;
+        }
+        let task_reward = -0.1 * total_distance;
+        let ending = if world.caught.iter().all(|is_caught| *is_caught) {
+            Some(Ending::Succeeded)
+        } else if world.n_steps >= self.config.horizon_steps {
+            Some(Ending::TimedOut)
+        } else {
+            None
+        };
+        let keypoint_visited = touches_tower(world.agents[Seat::EGO.0].position, PREDATOR.size);
+        Moved { task_reward, ending, keypoint_visited }
+    }
+
+    #[inline]
+    fn observe(&self, world: &World, seat: Seat, observation: &mut [f32]) {
+        let sight = Sight::from(world.agents[seat.0].position, self.cast.build(seat.0).size);
+        self.layout.observe(world, seat.0, sight, observation);
+    }
+
+    fn observe_everything(&self, world: &World, seat: Seat, observation: &mut [f32]) {
+        self.layout.observe(world, seat.0, Sight::Everywhere, observation);
+    }
+
+    fn check_state(&self, world: &World) -> Result<(), GameError> {
+        self.find_fault(world)
+            .map_or(Ok(()), |reason| Err(GameError::ImpossibleState { game: Self::ID, reason }))
+    }
+
+    fn render(&self, world: &World) -> String {
+        view::render(world, self.cast)
+    }
+
+    fn pool(&self) -> PeerPool<PredatorPreySpec> {
+        pools::official(self.cast, self.config.n_train_tuples, self.config.n_test_tuples)
+    }
+
+    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
+        pools::draw(self.cast, rng)
+    }
+
+    fn references(&self) -> Vec<(&'static str, Reference<PredatorPrey>)> {
+        references::references()
+    }
+}
+
+/// Nobody gets this far from the centre in the longest episode there can be, and no square of a distance overflows.
+const FARTHEST: f64 = 2000.0;
+/// A speed is rescaled to the maximum with rounding, and states may have been written with fewer digits.
+const SPEED_TOLERANCE: f64 = 1e-6;
+
+impl PredatorPrey {
+    /// Why a world cannot be, if it cannot.
+    fn find_fault(&self, world: &World) -> Option<String> {
+        let counts = [
+            ("agents", world.agents.len(), self.cast.n_agents()),
+            ("obstacles", world.obstacles.len(), self.config.n_obstacles),
+            ("caught flags", world.caught.len(), self.cast.n_prey),
+        ];
+        if let Some((what, found, expected)) = counts.iter().find(|(_, found, expected)| found != expected) {
+            return Some(format!("{found} {what}, there should be {expected}"));
+        }
+        if world.n_steps > self.config.horizon_steps {
+            return Some(format!("{} steps, the horizon is {}", world.n_steps, self.config.horizon_steps));
+        }
+        // A comparison that is also false where the number is not one.
+        let is_near = |place: &Point| place.iter().all(|coordinate| coordinate.abs() <= FARTHEST);
+        for (index, obstacle) in world.obstacles.iter().enumerate() {
+            if !is_near(obstacle) {
+                return Some(format!("obstacle {index} is at {obstacle:?}"));
+            }
+        }
+        for (agent, body) in world.agents.iter().enumerate() {
+            if !is_near(&body.position) {
+                return Some(format!("agent {agent} is at {:?}", body.position));
+            }
+            let (speed, max_speed) = (bodies::length(body.velocity), self.cast.build(agent).max_speed);
+            let is_possible = speed <= max_speed + SPEED_TOLERANCE;
+            if !is_possible {
+                return Some(format!("agent {agent} has the speed {speed}, at most {max_speed} is possible"));
+            }
+        }
+        None
+    }
+}

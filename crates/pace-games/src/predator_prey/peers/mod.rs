@@ -1,0 +1,100 @@
+//! The peers of Predator-Prey-W: predators with a favourite prey, and prey that walk a fixed path.
+//!
+//! Which of them meet the ego together is in `pools`.
+
+pub(crate) mod predator;
+pub(crate) mod prey;
+
+use serde::{Deserialize, Serialize};
+
+use super::PredatorPrey;
+use super::bodies::World;
+use crate::game::{Action, Seat};
+use crate::peer::{Peer, PeerSpec};
+use crate::seed::Stream;
+
+/// The behaviour of one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum PredatorPreySpec {
+    /// A predator that always chases the same prey.
+    Predator {
+        /// The number of that prey among the prey, from 0.
+        prefers: usize,
+    },
+    /// A prey that walks to and fro on one of the eight paths.
+    Prey {
+        /// The path, 0 to 7.
+        path: usize,
+    },
+}
+
+impl PeerSpec for PredatorPreySpec {
+    fn describe(&self) -> String {
+        match self {
+            PredatorPreySpec::Predator { prefers } => {
+                format!("predator after prey {}", prey::letter(*prefers))
+            }
+            PredatorPreySpec::Prey { path } => format!("prey on path {path} ({})", prey::path_name(*path)),
+        }
+    }
+}
+
+/// A peer in play. It sees the whole world.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PredatorPreyPeer {
+    spec: PredatorPreySpec,
+    /// Which of the four points of its path a prey walks to; a predator has nothing to remember.
+    waypoint: usize,
+}
+
+impl PredatorPreyPeer {
+    /// The point of its path that a prey walks to, 0 to 3.
+    pub fn waypoint(&self) -> usize {
+        self.waypoint
+    }
+
+    /// The same peer on its way to another point of its path.
+    pub fn heading_for(mut self, waypoint: usize) -> PredatorPreyPeer {
+        assert!(waypoint < prey::N_WAYPOINTS, "a path has {} points, found {waypoint}", prey::N_WAYPOINTS);
+        self.waypoint = waypoint;
+        self
+    }
+}
+
+impl Peer<PredatorPrey> for PredatorPreyPeer {
+    type Spec = PredatorPreySpec;
+
+    fn meet(game: &PredatorPrey, spec: &PredatorPreySpec) -> PredatorPreyPeer {
+        match *spec {
+            PredatorPreySpec::Predator { prefers } => {
+                let n_prey = game.cast().n_prey;
+                assert!(prefers < n_prey, "a predator prefers prey {prefers} of {n_prey}");
+            }
+            PredatorPreySpec::Prey { path } => {
+                assert!(path < prey::N_PATHS, "there are {} paths, found {path}", prey::N_PATHS);
+            }
+        }
+        PredatorPreyPeer { spec: *spec, waypoint: 0 }
+    }
+
+    fn spec(&self) -> &PredatorPreySpec {
+        &self.spec
+    }
+
+    fn begin_episode(&mut self, _game: &PredatorPrey) {
+        self.waypoint = 0;
+    }
+
+    #[inline]
+    fn act(&mut self, game: &PredatorPrey, world: &World, seat: Seat, _rng: &mut Stream) -> Action {
+        let position = world.agents[seat.0].position;
+        match self.spec {
+            PredatorPreySpec::Predator { prefers } => {
+                predator::act(position, world.agents[game.cast().n_predators + prefers].position)
+            }
+            PredatorPreySpec::Prey { path } => prey::act(position, path, &mut self.waypoint),
+        }
+    }
+}

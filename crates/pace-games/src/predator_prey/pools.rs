@@ -1,0 +1,88 @@
+//! Which predators and prey meet the ego together: the authors' pools, and the whole family they were drawn from.
+
+use super::bodies::Cast;
+use super::peers::PredatorPreySpec;
+use super::peers::prey::N_PATHS;
+use crate::peer::PeerTuple;
+use crate::pool::PeerPool;
+use crate::seed::Stream;
+
+/// The most training tuples there are.
+pub(crate) const N_TRAIN: usize = 16;
+/// The most test tuples there are.
+pub(crate) const N_TEST: usize = 24;
+
+/// The first tuples of the authors' pools, in their order. Paths with an odd number are for training, the others for
+/// testing: the ego is tested with prey whose paths it has never seen.
+pub(crate) fn official(cast: Cast, n_train: usize, n_test: usize) -> PeerPool<PredatorPreySpec> {
+    let (train, test) = match cast.n_prey {
+        2 => (tuples(&TRAIN_OF_3[..n_train]), tuples(&TEST_OF_3[..n_test])),
+        3 => (tuples(&TRAIN_OF_5[..n_train]), tuples(&TEST_OF_5[..n_test])),
+        n_prey => panic!("there is no pool with {n_prey} prey"),
+    };
+    PeerPool::new(train, test).expect("training and test tuples have no path in common")
+}
+
+/// Any paths that differ from each other, any preferences that differ from each other, all equally likely.
+pub(crate) fn draw(cast: Cast, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
+    let mut prey: Vec<usize> = (0..cast.n_prey).collect();
+    let mut paths: Vec<usize> = (0..N_PATHS).collect();
+    rng.shuffle(&mut prey);
+    rng.shuffle(&mut paths);
+    tuple(&prey[..cast.n_predators - 1], &paths[..cast.n_prey])
+}
+
+fn tuples<const P: usize, const Q: usize>(
+    rows: &[([usize; P], [usize; Q])],
+) -> Vec<PeerTuple<PredatorPreySpec>> {
+    rows.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
+}
+
+/// The class of a prey is the number of its path within its split, which half the path's number is in both.
+fn tuple(preferences: &[usize], paths: &[usize]) -> PeerTuple<PredatorPreySpec> {
+    let predators = preferences.iter().map(|&prefers| PredatorPreySpec::Predator { prefers });
+    let prey = paths.iter().map(|&path| PredatorPreySpec::Prey { path });
+    PeerTuple {
+        specs: predators.chain(prey).collect(),
+        classes: preferences.iter().copied().chain(paths.iter().map(|path| path / 2)).collect(),
+    }
+}
+
+/// The preferred prey of each predator among the peers, then the path of each prey.
+type Meeting<const P: usize, const Q: usize> = ([usize; P], [usize; Q]);
+
+#[rustfmt::skip]
+const TRAIN_OF_3: [Meeting<1, 2>; N_TRAIN] = [
+    ([1], [5, 1]), ([0], [7, 1]), ([1], [1, 5]), ([0], [5, 3]),
+    ([0], [7, 3]), ([1], [5, 7]), ([0], [3, 7]), ([0], [1, 7]),
+    ([0], [1, 5]), ([1], [7, 1]), ([0], [3, 1]), ([1], [3, 1]),
+    ([1], [7, 3]), ([1], [1, 3]), ([0], [5, 7]), ([0], [1, 3]),
+];
+
+#[rustfmt::skip]
+const TEST_OF_3: [Meeting<1, 2>; N_TEST] = [
+    ([0], [4, 0]), ([0], [2, 4]), ([0], [0, 4]), ([1], [6, 2]),
+    ([1], [0, 4]), ([1], [0, 6]), ([1], [6, 4]), ([1], [2, 6]),
+    ([0], [2, 6]), ([0], [6, 4]), ([1], [0, 2]), ([1], [4, 2]),
+    ([0], [2, 0]), ([1], [6, 0]), ([1], [2, 0]), ([0], [4, 6]),
+    ([0], [6, 2]), ([1], [4, 0]), ([0], [0, 2]), ([1], [4, 6]),
+    ([1], [2, 4]), ([0], [0, 6]), ([0], [6, 0]), ([0], [4, 2]),
+];
+
+#[rustfmt::skip]
+const TRAIN_OF_5: [Meeting<2, 3>; N_TRAIN] = [
+    ([2, 0], [5, 3, 7]), ([0, 2], [5, 3, 7]), ([0, 1], [5, 3, 1]), ([0, 1], [3, 5, 1]),
+    ([2, 1], [3, 5, 1]), ([2, 1], [1, 3, 5]), ([0, 1], [3, 1, 7]), ([1, 2], [1, 7, 5]),
+    ([2, 0], [7, 1, 3]), ([0, 1], [7, 1, 3]), ([1, 0], [1, 5, 3]), ([2, 0], [1, 5, 3]),
+    ([1, 0], [5, 1, 3]), ([1, 0], [7, 3, 5]), ([1, 2], [3, 7, 5]), ([2, 1], [1, 7, 3]),
+];
+
+#[rustfmt::skip]
+const TEST_OF_5: [Meeting<2, 3>; N_TEST] = [
+    ([1, 2], [4, 6, 2]), ([2, 0], [4, 2, 0]), ([0, 2], [0, 2, 4]), ([0, 2], [4, 2, 0]),
+    ([1, 0], [4, 0, 6]), ([1, 0], [6, 2, 4]), ([1, 0], [6, 4, 2]), ([1, 2], [2, 4, 6]),
+    ([1, 2], [6, 4, 0]), ([1, 2], [2, 4, 0]), ([1, 0], [2, 6, 4]), ([2, 0], [2, 4, 0]),
+    ([2, 1], [0, 2, 6]), ([0, 2], [4, 6, 2]), ([2, 1], [2, 4, 6]), ([2, 0], [6, 2, 0]),
+    ([0, 1], [6, 0, 2]), ([0, 1], [6, 2, 4]), ([1, 0], [4, 6, 0]), ([1, 0], [4, 2, 6]),
+    ([1, 0], [6, 0, 2]), ([0, 1], [0, 4, 2]), ([0, 1], [0, 4, 6]), ([2, 1], [6, 2, 4]),
+];

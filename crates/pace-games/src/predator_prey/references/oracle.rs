@@ -1,0 +1,40 @@
+//! The ego that is told who its peers are and sees everything: it walks towards the prey that nobody else chases.
+
+use crate::ego::{Ego, certain};
+use crate::game::{Action, Seat};
+use crate::predator_prey::peers::PredatorPreySpec;
+use crate::predator_prey::view::Layout;
+use crate::predator_prey::{PredatorPrey, steering};
+
+/// Walks like the scripted predators do, with the prey they leave to it as its favourite.
+#[derive(Clone, Debug)]
+pub(crate) struct OracleEgo {
+    layout: Layout,
+    free_agent: usize,
+}
+
+impl OracleEgo {
+    pub(crate) fn new(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> OracleEgo {
+        OracleEgo { layout: game.layout, free_agent: game.cast.n_predators + free_prey(game, specs) }
+    }
+}
+
+/// The first prey that no predator among the peers prefers.
+fn free_prey(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> usize {
+    let is_free = |prey: &usize| !specs.contains(&PredatorPreySpec::Predator { prefers: *prey });
+    (0..game.cast.n_prey).find(is_free).expect("there are more prey than predators among the peers")
+}
+
+impl Ego for OracleEgo {
+    fn begin_encounter(&mut self) {}
+
+    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+        let seen = self.layout.read(Seat::EGO.0, observation);
+        let free = seen.others[self.free_agent].expect("an oracle sees everything");
+        certain(steering::walk(seen.own.position, free.position), probabilities);
+    }
+
+    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+
+    fn end_episode(&mut self, _terminal_observation: &[f32]) {}
+}
