@@ -80,7 +80,7 @@ struct SavedState {
     seed: u64,
     iteration: u64,
     steps: u64,
-    adam_steps: u64,
+    adam_steps: Vec<u64>,
     config: TrainConfig,
 }
 
@@ -124,7 +124,7 @@ impl Trainer {
             rollout: RolloutShard::split(&*game, &net, &config, n_encounters),
             update: (0..config.shards).map(|_| UpdateShard::new(n_parameters)).collect(),
             gradients: vec![0.0; n_parameters],
-            adam: Adam::new(adam_config, n_parameters),
+            adam: Adam::new(adam_config, &[net.n_warm_up_parameters(), n_parameters]),
             classes: pool.tuples.into_iter().map(|tuple| tuple.classes).collect(),
             pool_hash: pool.content_hash,
             iteration: 0,
@@ -289,12 +289,12 @@ impl Trainer {
                 };
                 let selection = assigned.as_deref().map(|assigned| (assigned, minibatch as u32));
                 sums.add(&self.gradient(batch, encounters, selection, weights));
-                let n_trained =
-                    if is_warm_up { self.net.n_warm_up_parameters() } else { self.parameters.len() };
+                // Encoder and identifier are the first group; the warm-up trains them alone.
+                let n_groups = if is_warm_up { 1 } else { 2 };
                 total_norm += f64::from(self.adam.step(
                     &mut self.parameters,
                     &self.gradients,
-                    0..n_trained,
+                    n_groups,
                     rate,
                     config.gradient_clip as f32,
                 ));
@@ -354,7 +354,7 @@ impl Trainer {
             seed: self.seed,
             iteration: self.iteration,
             steps: self.steps,
-            adam_steps: self.adam.n_steps,
+            adam_steps: self.adam.n_steps.clone(),
             config: self.config.clone(),
         };
         let state = serde_json::to_vec_pretty(&state).expect("the state is plain data");
@@ -407,6 +407,13 @@ impl Trainer {
         let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
         let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
         self.parameters = parameters;
+        if state.adam_steps.len() != self.adam.n_steps.len() {
+            return mismatch(
+                "the number of weight groups",
+                &state.adam_steps.len(),
+                &self.adam.n_steps.len(),
+            );
+        }
         (self.adam.first, self.adam.second, self.adam.n_steps) = (first, second, state.adam_steps);
         (self.iteration, self.steps) = (state.iteration, state.steps);
         Ok(())
@@ -476,8 +483,7 @@ impl Workbench {
         };
         let trainer = &mut self.trainer;
         trainer.gradient(&self.batch, &encounters, None, weights);
-        let n = trainer.parameters.len();
-        trainer.adam.step(&mut trainer.parameters, &trainer.gradients, 0..n, 1e-5, 1.0);
+        trainer.adam.step(&mut trainer.parameters, &trainer.gradients, 2, 1e-5, 1.0);
     }
 
     /// The matrix products of one update, shard by shard, as (rows, inputs, outputs) pieces of work; `run` carries them out

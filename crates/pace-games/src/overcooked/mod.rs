@@ -22,7 +22,7 @@ pub use view::OBSERVATION_SIZE;
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
+use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -169,6 +169,12 @@ impl Game for Overcooked {
             horizon_steps: config.horizon_steps,
             metric: Metric::Success,
             keypoint: "the ego is in the lower room, where it sees which ingredient the peer moves",
+            nouns: Nouns {
+                episode: "episode",
+                episodes: "episodes",
+                score: "success",
+                keypoint: "lower room",
+            },
         };
         Ok(Overcooked { config, spec })
     }

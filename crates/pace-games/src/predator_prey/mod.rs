@@ -27,7 +27,7 @@ pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Seat};
+use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -169,6 +169,12 @@ impl Game for PredatorPrey {
             horizon_steps: config.horizon_steps,
             metric: Metric::Return,
             keypoint: "the ego touches a watchtower",
+            nouns: Nouns {
+                episode: "episode",
+                episodes: "episodes",
+                score: "reward per episode",
+                keypoint: "watchtower",
+            },
         };
         let laws = Laws { cast, control_force: config.control_force, physics: config.physics };
         Ok(PredatorPrey { config, spec, cast, laws, layout, cloud: OnceLock::new() })
