@@ -9,19 +9,19 @@ pub fn build() -> Build {
         version: env!("CARGO_PKG_VERSION"),
         commit: known(env!("PACE_COMMIT")),
         rustc: env!("PACE_RUSTC"),
-        argv: arguments().collect(),
+        argv: arguments(),
     }
 }
 
 /// The command line as one line, for records.
 pub fn command_line() -> String {
-    let arguments: Vec<String> = arguments().skip(1).collect();
-    format!("pace {}", arguments.join(" "))
+    arguments().join(" ")
 }
 
-/// The arguments as text; a path need not be UTF-8.
-fn arguments() -> impl Iterator<Item = String> {
-    std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())
+/// The arguments as text; a path need not be UTF-8. The program goes by its name: where it lies is nobody's business.
+fn arguments() -> Vec<String> {
+    let rest = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    std::iter::once("pace".to_owned()).chain(rest).collect()
 }
 
 /// Threads to use when nobody says how many.

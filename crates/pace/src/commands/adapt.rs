@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pace_games::Split;
 use pace_lab::{AdaptOptions, CheckpointLimits, RunView, adapt_run, train_record, write_atomically};
+use pace_report::AdaptRecord;
 
 use super::train::threads;
 use crate::build_info::command_line;
@@ -58,26 +59,9 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         command: command_line(),
         n_threads: threads(args.threads)?,
     };
-    let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
-    let record = adapt_run(&view, &options)?;
-    if let Some(newest) = newest.filter(|newest| *newest > record.run.steps) {
-        let steps = record.run.steps;
-        say(&format!(
-            "warning: checkpoint {newest} is damaged and was passed over; this is the agent of step {steps}"
-        ));
-    }
-    let text = record.to_json().map_err(pace_lab::LabError::from)?;
-    let name = args.pool.replace(':', "-");
-    write_atomically(&view.adapt_path().join(format!("{name}.json")), text.as_bytes())?;
-    let page = pace_report::page::render(&record, Some(&train_record(&view)?));
-    let page_path = view.path().join(if split == Split::Test {
-        "report.html".to_owned()
-    } else {
-        format!("report-{name}.html")
-    });
-    write_atomically(&page_path, page.as_bytes())?;
+    let (record, page_path) = adapt_and_write(&view, &options)?;
     if args.json {
-        write!(out, "{text}")?;
+        write!(out, "{}", record.to_json().map_err(pace_lab::LabError::from)?)?;
         return Ok(());
     }
     writeln!(out, "{}", pace_report::table::headline(&record))?;
@@ -87,4 +71,25 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     say(&format!("the page is {}", page_path.display()));
     Ok(())
+}
+
+/// Plays the encounters and leaves the record and the page in the run folder; returns the record and the page's path.
+pub fn adapt_and_write(view: &RunView, options: &AdaptOptions) -> anyhow::Result<(AdaptRecord, PathBuf)> {
+    let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
+    let record = adapt_run(view, options)?;
+    if let Some(newest) = newest.filter(|newest| *newest > record.run.steps) {
+        let steps = record.run.steps;
+        say(&format!(
+            "warning: checkpoint {newest} is damaged and was passed over; this is the agent of step {steps}"
+        ));
+    }
+    let text = record.to_json().map_err(pace_lab::LabError::from)?;
+    let name = record.pool.replace(':', "-");
+    write_atomically(&view.adapt_path().join(format!("{name}.json")), text.as_bytes())?;
+    let page = pace_report::page::render(&record, Some(&train_record(view)?));
+    let page_name =
+        if options.split == Split::Test { "report.html".to_owned() } else { format!("report-{name}.html") };
+    let page_path = view.path().join(page_name);
+    write_atomically(&page_path, page.as_bytes())?;
+    Ok((record, page_path))
 }

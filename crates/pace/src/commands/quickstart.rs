@@ -1,62 +1,96 @@
-//! `pace quickstart`: the ten unseen peers of Kuhn poker, and who adapts to them.
+//! `pace quickstart`: train for about a minute, meet ten peers nobody has met before, and see the agent adapt.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use clap::Args;
-use pace_games::{Preset, Split, find_game};
-use serde_json::Map;
+use pace_games::Split;
+use pace_lab::{AdaptOptions, RunConfig, RunRequest, RunView, StopFlag, TrainingRun};
+use pace_report::table;
+use serde_json::{Map, Value};
 
-use pace_lab::{Meetings, blocks};
+use super::adapt::adapt_and_write;
+use super::train::threads;
+use crate::build_info::{build, command_line};
+use crate::training_loop::{Left, train_to_end};
+use crate::{Stopped, say};
 
 #[derive(Debug, Args)]
 pub struct QuickstartArgs {
-    /// Encounters with each of the ten peers.
+    /// Hands to train on; the default takes about a minute on two cores.
+    #[arg(long, default_value_t = 2_000_000)]
+    steps: u64,
+    /// Encounters of 100 hands with each of the ten peers.
     #[arg(long, default_value_t = 200)]
     encounters: usize,
     /// The seed of all chance.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Threads; the result does not depend on it. All cores if not given.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// The run folder. A run that is there already is gone on with, or used as it is if it is finished.
+    #[arg(long, default_value = "runs/quickstart")]
+    out: PathBuf,
 }
 
 pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     anyhow::ensure!(args.encounters >= 2, "--encounters: found {}, expected at least 2", args.encounters);
-    let game = find_game("kuhn-poker")?.open(Preset::Paper, &Map::new())?;
-    let n_episodes = game.spec().episodes_per_encounter;
-    let n_tuples = game.pool(Split::Test).tuples.len();
-    writeln!(
-        out,
-        "Kuhn Poker: {} encounters of {n_episodes} hands with each of {n_tuples} peers nobody has met before.\n\
-         Expected reward per hand, in blocks of ten hands (± standard error):\n",
-        args.encounters
-    )?;
-    write!(out, "{:<10}", "hands")?;
-    for block in blocks(n_episodes) {
-        write!(out, "{:>9}", format!("{}-{}", block.start + 1, block.end))?;
-    }
-    writeln!(out, "{:>18}", "all")?;
-    for reference in ["oracle", "bayes", "static", "nash", "random"] {
-        let meetings = Meetings {
-            reference,
-            split: Split::Test,
-            n_tuples,
-            n_encounters: args.encounters,
-            n_episodes,
+    let n_threads = threads(args.threads)?;
+    let stop = StopFlag::install()?;
+    let run = if args.out.join("manifest.json").exists() {
+        say(&format!("going on with the run in {}; remove it to start over", args.out.display()));
+        TrainingRun::resume(&args.out, n_threads)?
+    } else {
+        let config = RunConfig::resolve(&RunRequest {
+            game: "kuhn-poker",
+            method: "pace",
+            preset: "best",
             seed: args.seed,
-        };
-        let outcomes = meetings.play(&*game)?;
-        write!(out, "{reference:<10}")?;
-        let score = |range| outcomes.score(range, |outcome| outcome.score(game.spec().metric));
-        for block in blocks(n_episodes) {
-            write!(out, "{:>9.4}", score(block).mean)?;
-        }
-        let all = score(0..n_episodes);
-        writeln!(out, "{:>18}", format!("{:.4} ± {:.4}", all.mean, all.standard_error))?;
+            file: None,
+            overrides: Map::from_iter([("total_steps".to_owned(), Value::from(args.steps))]),
+        })?;
+        say("training PACE on Kuhn Poker against 40 peers; Ctrl-C stops and keeps what is done");
+        TrainingRun::start(&args.out, &config, &build(), n_threads)?
+    };
+    if train_to_end(run, &stop)? == Left::Stopped {
+        say("stopped and saved; `pace quickstart` goes on");
+        return Err(Stopped.into());
     }
+    let view = RunView::open(&args.out)?;
+    let options = |split: Split, passes: usize| AdaptOptions {
+        split,
+        passes,
+        episodes: None,
+        context_episodes: None,
+        seed: args.seed,
+        command: command_line(),
+        n_threads,
+    };
+    say("meeting ten peers it has never seen");
+    let (record, page) = adapt_and_write(&view, &options(Split::Test, args.encounters))?;
+    let (on_training_peers, _) = adapt_and_write(&view, &options(Split::Train, 10))?;
+    writeln!(out, "{}", table::headline(&record))?;
+    writeln!(out, "{}", table::blocks(&record))?;
+    let (first, last) = (&record.blocks[0], &record.blocks[record.blocks.len() - 1]);
+    let error = |block: &pace_report::BlockRecord| block.standard_error.unwrap_or(f64::NAN);
+    let (gain, gain_error) = (last.mean - first.mean, error(first).hypot(error(last)));
     writeln!(
         out,
-        "\noracle knows its peer. bayes does not: it starts near static and ends near oracle, within one encounter and\n\
-         without any training. That is what a learned agent is measured against.\n\n\
-         Next: pace watch kuhn-poker --peer 3    pace watch overcooked    pace list games    pace references"
+        "Within an encounter the agent gains {gain:+.4} ± {gain_error:.4} per hand from its first ten hands to its last ten \
+         ({:.0} standard errors), without any change of weights.\n",
+        gain / gain_error
+    )?;
+    writeln!(out, "How often it names its peer, of the 40 it was trained with (chance is 0.025):\n")?;
+    for block in &on_training_peers.blocks {
+        if let Some(identification) = &block.identification {
+            writeln!(out, "  hands {:>7}  {:.3}", block.range("-"), identification.accuracy)?;
+        }
+    }
+    writeln!(out, "\nThe page with the curves: {}", page.display())?;
+    writeln!(
+        out,
+        "Next: pace watch kuhn-poker --peer 3    pace watch overcooked    pace train kuhn-poker --preset best    pace list games"
     )?;
     Ok(())
 }

@@ -123,12 +123,18 @@ fn bench_games_prints_what_scripts_expect() {
 }
 
 #[test]
-fn quickstart_shows_adaptation() {
-    let shown = run(&["quickstart", "--encounters", "20"]);
-    let row = shown.lines().find(|line| line.starts_with("bayes")).expect("a row for bayes");
-    let blocks: Vec<f64> =
-        row.split_whitespace().skip(1).take(10).map(|cell| cell.parse().expect("a number")).collect();
-    assert!(blocks[9] > blocks[0] + 0.03, "{row}");
+fn quickstart_trains_meets_the_peers_and_goes_on() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let out = folder.path().join("quick");
+    let out = out.to_str().expect("UTF-8");
+    let arguments = ["quickstart", "--steps", "100000", "--encounters", "4", "--out", out];
+    let shown = run(&arguments);
+    for word in ["oracle", "bayes", "static", "nash", "91-100", "standard errors", "report.html"] {
+        assert!(shown.contains(word), "no {word:?} in {shown}");
+    }
+    assert!(folder.path().join("quick/report.html").is_file());
+    // The finished run is used as it is.
+    assert_eq!(run(&arguments), shown);
 }
 
 #[test]
