@@ -1,0 +1,79 @@
+//! One gradient step: the weights, their optimiser, and the shards that make up a gradient.
+//!
+//! Which decisions a step is made of, and how many steps there are, is in `train`.
+
+use pace_games::Seed;
+use pace_nn::threads::for_each_shard;
+use pace_nn::{Adam, AdamConfig, kernels};
+
+use crate::batch::Batch;
+use crate::config::TrainConfig;
+use crate::methods::{LossWeights, PaceNet, UpdateJob, UpdateShard, UpdateSums};
+
+/// The weights and all that changes them.
+pub(crate) struct Learner {
+    pub(crate) net: PaceNet,
+    pub(crate) parameters: Vec<f32>,
+    pub(crate) adam: Adam,
+    pub(crate) n_threads: usize,
+    shards: Vec<UpdateShard>,
+    gradients: Vec<f32>,
+}
+
+impl Learner {
+    pub(crate) fn new(net: PaceNet, config: &TrainConfig, seed: Seed, n_threads: usize) -> Learner {
+        let parameters = net.initialise(seed.child("initialise", &[]));
+        let n = parameters.len();
+        let adam = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
+        Learner {
+            net,
+            parameters,
+            adam: Adam::new(adam, n),
+            n_threads,
+            shards: (0..config.shards).map(|_| UpdateShard::new(n)).collect(),
+            gradients: vec![0.0; n],
+        }
+    }
+
+    pub(crate) fn set_threads(&mut self, n_threads: usize) {
+        self.n_threads = n_threads;
+    }
+
+    /// The encounters of each shard.
+    pub(crate) fn split<'a>(&self, encounters: &'a [u32]) -> Vec<&'a [u32]> {
+        let (n, n_shards) = (encounters.len(), self.shards.len());
+        (0..n_shards).map(|shard| &encounters[n * shard / n_shards..n * (shard + 1) / n_shards]).collect()
+    }
+
+    /// The gradient of one mini-batch. Encounters are cut into the fixed shards; the shards' gradients are added up in
+    /// their order, whichever thread made them.
+    pub(crate) fn gradient(
+        &mut self,
+        batch: &Batch,
+        encounters: &[u32],
+        selection: Option<(&[u32], u32)>,
+        classes: &[Vec<usize>],
+        weights: LossWeights,
+    ) -> UpdateSums {
+        let parts = self.split(encounters);
+        let (net, parameters) = (&self.net, &self.parameters);
+        for_each_shard(self.n_threads, &mut self.shards, |index, shard| {
+            let job = UpdateJob { batch, encounters: parts[index], selection, classes, weights };
+            shard.gradients.fill(0.0);
+            shard.sums = UpdateSums::default();
+            net.accumulate(parameters, &job, shard);
+        });
+        self.gradients.fill(0.0);
+        let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();
+        kernels::add_all(&mut self.gradients, &parts);
+        let mut sums = UpdateSums::default();
+        self.shards.iter().for_each(|shard| sums.add(&shard.sums));
+        sums
+    }
+
+    /// Clips the gradient to `max_norm` and takes one step over the part of the weights in `range`; returns the norm
+    /// before clipping.
+    pub(crate) fn step(&mut self, range: std::ops::Range<usize>, rate: f32, max_norm: f32) -> f32 {
+        self.adam.step(&mut self.parameters, &self.gradients, range, rate, max_norm)
+    }
+}
