@@ -39,10 +39,17 @@ impl Learner {
         self.n_threads = n_threads;
     }
 
-    /// The encounters of each shard.
-    pub(crate) fn split<'a>(&self, encounters: &'a [u32]) -> Vec<&'a [u32]> {
+    /// The encounters of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
+    /// what is taken last should be small, so that no thread waits long for another.
+    pub(crate) fn split<'a>(&self, mut encounters: &'a [u32]) -> Vec<&'a [u32]> {
         let (n, n_shards) = (encounters.len(), self.shards.len());
-        (0..n_shards).map(|shard| &encounters[n * shard / n_shards..n * (shard + 1) / n_shards]).collect()
+        (0..n_shards)
+            .map(|shard| {
+                let (part, rest) = encounters.split_at(n / n_shards + usize::from(shard < n % n_shards));
+                encounters = rest;
+                part
+            })
+            .collect()
     }
 
     /// The gradient of one mini-batch. Encounters are cut into the fixed shards; the shards' gradients are added up in
