@@ -167,7 +167,7 @@ impl PaceNet {
             };
             let n_decisions = count(|batch, encounter| batch.decisions(encounter).len());
             let n_episodes = count(|batch, encounter| batch.episodes(encounter).len());
-            products.extend(self.encoder.products([n_decisions, n_episodes], n_decisions));
+            products.extend(self.encoder.products(n_decisions + n_episodes, n_decisions));
             products.extend(self.identifier.products(n_decisions));
             products.extend(self.actor_critic.products(n_decisions));
         }
@@ -185,16 +185,11 @@ impl PaceNet {
         let (size, width) = (self.observation_size, self.width());
         let UpdateShard { gradients, rows, sums } = shard;
         rows.gather(batch, chunk, size, job);
-        let (n_decisions, n_selected) = (rows.actions.len(), rows.selected.len());
+        let (n_decisions, n_selected) = (rows.n_decisions, rows.selected.len());
 
         // Forward: f on every entry, the mean of means, then everything else on the selected decisions.
         self.encoder.encode_entries(parameters, &rows.observations, &rows.actions, &mut rows.entries);
-        self.encoder.encode_entries(
-            parameters,
-            &rows.terminal_observations,
-            &rows.no_actions,
-            &mut rows.terminals,
-        );
+        let (features, terminals) = rows.entries.out.split_at(n_decisions * width);
         let empty_episode = match self.empty_episode {
             EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
             EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
@@ -203,15 +198,15 @@ impl PaceNet {
         let all_pooled = fit(&mut rows.all_pooled, n_decisions * width);
         for span in &rows.spans {
             means.forward(
-                &rows.entries.out[span.decisions.start * width..span.decisions.end * width],
-                &rows.terminals.out[span.episodes.start * width..span.episodes.end * width],
+                &features[span.decisions.start * width..span.decisions.end * width],
+                &terminals[span.episodes.start * width..span.episodes.end * width],
                 &rows.lengths[span.episodes.clone()],
                 &mut all_pooled[span.decisions.start * width..span.decisions.end * width],
             );
         }
         let is_whole = n_selected == n_decisions;
         let (observations, pooled): (&[f32], &[f32]) = if is_whole {
-            (&rows.observations, all_pooled)
+            (&rows.observations[..n_decisions * size], all_pooled)
         } else {
             let pooled = fit(&mut rows.pooled, n_selected * width);
             let observations = fit(&mut rows.selected_observations, n_selected * size);
@@ -314,12 +309,13 @@ impl PaceNet {
             }
             d_all_pooled
         };
+        let (d_features, d_terminals) = rows.entries.d_out.split_at_mut(n_decisions * width);
         for span in &rows.spans {
             means.backward(
                 &d_all_pooled[span.decisions.start * width..span.decisions.end * width],
                 &rows.lengths[span.episodes.clone()],
-                &mut rows.entries.d_out[span.decisions.start * width..span.decisions.end * width],
-                &mut rows.terminals.d_out[span.episodes.start * width..span.episodes.end * width],
+                &mut d_features[span.decisions.start * width..span.decisions.end * width],
+                &mut d_terminals[span.episodes.start * width..span.episodes.end * width],
             );
         }
         self.encoder.entries_backward(
@@ -328,13 +324,6 @@ impl PaceNet {
             &rows.observations,
             &rows.actions,
             &mut rows.entries,
-        );
-        self.encoder.entries_backward(
-            parameters,
-            gradients,
-            &rows.terminal_observations,
-            &rows.no_actions,
-            &mut rows.terminals,
         );
     }
 }
@@ -450,10 +439,11 @@ struct Span {
 #[derive(Debug, Default)]
 struct ChunkRows {
     spans: Vec<Span>,
+    n_decisions: usize,
+    /// The entries of all contexts: first those of all decisions, then those of all ends of episodes, so that f is one
+    /// pass and the decisions are still one block.
     observations: Vec<f32>,
     actions: Vec<Action>,
-    terminal_observations: Vec<f32>,
-    no_actions: Vec<Action>,
     lengths: Vec<u32>,
     /// The selected decisions, as rows of the chunk, as rows of the batch, and by encounter.
     selected: Vec<usize>,
@@ -462,7 +452,6 @@ struct ChunkRows {
     is_empty: Vec<bool>,
     selected_observations: Vec<f32>,
     entries: EncoderRows,
-    terminals: EncoderRows,
     means: Option<PrefixMeans>,
     all_pooled: Vec<f32>,
     d_all_pooled: Vec<f32>,
@@ -479,7 +468,6 @@ impl ChunkRows {
         self.spans.clear();
         self.observations.clear();
         self.actions.clear();
-        self.terminal_observations.clear();
         self.lengths.clear();
         self.selected.clear();
         self.batch_rows.clear();
@@ -501,15 +489,18 @@ impl ChunkRows {
             self.observations
                 .extend_from_slice(&batch.observations[decisions.start * size..decisions.end * size]);
             self.actions.extend_from_slice(&batch.context_actions[decisions]);
-            self.terminal_observations
-                .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
             self.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
             self.spans.push(Span {
                 decisions: first_row..self.actions.len(),
                 episodes: first_episode..self.lengths.len(),
             });
         }
-        self.no_actions.clear();
-        self.no_actions.resize(self.lengths.len(), NO_ACTION);
+        self.n_decisions = self.actions.len();
+        for encounter in chunk {
+            let episodes = batch.episodes(*encounter as usize);
+            self.observations
+                .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
+        }
+        self.actions.resize(self.n_decisions + self.lengths.len(), NO_ACTION);
     }
 }

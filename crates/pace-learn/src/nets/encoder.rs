@@ -140,12 +140,10 @@ impl ContextEncoder {
     }
 
     /// The matrix products of one pass forward and back.
-    pub(crate) fn products(&self, n_entries: [usize; 2], n_selected: usize) -> Vec<ProductShape> {
+    pub(crate) fn products(&self, n_entries: usize, n_selected: usize) -> Vec<ProductShape> {
         let mut products = Vec::new();
-        for n in n_entries {
-            products.extend(self.f[0].products(n, &[Some(false), None]));
-            products.extend(self.f[1].products(n, &[Some(true)]));
-        }
+        products.extend(self.f[0].products(n_entries, &[Some(false), None]));
+        products.extend(self.f[1].products(n_entries, &[Some(true)]));
         for layer in &self.g {
             products.extend(layer.products(n_selected, &[Some(true)]));
         }
