@@ -3,19 +3,20 @@
 //! Which decisions a step is made of, and how many steps there are, is in `train`.
 
 use pace_games::Seed;
-use pace_nn::threads::for_each_shard;
+use pace_nn::threads::for_each_shard_with;
 use pace_nn::{Adam, AdamConfig, kernels};
 
 use crate::batch::Batch;
 use crate::config::TrainConfig;
-use crate::methods::{LossWeights, PaceNet, UpdateJob, UpdateShard, UpdateSums};
+use crate::methods::{ChunkRows, LossWeights, PaceNet, UpdateJob, UpdateShard, UpdateSums};
 
 /// The weights and all that changes them.
 pub(crate) struct Learner {
     pub(crate) net: PaceNet,
     pub(crate) parameters: Vec<f32>,
     pub(crate) adam: Adam,
-    pub(crate) n_threads: usize,
+    /// One per thread.
+    rooms: Vec<ChunkRows>,
     shards: Vec<UpdateShard>,
     gradients: Vec<f32>,
 }
@@ -29,14 +30,18 @@ impl Learner {
             net,
             parameters,
             adam: Adam::new(adam, n),
-            n_threads,
+            rooms: (0..n_threads.max(1)).map(|_| ChunkRows::default()).collect(),
             shards: (0..config.shards).map(|_| UpdateShard::new(n)).collect(),
             gradients: vec![0.0; n],
         }
     }
 
     pub(crate) fn set_threads(&mut self, n_threads: usize) {
-        self.n_threads = n_threads;
+        self.rooms.resize_with(n_threads.max(1), ChunkRows::default);
+    }
+
+    pub(crate) fn n_threads(&self) -> usize {
+        self.rooms.len()
     }
 
     /// The encounters of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
@@ -64,11 +69,11 @@ impl Learner {
     ) -> UpdateSums {
         let parts = self.split(encounters);
         let (net, parameters) = (&self.net, &self.parameters);
-        for_each_shard(self.n_threads, &mut self.shards, |index, shard| {
+        for_each_shard_with(&mut self.rooms, &mut self.shards, |rows, index, shard| {
             let job = UpdateJob { batch, encounters: parts[index], selection, classes, weights };
             shard.gradients.fill(0.0);
             shard.sums = UpdateSums::default();
-            net.accumulate(parameters, &job, shard);
+            net.accumulate(parameters, &job, rows, shard);
         });
         self.gradients.fill(0.0);
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();

@@ -212,9 +212,9 @@ impl Trainer {
     pub fn roll_out(&mut self) -> Batch {
         let seed = Seed::new(self.seed).child("rollout", &[self.iteration]);
         let n_episodes = self.game.spec().episodes_per_encounter;
-        let Learner { net, parameters, n_threads, .. } = &self.learner;
+        let Learner { net, parameters, .. } = &self.learner;
         let (config, classes) = (&self.config, &self.classes);
-        for_each_shard(*n_threads, &mut self.rollout, |_, shard| {
+        for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
             shard.play(net, parameters, config, n_episodes, classes, seed);
         });
         let mut batch = Batch::default();

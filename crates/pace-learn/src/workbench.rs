@@ -5,7 +5,7 @@
 use pace_games::{Action, GameSpec, Metric, Nouns, Seed, Stream};
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{ProductKind, ProductShape};
-use pace_nn::threads::for_each_shard;
+use pace_nn::threads::for_each_shard_with;
 
 use crate::batch::Batch;
 use crate::config::TrainConfig;
@@ -113,12 +113,17 @@ impl Workbench {
     /// floating-point operations they are.
     pub fn run_products_alone(&mut self) -> f64 {
         let parts = self.learner.split(&self.encounters);
-        let shards: Vec<Vec<ProductShape>> =
+        let mut shards: Vec<Vec<ProductShape>> =
             parts.iter().map(|part| self.learner.net.products(&self.batch, part)).collect();
-        self.buffers.resize_with(shards.len(), Default::default);
-        for_each_shard(self.learner.n_threads, &mut self.buffers, |index, buffers| {
-            shards[index].iter().for_each(|product| product.run(buffers));
-        });
+        let n_rooms = self.buffers.len().max(self.learner.n_threads());
+        self.buffers.resize_with(n_rooms, Default::default);
+        for_each_shard_with(
+            &mut self.buffers[..self.learner.n_threads()],
+            &mut shards,
+            |buffers, _, products| {
+                products.iter().for_each(|product| product.run(buffers));
+            },
+        );
         shards.iter().flatten().map(ProductShape::flops).sum()
     }
 

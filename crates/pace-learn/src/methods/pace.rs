@@ -152,9 +152,15 @@ impl PaceNet {
     }
 
     /// Adds the gradient of the loss over the selected decisions of some encounters to the shard.
-    pub(crate) fn accumulate(&self, parameters: &[f32], job: &UpdateJob<'_>, shard: &mut UpdateShard) {
+    pub(crate) fn accumulate(
+        &self,
+        parameters: &[f32],
+        job: &UpdateJob<'_>,
+        rows: &mut ChunkRows,
+        shard: &mut UpdateShard,
+    ) {
         for chunk in self.chunks(job.batch, job.encounters) {
-            self.accumulate_chunk(parameters, job, chunk, shard);
+            self.accumulate_chunk(parameters, job, chunk, rows, shard);
         }
     }
 
@@ -179,11 +185,12 @@ impl PaceNet {
         parameters: &[f32],
         job: &UpdateJob<'_>,
         chunk: &[u32],
+        rows: &mut ChunkRows,
         shard: &mut UpdateShard,
     ) {
         let batch = job.batch;
         let (size, width) = (self.observation_size, self.width());
-        let UpdateShard { gradients, rows, sums } = shard;
+        let UpdateShard { gradients, sums } = shard;
         rows.gather(batch, chunk, size, job);
         let (n_decisions, n_selected) = (rows.n_decisions, rows.selected.len());
 
@@ -410,21 +417,16 @@ impl UpdateSums {
     }
 }
 
-/// One shard's gradient, sums and buffers.
+/// One shard's gradient and sums.
 #[derive(Debug)]
 pub(crate) struct UpdateShard {
     pub(crate) gradients: Vec<f32>,
     pub(crate) sums: UpdateSums,
-    rows: ChunkRows,
 }
 
 impl UpdateShard {
     pub(crate) fn new(n_parameters: usize) -> UpdateShard {
-        UpdateShard {
-            gradients: vec![0.0; n_parameters],
-            sums: UpdateSums::default(),
-            rows: ChunkRows::default(),
-        }
+        UpdateShard { gradients: vec![0.0; n_parameters], sums: UpdateSums::default() }
     }
 }
 
@@ -435,9 +437,9 @@ struct Span {
     episodes: std::ops::Range<usize>,
 }
 
-/// The inputs and activations of one chunk.
+/// The inputs and activations of one chunk: what a thread works in, and finds still in its cache at the next chunk.
 #[derive(Debug, Default)]
-struct ChunkRows {
+pub(crate) struct ChunkRows {
     spans: Vec<Span>,
     n_decisions: usize,
     /// The entries of all contexts: first those of all decisions, then those of all ends of episodes, so that f is one
