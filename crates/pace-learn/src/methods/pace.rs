@@ -3,7 +3,7 @@
 //! The exploration reward is paid in `rollout`; credit is assigned in `gae`; the order of updates is in `train`.
 
 use pace_games::{Action, GameSpec, NO_ACTION, Seed};
-use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy};
+use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy, softmax_rows};
 use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, PrefixMeans};
 
@@ -114,11 +114,12 @@ impl PaceNet {
         self.encoder.encode_pooled(parameters, pooled, n_rows, &mut rows.latents);
         let latents = &mut rows.latents.out[..n_rows * self.width()];
         self.blank_empty(latents, is_empty);
-        let posteriors = fit(&mut rows.posteriors, n_rows * self.n_posteriors());
-        self.identifier.forward(parameters, latents, n_rows, posteriors);
-        for row in posteriors.chunks_exact_mut(self.n_posteriors()) {
-            self.identifier.posteriors(row);
-        }
+        let n_posteriors = n_rows * self.n_posteriors();
+        let class_logits = fit(&mut rows.class_logits, n_posteriors);
+        self.identifier.forward(parameters, latents, n_rows, class_logits);
+        let log_posteriors = fit(&mut rows.log_posteriors, n_posteriors);
+        let posteriors = fit(&mut rows.posteriors, n_posteriors);
+        self.identifier.posteriors(class_logits, log_posteriors, posteriors);
         self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
     }
 
@@ -237,20 +238,21 @@ impl PaceNet {
             let logits = fit(&mut rows.logits, n_selected * n_logits);
             self.identifier.forward(parameters, latents, n_selected, logits);
             let d_logits = fit(&mut rows.d_logits, n_selected * n_logits);
-            let share = 1.0 / self.identifier.slots().count() as f32;
+            let posteriors = fit(&mut rows.probabilities, n_selected * n_logits);
+            self.identifier.posteriors(logits, d_logits, posteriors);
+            let slots = rows.slots.get_or_insert_with(|| self.slots());
+            let share = 1.0 / slots.len() as f32;
+            let weight = job.weights.per_row * job.weights.auxiliary * share;
             for (row, encounter) in rows.encounters.iter().enumerate() {
                 let classes = &job.classes[batch.tuples[*encounter as usize] as usize];
-                for (slot, class) in self.identifier.slots().zip(classes) {
-                    let logits = &logits[row * n_logits..][slot.clone()];
-                    let d_logits = &mut d_logits[row * n_logits..][slot];
-                    let weight = job.weights.per_row * job.weights.auxiliary * share;
-                    let (loss, probability) = cross_entropy(logits, *class, weight, d_logits);
+                for (slot, class) in slots.iter().zip(classes) {
+                    let place = row * n_logits + slot.start;
+                    let posterior = &posteriors[place..][..slot.len()];
+                    let d_logits = &mut d_logits[place..][..slot.len()];
+                    let loss = cross_entropy(posterior, *class, weight, d_logits);
                     sums.auxiliary_loss += f64::from(loss * share);
-                    sums.posterior += f64::from(probability * share);
-                    let is_first = logits.iter().enumerate().all(|(other, logit)| {
-                        *logit < logits[*class] || (*logit == logits[*class] && other >= *class)
-                    });
-                    sums.identified += f64::from(u8::from(is_first)) * f64::from(share);
+                    sums.posterior += f64::from(posterior[*class] * share);
+                    sums.identified += f64::from(u8::from(is_first(posterior, *class))) * f64::from(share);
                 }
             }
             self.identifier.backward(parameters, gradients, latents, logits, d_logits, d_latents);
@@ -262,10 +264,12 @@ impl PaceNet {
         if let Some(weights) = &job.weights.policy {
             self.actor_critic.forward(parameters, observations, latents, n_selected, &mut rows.decisions);
             let n_actions = self.n_actions;
-            let (logits, d_logits) = rows.decisions.logits_and_gradient();
+            let (logits, d_logits) = rows.decisions.logits_and_gradient(n_selected * n_actions);
+            let probabilities = fit(&mut rows.probabilities, n_selected * n_actions);
+            softmax_rows(logits, &[n_actions], d_logits, probabilities);
             for (row, &decision) in rows.batch_rows.iter().enumerate() {
                 let terms = weights.row(
-                    &logits[row * n_actions..][..n_actions],
+                    &probabilities[row * n_actions..][..n_actions],
                     usize::from(batch.actions[decision]),
                     batch.log_probabilities[decision],
                     batch.advantages[decision],
@@ -335,12 +339,20 @@ impl PaceNet {
     }
 }
 
+/// Whether a class has the highest posterior; of equal ones the first counts.
+fn is_first(posterior: &[f32], class: usize) -> bool {
+    let (before, rest) = posterior.split_at(class);
+    before.iter().all(|other| *other < rest[0]) && rest.iter().all(|other| *other <= rest[0])
+}
+
 /// The rows of a pass that acts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActRows {
     entries: EncoderRows,
     latents: EncoderRows,
     decisions: ActorCriticRows,
+    class_logits: Vec<f32>,
+    log_posteriors: Vec<f32>,
     posteriors: Vec<f32>,
 }
 
@@ -462,6 +474,9 @@ pub(crate) struct ChunkRows {
     latents: EncoderRows,
     logits: Vec<f32>,
     d_logits: Vec<f32>,
+    /// Of classes, then of actions.
+    probabilities: Vec<f32>,
+    slots: Option<Vec<std::ops::Range<usize>>>,
     decisions: ActorCriticRows,
 }
 

@@ -39,9 +39,9 @@ impl ActorCriticRows {
         &self.critic.out
     }
 
-    /// The logits, and the place for their gradient.
-    pub(crate) fn logits_and_gradient(&mut self) -> (&[f32], &mut [f32]) {
-        (&self.actor.out, &mut self.actor.d_out)
+    /// The logits of this many decisions, and the place for their gradient.
+    pub(crate) fn logits_and_gradient(&mut self, n: usize) -> (&[f32], &mut [f32]) {
+        (&self.actor.out[..n], &mut self.actor.d_out[..n])
     }
 
     /// The values, and the place for their gradient.
