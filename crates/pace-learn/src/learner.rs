@@ -19,6 +19,8 @@ pub(crate) struct Learner {
     rooms: Vec<ChunkRows>,
     shards: Vec<UpdateShard>,
     gradients: Vec<f32>,
+    /// The weights as the way back needs them.
+    transposed: Vec<f32>,
 }
 
 impl Learner {
@@ -33,6 +35,7 @@ impl Learner {
             rooms: (0..n_threads.max(1)).map(|_| ChunkRows::default()).collect(),
             shards: (0..config.shards).map(|_| UpdateShard::new(n)).collect(),
             gradients: vec![0.0; n],
+            transposed: vec![0.0; n],
         }
     }
 
@@ -69,11 +72,13 @@ impl Learner {
     ) -> UpdateSums {
         let parts = self.split(encounters);
         let (net, parameters) = (&self.net, &self.parameters);
+        net.transpose(parameters, &mut self.transposed);
+        let transposed = &self.transposed;
         for_each_shard_with(&mut self.rooms, &mut self.shards, |rows, index, shard| {
             let job = UpdateJob { batch, encounters: parts[index], selection, classes, weights };
             shard.gradients.fill(0.0);
             shard.sums = UpdateSums::default();
-            net.accumulate(parameters, &job, rows, shard);
+            net.accumulate(parameters, transposed, &job, rows, shard);
         });
         self.gradients.fill(0.0);
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();

@@ -152,16 +152,26 @@ impl PaceNet {
         })
     }
 
-    /// Adds the gradient of the loss over the selected decisions of some encounters to the shard.
+    /// Prepares the way back: the weights of all layers, transposed, in the layout of the parameters.
+    pub(crate) fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        let encoder_and_identifier = self.encoder.layers().chain(self.identifier.layers());
+        for layer in encoder_and_identifier.chain(self.actor_critic.layers()) {
+            layer.transpose(parameters, transposed);
+        }
+    }
+
+    /// Adds the gradient of the loss over the selected decisions of some encounters to the shard; `transposed` is what
+    /// [`PaceNet::transpose`] made of the parameters.
     pub(crate) fn accumulate(
         &self,
         parameters: &[f32],
+        transposed: &[f32],
         job: &UpdateJob<'_>,
         rows: &mut ChunkRows,
         shard: &mut UpdateShard,
     ) {
         for chunk in self.chunks(job.batch, job.encounters) {
-            self.accumulate_chunk(parameters, job, chunk, rows, shard);
+            self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
         }
     }
 
@@ -183,7 +193,7 @@ impl PaceNet {
 
     fn accumulate_chunk(
         &self,
-        parameters: &[f32],
+        [parameters, transposed]: [&[f32]; 2],
         job: &UpdateJob<'_>,
         chunk: &[u32],
         rows: &mut ChunkRows,
@@ -255,7 +265,7 @@ impl PaceNet {
                     sums.identified += f64::from(u8::from(is_first(posterior, *class))) * f64::from(share);
                 }
             }
-            self.identifier.backward(parameters, gradients, latents, logits, d_logits, d_latents);
+            self.identifier.backward(transposed, gradients, latents, logits, d_logits, d_latents);
         } else {
             d_latents.fill(0.0);
         }
@@ -289,7 +299,7 @@ impl PaceNet {
                 sums.value_loss += f64::from(loss);
             }
             self.actor_critic.backward(
-                parameters,
+                transposed,
                 gradients,
                 observations,
                 latents,
@@ -309,7 +319,7 @@ impl PaceNet {
             }
         }
         let d_pooled = fit(&mut rows.d_pooled, n_latents);
-        self.encoder.pooled_backward(parameters, gradients, pooled, &mut rows.latents, d_pooled);
+        self.encoder.pooled_backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
         let d_all_pooled: &[f32] = if is_whole {
             d_pooled
         } else {
@@ -330,7 +340,7 @@ impl PaceNet {
             );
         }
         self.encoder.entries_backward(
-            parameters,
+            transposed,
             gradients,
             &rows.observations,
             &rows.actions,

@@ -31,6 +31,10 @@ impl PeerIdentifier {
         uniform(parameters, &self.layer, rng);
     }
 
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
+        std::iter::once(&self.layer)
+    }
+
     pub(crate) fn n_logits(&self) -> usize {
         self.layer.n_out()
     }
@@ -56,7 +60,7 @@ impl PeerIdentifier {
     /// Takes the gradient of the logits back, and writes that of the latents.
     pub(crate) fn backward(
         &self,
-        parameters: &[f32],
+        transposed: &[f32],
         gradients: &mut [f32],
         latents: &[f32],
         logits: &[f32],
@@ -65,7 +69,7 @@ impl PeerIdentifier {
     ) {
         let parts = [Part::Dense(latents)];
         self.layer.backward(
-            parameters,
+            transposed,
             gradients,
             &parts,
             logits,

@@ -62,8 +62,10 @@ fn linear_layers_of_several_parts() {
         let mut d_output: Vec<f32> = (0..output.len()).map(|place| 1.0 + (place % 7) as f32 * 0.3).collect();
         let mut gradients = vec![0.0; parameters.len()];
         let (mut d_first, mut d_second) = (vec![f32::NAN; first.len()], vec![1.0; second.len()]);
+        let mut transposed = vec![f32::NAN; parameters.len()];
+        layer.transpose(&parameters.values, &mut transposed);
         layer.backward(
-            &parameters.values,
+            &transposed,
             &mut gradients,
             &[Part::Dense(&first), Part::OneHot(&classes), Part::Dense(&second)],
             &output,
