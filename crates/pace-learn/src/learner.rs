@@ -3,7 +3,7 @@
 //! Which decisions a step is made of, and how many steps there are, is in `train`.
 
 use pace_games::Seed;
-use pace_nn::threads::for_each_shard_with;
+use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, kernels};
 
 use crate::batch::Batch;
@@ -80,9 +80,12 @@ impl Learner {
             shard.sums = UpdateSums::default();
             net.accumulate(parameters, transposed, &job, rows, shard);
         });
-        self.gradients.fill(0.0);
+        let n_threads = self.n_threads();
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();
-        kernels::add_all(&mut self.gradients, &parts);
+        let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
+        for_each_shard(n_threads, &mut slices, |index, slice| {
+            kernels::sum_all(slice, &parts, index * SLICE);
+        });
         let mut sums = UpdateSums::default();
         self.shards.iter().for_each(|shard| sums.add(&shard.sums));
         sums
@@ -91,6 +94,6 @@ impl Learner {
     /// Clips the gradient to `max_norm` and takes one step over the part of the weights in `range`; returns the norm
     /// before clipping.
     pub(crate) fn step(&mut self, range: std::ops::Range<usize>, rate: f32, max_norm: f32) -> f32 {
-        self.adam.step(&mut self.parameters, &self.gradients, range, rate, max_norm)
+        self.adam.step(self.rooms.len(), &mut self.parameters, &self.gradients, range, rate, max_norm)
     }
 }

@@ -1,6 +1,7 @@
 //! Adam over a flat buffer, after the gradient's norm was clipped.
 
 use crate::kernels;
+use crate::threads::{SLICE, for_each_shard};
 
 /// The numbers of Adam that a person chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,6 +34,7 @@ impl Adam {
     /// norm before clipping. Moments outside the range stay as they are.
     pub fn step(
         &mut self,
+        n_threads: usize,
         values: &mut [f32],
         gradients: &[f32],
         range: std::ops::Range<usize>,
@@ -40,22 +42,22 @@ impl Adam {
         max_norm: f32,
     ) -> f32 {
         self.n_steps += 1;
-        let norm = kernels::sum_of_squares(&gradients[range.clone()]).sqrt() as f32;
+        let gradients = &gradients[range.clone()];
+        let mut squares: Vec<(&[f32], f64)> = gradients.chunks(SLICE).map(|slice| (slice, 0.0)).collect();
+        for_each_shard(n_threads, &mut squares, |_, (slice, sum)| *sum = kernels::sum_of_squares(slice));
+        let norm = squares.iter().map(|(_, sum)| sum).sum::<f64>().sqrt() as f32;
         let factor = (max_norm / (norm + 1e-6)).min(1.0);
         let correction = |decay: f32| 1.0 - f64::from(decay).powi(self.n_steps.min(i32::MAX as u64) as i32);
-        let rate = (f64::from(rate) / correction(self.config.decay[0])) as f32;
-        let second_scale = (1.0 / correction(self.config.decay[1]).sqrt()) as f32;
-        kernels::adam_step(
-            &mut values[range.clone()],
-            &gradients[range.clone()],
-            &mut self.first[range.clone()],
-            &mut self.second[range],
-            factor,
-            self.config.decay,
-            rate,
-            second_scale,
-            self.config.epsilon,
-        );
+        let AdamConfig { decay, epsilon } = self.config;
+        let rate = (f64::from(rate) / correction(decay[0])) as f32;
+        let second_scale = (1.0 / correction(decay[1]).sqrt()) as f32;
+        let moments =
+            self.first[range.clone()].chunks_mut(SLICE).zip(self.second[range.clone()].chunks_mut(SLICE));
+        let mut slices: Vec<_> =
+            values[range].chunks_mut(SLICE).zip(gradients.chunks(SLICE)).zip(moments).collect();
+        for_each_shard(n_threads, &mut slices, |_, ((values, gradients), (first, second))| {
+            kernels::adam_step(values, gradients, first, second, factor, decay, rate, second_scale, epsilon);
+        });
         norm
     }
 }

@@ -2,6 +2,9 @@
 
 use std::sync::Mutex;
 
+/// Numbers of a flat buffer that are one shard of a pass over it.
+pub const SLICE: usize = 16 * 1024;
+
 /// Runs `work` on every shard. Which thread takes which shard is left to chance; since no shard sees another, the result
 /// is not.
 pub fn for_each_shard<S: Send>(n_threads: usize, shards: &mut [S], work: impl Fn(usize, &mut S) + Sync) {

@@ -182,7 +182,7 @@ fn adam_takes_the_steps_of_its_definition() {
     let (mut first, mut second) = (vec![0.0f64; 40], vec![0.0f64; 40]);
     for step in 1..=5i32 {
         let gradients = numbers(40, 100 + step as u32);
-        let norm = adam.step(&mut values, &gradients, 0..40, 0.01, 2.0);
+        let norm = adam.step(1, &mut values, &gradients, 0..40, 0.01, 2.0);
         let exact: f64 = gradients.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
         assert!((f64::from(norm) - exact).abs() < 1e-5);
         let factor = (2.0 / (exact + 1e-6)).min(1.0);
