@@ -8,6 +8,7 @@ usage: pytorch_update.py [SECONDS]    prints JSON: the fastest and the median up
 """
 
 import json
+import math
 import sys
 import time
 
@@ -66,7 +67,7 @@ def main():
     entries = torch.cat([observations, one_hot], 3).view(-1, OBSERVATION + ACTIONS)
     decisions = observations[:, :, :STEPS].reshape(n, OBSERVATION).contiguous()
     actions = actions.view(n, 1)
-    old_log, old_value = torch.full((n,), -(6.0**0.5)), torch.rand(n)
+    old_log, old_value = torch.full((n,), -math.log(ACTIONS)), torch.rand(n)
     advantage, target = torch.randn(n), torch.rand(n)
     classes = torch.randint(CLASSES, (ENCOUNTERS,)).repeat_interleave(EPISODES * STEPS)
     steps = torch.arange(STEPS, dtype=torch.float32)

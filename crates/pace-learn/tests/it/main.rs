@@ -1,1 +1,3 @@
 //! Integration tests of the learner, one binary.
+
+mod threads;
