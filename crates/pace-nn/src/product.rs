@@ -1,5 +1,7 @@
 //! Matrix products over row-major slices: the one place that calls the GEMM library.
 
+use std::sync::Once;
+
 use gemm::Parallelism;
 
 use crate::linear::Store;
@@ -95,6 +97,13 @@ struct Shape {
     n: usize,
 }
 
+/// The library copies one side of a product together once there are this many panels of six rows. Its own choice, 8, is
+/// made for large matrices; a chunk's weights and gradients are in the second cache anyway, and reading them where they
+/// are is 2 % faster. The order of the sums is the same.
+const UNPACKED_PANELS: usize = 64;
+
+static IS_TUNED: Once = Once::new();
+
 /// A slice with its row stride and column stride.
 type Strided<'a> = (&'a [f32], usize, usize);
 
@@ -106,6 +115,7 @@ fn run(shape: Shape, out: &mut [f32], lhs: Strided<'_>, rhs: Strided<'_>, store:
     if m == 0 || n == 0 {
         return;
     }
+    IS_TUNED.call_once(|| gemm::set_lhs_packing_threshold_single_thread(UNPACKED_PANELS));
     // SAFETY: the three slices hold exactly m·k, k·n and m·n numbers (asserted above), and each pair of strides is that
     // of a dense row-major matrix or of its transpose, so that every index the library forms lies inside its slice;
     // `out` is borrowed mutably, so it overlaps neither input.
