@@ -38,6 +38,7 @@ pub struct TrainingRun {
     curves: TensorBoardLog,
     store: CheckpointStore,
     saved_at: Option<u64>,
+    rollout_secs: f64,
     /// What was found damaged when the run was resumed, for the caller to tell.
     pub warnings: Vec<String>,
 }
@@ -105,6 +106,7 @@ impl TrainingRun {
             curves: run.tensorboard()?,
             store: run.checkpoints(CheckpointLimits::default())?,
             saved_at: None,
+            rollout_secs: 0.0,
             warnings: Vec::new(),
             run,
             trainer,
@@ -121,6 +123,11 @@ impl TrainingRun {
         self.run.path()
     }
 
+    /// Seconds spent in rollouts since this run was started or resumed.
+    pub fn rollout_secs(&self) -> f64 {
+        self.rollout_secs
+    }
+
     /// One iteration with its rows, and a checkpoint where one is due; nothing when the budget is spent.
     pub fn advance(&mut self) -> Result<Option<IterationReport>, LabError> {
         if self.trainer.is_finished() {
@@ -128,7 +135,10 @@ impl TrainingRun {
         }
         let begin = Instant::now();
         let steps_before = self.trainer.steps();
-        let report = match self.trainer.iterate() {
+        let batch = self.trainer.roll_out();
+        let rollout_secs = begin.elapsed().as_secs_f64();
+        self.rollout_secs += rollout_secs;
+        let report = match self.trainer.learn(batch) {
             Ok(report) => report,
             Err(error) => {
                 self.run.write_crash_bundle(steps_before, &error.to_string(), &[])?;
@@ -141,7 +151,9 @@ impl TrainingRun {
         self.curves.append(report.steps, &values)?;
         let secs = begin.elapsed().as_secs_f64();
         let speed = (report.steps - steps_before) as f64 / secs;
-        self.timing.append(report.steps, &[("charts/SPS", speed), ("time/iteration_secs", secs)])?;
+        let times =
+            [("charts/SPS", speed), ("time/iteration_secs", secs), ("time/rollout_secs", rollout_secs)];
+        self.timing.append(report.steps, &times)?;
         let is_due = report.iteration % self.trainer.config().checkpoint_every as u64 == 0;
         if is_due || self.trainer.is_finished() {
             self.save()?;

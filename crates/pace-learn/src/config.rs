@@ -258,6 +258,7 @@ impl TrainConfig {
             encounters_per_tuple: 15,
             epochs: 15,
             minibatches: 12,
+            // Deviation D4: the same objective over an epoch, with far fewer encodings of the context.
             minibatch: Minibatch::Encounters,
             learning_rate: 2e-4,
             learning_rate_decay: Decay::Constant,

@@ -3,7 +3,7 @@
 //! Training writes down what happens here in `rollout`, evaluation in `adapt`.
 
 use pace_games::{Action, AnyGame, Boundary, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream};
-use pace_nn::loss::{log_softmax, sample_categorical};
+use pace_nn::loss::{sample_categorical, softmax_rows};
 
 use crate::config::{ContextAction, TrainConfig};
 use crate::context::RunningContext;
@@ -23,12 +23,14 @@ pub(crate) struct Crew {
     is_empty: Vec<bool>,
     pub(crate) rows: ActRows,
     log_probabilities: Vec<f32>,
+    probabilities: Vec<f32>,
     /// One action per lane.
     actions: Vec<Action>,
     context_actions: Vec<Action>,
     entry_rows: ActRows,
     terminal_observations: Vec<f32>,
     ended: Vec<usize>,
+    no_actions: Vec<Action>,
 }
 
 impl Crew {
@@ -53,11 +55,13 @@ impl Crew {
             is_empty: Vec::new(),
             rows: ActRows::default(),
             log_probabilities: Vec::new(),
+            probabilities: Vec::new(),
             actions: vec![0; n_lanes],
             context_actions: Vec::new(),
             entry_rows: ActRows::default(),
             terminal_observations: Vec::new(),
             ended: Vec::new(),
+            no_actions: Vec::new(),
         }
     }
 
@@ -122,15 +126,13 @@ impl Crew {
         }
         net.act(parameters, &self.observations, &self.pooled, &self.is_empty, &mut self.rows);
         self.log_probabilities.resize(n_rows * n_actions, 0.0);
-        let mut probabilities = vec![0.0; n_actions];
+        self.probabilities.resize(n_rows * n_actions, 0.0);
+        let logits = &self.rows.logits()[..n_rows * n_actions];
+        softmax_rows(logits, &[n_actions], &mut self.log_probabilities, &mut self.probabilities);
         for (row, lane) in self.active.iter().enumerate() {
-            let logs = &mut self.log_probabilities[row * n_actions..][..n_actions];
-            log_softmax(&self.rows.logits()[row * n_actions..][..n_actions], logs);
-            for (probability, log) in probabilities.iter_mut().zip(logs) {
-                *probability = log.exp();
-            }
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
-            self.actions[*lane] = sample_categorical(&probabilities, rng.unit() as f32) as Action;
+            let probabilities = &self.probabilities[row * n_actions..][..n_actions];
+            self.actions[*lane] = sample_categorical(probabilities, rng.unit() as f32) as Action;
         }
         true
     }
@@ -161,8 +163,8 @@ impl Crew {
         if self.ended.is_empty() {
             return;
         }
-        let none = vec![NO_ACTION; self.ended.len()];
-        net.encode_entries(parameters, &self.terminal_observations, &none, &mut self.entry_rows);
+        self.no_actions.resize(self.ended.len(), NO_ACTION);
+        net.encode_entries(parameters, &self.terminal_observations, &self.no_actions, &mut self.entry_rows);
         for (row, lane) in self.ended.iter().enumerate() {
             self.contexts[*lane].end_episode(&self.entry_rows.features()[row * width..][..width]);
         }

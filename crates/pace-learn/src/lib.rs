@@ -14,9 +14,11 @@ mod nets;
 mod rollout;
 
 pub mod gae;
+mod learner;
 pub mod methods;
 
 pub mod train;
+pub mod workbench;
 
 pub mod agent;
 
@@ -26,7 +28,8 @@ pub use adapt::{AdaptConfig, EncounterOutcome, adapt};
 pub use agent::{Agent, AgentEncounter, Thought};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};
-pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer, Workbench};
+pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
+pub use workbench::{WorkShape, Workbench};
 
 /// The vector instructions that the engine chose on this processor; results are byte-identical within one choice.
 pub fn simd_name() -> &'static str {

@@ -5,16 +5,17 @@
 use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, GameError, Seed, Split};
+use pace_nn::ParameterError;
 use pace_nn::loss::PolicyLoss;
 use pace_nn::threads::for_each_shard;
-use pace_nn::{Adam, AdamConfig, ParameterError, kernels};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::batch::Batch;
 use crate::config::{Minibatch, TrainConfig};
 use crate::gae::estimate_advantages;
-use crate::methods::{LossWeights, PaceNet, UpdateJob, UpdateShard, UpdateSums};
+use crate::learner::Learner;
+use crate::methods::{LossWeights, PaceNet, UpdateSums};
 use crate::rollout::RolloutShard;
 
 /// What can go wrong while training.
@@ -92,17 +93,12 @@ pub struct Trainer {
     game: Box<dyn AnyGame>,
     config: TrainConfig,
     seed: u64,
-    n_threads: usize,
-    net: PaceNet,
-    parameters: Vec<f32>,
-    adam: Adam,
+    learner: Learner,
     iteration: u64,
     steps: u64,
     classes: Vec<Vec<usize>>,
     pool_hash: String,
     rollout: Vec<RolloutShard>,
-    update: Vec<UpdateShard>,
-    gradients: Vec<f32>,
 }
 
 impl Trainer {
@@ -116,22 +112,14 @@ impl Trainer {
         config.check()?;
         let pool = game.pool(Split::Train);
         let net = PaceNet::new(game.spec(), &pool.n_classes, &config);
-        let parameters = net.initialise(Seed::new(seed).child("initialise", &[]));
-        let n_parameters = parameters.len();
-        let adam_config = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
         let n_encounters = pool.tuples.len() * config.encounters_per_tuple;
         Ok(Trainer {
             rollout: RolloutShard::split(&*game, &net, &config, n_encounters),
-            update: (0..config.shards).map(|_| UpdateShard::new(n_parameters)).collect(),
-            gradients: vec![0.0; n_parameters],
-            adam: Adam::new(adam_config, &[net.n_warm_up_parameters(), n_parameters]),
+            learner: Learner::new(net, &config, Seed::new(seed), n_threads),
             classes: pool.tuples.into_iter().map(|tuple| tuple.classes).collect(),
             pool_hash: pool.content_hash,
             iteration: 0,
             steps: 0,
-            parameters,
-            net,
-            n_threads,
             seed,
             config,
             game,
@@ -165,13 +153,23 @@ impl Trainer {
 
     /// Weights in the network.
     pub fn n_parameters(&self) -> usize {
-        self.parameters.len()
+        self.learner.parameters.len()
+    }
+
+    /// Sets the number of threads; the result does not depend on it.
+    pub fn set_threads(&mut self, n_threads: usize) {
+        self.learner.set_threads(n_threads);
     }
 
     /// One iteration: a batch of whole encounters and the updates on it.
     pub fn iterate(&mut self) -> Result<IterationReport, TrainError> {
+        let batch = self.roll_out();
+        self.learn(batch)
+    }
+
+    /// The second half of an iteration: credit and updates on the batch that [`Trainer::roll_out`] gave.
+    pub fn learn(&mut self, mut batch: Batch) -> Result<IterationReport, TrainError> {
         let progress = self.steps as f64 / self.config.total_steps as f64;
-        let mut batch = self.roll_out();
         let fade = 1.0 - self.steps as f64 / self.config.exploration_decay_steps.max(1) as f64;
         let exploration_weight = self.config.exploration_weight * fade.max(0.0);
         estimate_advantages(
@@ -189,7 +187,7 @@ impl Trainer {
         self.check_finite("the policy loss", per_decision(sums.policy_loss))?;
         self.check_finite("the value loss", per_decision(sums.value_loss))?;
         self.check_finite("the identification loss", per_decision(sums.auxiliary_loss))?;
-        self.check_finite("the sum of the weights", mean(&self.parameters))?;
+        self.check_finite("the sum of the weights", mean(&self.learner.parameters))?;
         self.iteration += 1;
         self.steps += batch.n_decisions() as u64;
         let rate = self.config.learning_rate_decay.apply(self.config.learning_rate, progress);
@@ -213,13 +211,13 @@ impl Trainer {
         Ok(IterationReport { iteration: self.iteration, steps: self.steps, metrics })
     }
 
-    /// Plays the encounters of one batch.
-    pub(crate) fn roll_out(&mut self) -> Batch {
+    /// The first half of an iteration: plays the encounters of one batch.
+    pub fn roll_out(&mut self) -> Batch {
         let seed = Seed::new(self.seed).child("rollout", &[self.iteration]);
         let n_episodes = self.game.spec().episodes_per_encounter;
-        let (net, parameters, config) = (&self.net, &self.parameters, &self.config);
-        let classes = &self.classes;
-        for_each_shard(self.n_threads, &mut self.rollout, |_, shard| {
+        let Learner { net, parameters, .. } = &self.learner;
+        let (config, classes) = (&self.config, &self.classes);
+        for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
             shard.play(net, parameters, config, n_episodes, classes, seed);
         });
         let mut batch = Batch::default();
@@ -232,7 +230,7 @@ impl Trainer {
     /// Changes the weights by hand.
     #[cfg(test)]
     pub(crate) fn change_parameters(&mut self, change: &dyn Fn(&PaceNet, &mut [f32])) {
-        change(&self.net, &mut self.parameters);
+        change(&self.learner.net, &mut self.learner.parameters);
     }
 
     /// All epochs and mini-batches; the sums of the last epoch and the mean gradient norm of all.
@@ -288,51 +286,14 @@ impl Trainer {
                     policy: (!is_warm_up).then_some(policy),
                 };
                 let selection = assigned.as_deref().map(|assigned| (assigned, minibatch as u32));
-                sums.add(&self.gradient(batch, encounters, selection, weights));
+                let classes = &self.classes;
+                sums.add(&self.learner.gradient(batch, encounters, selection, classes, weights));
                 // Encoder and identifier are the first group; the warm-up trains them alone.
                 let n_groups = if is_warm_up { 1 } else { 2 };
-                total_norm += f64::from(self.adam.step(
-                    &mut self.parameters,
-                    &self.gradients,
-                    n_groups,
-                    rate,
-                    config.gradient_clip as f32,
-                ));
+                total_norm += f64::from(self.learner.step(n_groups, rate, config.gradient_clip as f32));
             }
         }
         (sums, total_norm / (config.epochs * n_minibatches) as f64)
-    }
-
-    /// The gradient of one mini-batch, into `self.gradients`. Encounters are cut into the fixed shards; the shards'
-    /// gradients are added up in their order, whichever thread made them.
-    fn gradient(
-        &mut self,
-        batch: &Batch,
-        encounters: &[u32],
-        selection: Option<(&[u32], u32)>,
-        weights: LossWeights,
-    ) -> UpdateSums {
-        let (net, parameters, classes) = (&self.net, &self.parameters, &self.classes);
-        let n_shards = self.update.len();
-        for_each_shard(self.n_threads, &mut self.update, |index, shard| {
-            let n = encounters.len();
-            let job = UpdateJob {
-                batch,
-                encounters: &encounters[n * index / n_shards..n * (index + 1) / n_shards],
-                selection,
-                classes,
-                weights,
-            };
-            shard.gradients.fill(0.0);
-            shard.sums = UpdateSums::default();
-            net.accumulate(parameters, &job, shard);
-        });
-        self.gradients.fill(0.0);
-        let parts: Vec<&[f32]> = self.update.iter().map(|shard| &shard.gradients[..]).collect();
-        kernels::add_all(&mut self.gradients, &parts);
-        let mut sums = UpdateSums::default();
-        self.update.iter().for_each(|shard| sums.add(&shard.sums));
-        sums
     }
 
     fn check_finite(&self, what: &'static str, value: f64) -> Result<(), TrainError> {
@@ -344,7 +305,8 @@ impl Trainer {
 
     /// Everything a resumed run needs, as files. Randomness needs none: it is keyed by iteration.
     pub fn save(&self) -> Vec<NamedBytes> {
-        let layout = self.net.layout();
+        let Learner { net, parameters, adam, .. } = &self.learner;
+        let layout = net.layout();
         let state = SavedState {
             format_version: FORMAT_VERSION,
             game: self.game.spec().id.to_owned(),
@@ -354,14 +316,14 @@ impl Trainer {
             seed: self.seed,
             iteration: self.iteration,
             steps: self.steps,
-            adam_steps: self.adam.n_steps.clone(),
+            adam_steps: adam.n_steps.clone(),
             config: self.config.clone(),
         };
         let state = serde_json::to_vec_pretty(&state).expect("the state is plain data");
         vec![
-            (MODEL_FILE, layout.to_bytes(&self.parameters)),
-            (FIRST_MOMENT_FILE, layout.to_bytes(&self.adam.first)),
-            (SECOND_MOMENT_FILE, layout.to_bytes(&self.adam.second)),
+            (MODEL_FILE, layout.to_bytes(parameters)),
+            (FIRST_MOMENT_FILE, layout.to_bytes(&adam.first)),
+            (SECOND_MOMENT_FILE, layout.to_bytes(&adam.second)),
             (STATE_FILE, state),
         ]
     }
@@ -402,107 +364,27 @@ impl Trainer {
                 reason: "its keys differ from the run's config.toml".to_owned(),
             });
         }
-        let layout = self.net.layout();
+        let layout = self.learner.net.layout();
         let parameters = layout.from_bytes(&read(MODEL_FILE)?)?;
         let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
         let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
-        self.parameters = parameters;
-        if state.adam_steps.len() != self.adam.n_steps.len() {
-            return mismatch(
-                "the number of weight groups",
-                &state.adam_steps.len(),
-                &self.adam.n_steps.len(),
-            );
+        let adam = &mut self.learner.adam;
+        if state.adam_steps.len() != adam.n_steps.len() {
+            return mismatch("the number of weight groups", &state.adam_steps.len(), &adam.n_steps.len());
         }
-        (self.adam.first, self.adam.second, self.adam.n_steps) = (first, second, state.adam_steps);
+        self.learner.parameters = parameters;
+        (adam.first, adam.second, adam.n_steps) = (first, second, state.adam_steps);
         (self.iteration, self.steps) = (state.iteration, state.steps);
         Ok(())
     }
 
     /// The network as it is now, ready to meet peers.
     pub fn agent(&self) -> crate::agent::Agent {
-        crate::agent::Agent::new(self.net.clone(), self.parameters.clone(), self.config.clone())
-    }
-}
-
-/// One training iteration taken apart, for measuring. It does what [`Trainer::iterate`] does, piece by piece.
-pub struct Workbench {
-    trainer: Trainer,
-    batch: Batch,
-    encounters: Vec<u32>,
-}
-
-impl Workbench {
-    /// Rolls one batch out and prepares its updates.
-    pub fn new(mut trainer: Trainer) -> Workbench {
-        let mut batch = trainer.roll_out();
-        let config = &trainer.config;
-        estimate_advantages(&mut batch, 0.0, config.discount as f32, config.gae_lambda as f32);
-        let mut encounters: Vec<u32> = (0..batch.n_encounters() as u32).collect();
-        Seed::new(trainer.seed).stream("workbench").shuffle(&mut encounters);
-        Workbench { trainer, batch, encounters }
-    }
-
-    /// Sets the number of threads.
-    pub fn set_threads(&mut self, n_threads: usize) {
-        self.trainer.n_threads = n_threads;
-    }
-
-    /// Encounters in one mini-batch.
-    fn minibatch(&self) -> &[u32] {
-        &self.encounters[..self.encounters.len() / self.trainer.config.minibatches]
-    }
-
-    /// Decisions in one mini-batch.
-    pub fn n_minibatch_decisions(&self) -> usize {
-        self.minibatch().iter().map(|encounter| self.batch.decisions(*encounter as usize).len()).sum()
-    }
-
-    /// Decisions in the batch.
-    pub fn n_decisions(&self) -> usize {
-        self.batch.n_decisions()
-    }
-
-    /// Plays one batch again.
-    pub fn roll_out(&mut self) {
-        self.trainer.roll_out();
-    }
-
-    /// One gradient step on one mini-batch: forward, backward, sum over shards, clip, Adam.
-    pub fn update(&mut self) {
-        let encounters = self.minibatch().to_vec();
-        let config = &self.trainer.config;
-        let weights = LossWeights {
-            per_row: 1.0 / self.n_minibatch_decisions() as f32,
-            auxiliary: config.auxiliary_weight as f32,
-            value: config.value_weight as f32,
-            policy: Some(PolicyLoss {
-                clip: config.clip as f32,
-                entropy_weight: config.entropy_weight as f32,
-            }),
-        };
-        let trainer = &mut self.trainer;
-        trainer.gradient(&self.batch, &encounters, None, weights);
-        trainer.adam.step(&mut trainer.parameters, &trainer.gradients, 2, 1e-5, 1.0);
-    }
-
-    /// The matrix products of one update, shard by shard, as (rows, inputs, outputs) pieces of work; `run` carries them out
-    /// alone, on the same number of threads, and returns how many floating-point operations they are.
-    pub fn run_products_alone(&self) -> f64 {
-        let encounters = self.minibatch();
-        let n_shards = self.trainer.update.len();
-        let n = encounters.len();
-        let mut shards: Vec<Vec<_>> = (0..n_shards)
-            .map(|shard| {
-                let part = &encounters[n * shard / n_shards..n * (shard + 1) / n_shards];
-                self.trainer.net.products(&self.batch, part)
-            })
-            .collect();
-        for_each_shard(self.trainer.n_threads, &mut shards, |_, products| {
-            let mut buffers = [Vec::new(), Vec::new(), Vec::new()];
-            products.iter().for_each(|product| product.run(&mut buffers));
-        });
-        shards.iter().flatten().map(|product| product.flops()).sum()
+        crate::agent::Agent::new(
+            self.learner.net.clone(),
+            self.learner.parameters.clone(),
+            self.config.clone(),
+        )
     }
 }
 

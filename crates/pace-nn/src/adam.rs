@@ -1,6 +1,7 @@
 //! Adam over a flat buffer, after the gradient's norm was clipped.
 
 use crate::kernels;
+use crate::threads::{SLICE, for_each_shard};
 
 /// The numbers of Adam that a person chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,6 +45,7 @@ impl Adam {
     /// clipping. The other groups stay as they are.
     pub fn step(
         &mut self,
+        n_threads: usize,
         values: &mut [f32],
         gradients: &[f32],
         n_groups: usize,
@@ -51,27 +53,36 @@ impl Adam {
         max_norm: f32,
     ) -> f32 {
         let end = self.group_ends[n_groups - 1];
-        let norm = kernels::sum_of_squares(&gradients[..end]).sqrt() as f32;
+        let mut squares: Vec<(&[f32], f64)> =
+            gradients[..end].chunks(SLICE).map(|slice| (slice, 0.0)).collect();
+        for_each_shard(n_threads, &mut squares, |_, (slice, sum)| *sum = kernels::sum_of_squares(slice));
+        let norm = squares.iter().map(|(_, sum)| sum).sum::<f64>().sqrt() as f32;
         let factor = (max_norm / (norm + 1e-6)).min(1.0);
+        let AdamConfig { decay, epsilon } = self.config;
+        let mut slices = Vec::new();
+        let (mut values, mut first, mut second) = (values, &mut self.first[..], &mut self.second[..]);
         let mut start = 0;
-        for group in 0..n_groups {
-            self.n_steps[group] += 1;
-            let n_steps = self.n_steps[group].min(i32::MAX as u64) as i32;
-            let correction = |decay: f32| 1.0 - f64::from(decay).powi(n_steps);
-            let range = start..self.group_ends[group];
-            kernels::adam_step(
-                &mut values[range.clone()],
-                &gradients[range.clone()],
-                &mut self.first[range.clone()],
-                &mut self.second[range],
-                factor,
-                self.config.decay,
-                (f64::from(rate) / correction(self.config.decay[0])) as f32,
-                (1.0 / correction(self.config.decay[1]).sqrt()) as f32,
-                self.config.epsilon,
+        for (n_steps, group_end) in self.n_steps[..n_groups].iter_mut().zip(&self.group_ends) {
+            *n_steps += 1;
+            let age = (*n_steps).min(i32::MAX as u64) as i32;
+            let correction = |decay: f32| 1.0 - f64::from(decay).powi(age);
+            let rate = (f64::from(rate) / correction(decay[0])) as f32;
+            let second_scale = (1.0 / correction(decay[1]).sqrt()) as f32;
+            let n = group_end - start;
+            let parts = (
+                values.split_off_mut(..n).expect("as many as there are"),
+                first.split_off_mut(..n).expect("as many as there are"),
+                second.split_off_mut(..n).expect("as many as there are"),
             );
-            start = self.group_ends[group];
+            let moments = parts.1.chunks_mut(SLICE).zip(parts.2.chunks_mut(SLICE));
+            let gradients = gradients[start..*group_end].chunks(SLICE);
+            let weights = parts.0.chunks_mut(SLICE).zip(gradients);
+            slices.extend(weights.zip(moments).map(|slice| (slice, rate, second_scale)));
+            start = *group_end;
         }
+        for_each_shard(n_threads, &mut slices, |_, (((values, gradients), (first, second)), rate, scale)| {
+            kernels::adam_step(values, gradients, first, second, factor, decay, *rate, *scale, epsilon);
+        });
         norm
     }
 }

@@ -40,6 +40,36 @@ macro_rules! vectorised {
     };
 }
 
+/// e to the power of `x`, within two units in the last place; below −87.3 it is that of −87.3, above 88 that of 88.
+///
+/// Plain arithmetic without a branch or a table, so that loops over it are vectorised; not-a-number stays so.
+#[inline(always)]
+pub fn exponential(x: f32) -> f32 {
+    let x = x.clamp(-87.3, 88.0);
+    // Adding 1.5 · 2²³ rounds to a whole number and leaves it in the lowest bits.
+    const ROUNDER: f32 = 12_582_912.0;
+    let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
+    let power = shifted - ROUNDER;
+    // ln 2 in two parts, the first of which has few enough bits for an exact product.
+    let rest = x - power * 0.693_359_4 + power * 2.121_944_4e-4;
+    // The coefficients of Cephes' expf.
+    let mut series = 1.987_569_1e-4;
+    for coefficient in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5] {
+        series = series * rest + coefficient;
+    }
+    let series = series * rest * rest + rest + 1.0;
+    series * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
+}
+
+vectorised! {
+    /// `out = e^values`.
+    pub fn exponential_into(out: &mut [f32], values: &[f32]) {
+        for (out, value) in out.iter_mut().zip(values) {
+            *out = exponential(*value);
+        }
+    }
+}
+
 vectorised! {
     /// Adds `bias` to every row.
     pub fn add_bias(rows: &mut [f32], bias: &[f32]) {
@@ -88,8 +118,23 @@ vectorised! {
     /// Takes the gradient back through a ReLU (zero where the output is zero) and adds its column sums to `d_bias`.
     pub fn relu_backward(d_rows: &mut [f32], outputs: &[f32], d_bias: &mut [f32]) {
         let width = d_bias.len();
+        // A block of columns at a time, the sums of which stay in registers from row to row.
+        let (blocks, rest) = d_bias.as_chunks_mut::<64>();
+        for (block, d_bias) in blocks.iter_mut().enumerate() {
+            let mut sums = *d_bias;
+            for (d_row, output) in d_rows.chunks_exact_mut(width).zip(outputs.chunks_exact(width)) {
+                let (d_row, output) = (&mut d_row[block * 64..][..64], &output[block * 64..][..64]);
+                for ((d_value, output), sum) in d_row.iter_mut().zip(output).zip(&mut sums) {
+                    let kept = if *output > 0.0 { *d_value } else { 0.0 };
+                    *d_value = kept;
+                    *sum += kept;
+                }
+            }
+            *d_bias = sums;
+        }
+        let start = width - rest.len();
         for (d_row, output) in d_rows.chunks_exact_mut(width).zip(outputs.chunks_exact(width)) {
-            for ((d_value, output), d_bias) in d_row.iter_mut().zip(output).zip(d_bias.iter_mut()) {
+            for ((d_value, output), d_bias) in d_row[start..].iter_mut().zip(&output[start..]).zip(&mut *rest) {
                 let kept = if *output > 0.0 { *d_value } else { 0.0 };
                 *d_value = kept;
                 *d_bias += kept;
@@ -172,12 +217,13 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds `others`, in order, to `sums`: the fixed order of shards.
-    pub fn add_all(sums: &mut [f32], others: &[&[f32]]) {
+    /// Writes the sums over `others`, each read from place `start` on, in their order: the fixed order of shards.
+    pub fn sum_all(sums: &mut [f32], others: &[&[f32]], start: usize) {
         // A block at a time, so that the sums stay in the first cache while the shards pass by.
         for (block, sums) in sums.chunks_mut(1024).enumerate() {
+            sums.fill(0.0);
             for other in others {
-                let other = &other[block * 1024..][..sums.len()];
+                let other = &other[start + block * 1024..][..sums.len()];
                 for (sum, value) in sums.iter_mut().zip(other) {
                     *sum += value;
                 }
@@ -186,19 +232,21 @@ vectorised! {
     }
 }
 
-/// The sum of squares in double precision, in sixteen interleaved lanes of fixed order.
-pub fn sum_of_squares(values: &[f32]) -> f64 {
-    let mut lanes = [0.0f64; 16];
-    let mut chunks = values.chunks_exact(16);
-    for chunk in &mut chunks {
-        for (lane, value) in lanes.iter_mut().zip(chunk) {
+vectorised! {
+    /// The sum of squares in double precision, in sixteen interleaved lanes of fixed order.
+    pub fn sum_of_squares(values: &[f32]) -> f64 {
+        let mut lanes = [0.0f64; 16];
+        let (chunks, rest) = values.as_chunks::<16>();
+        for chunk in chunks {
+            for (lane, value) in lanes.iter_mut().zip(chunk) {
+                *lane += f64::from(*value) * f64::from(*value);
+            }
+        }
+        for (lane, value) in lanes.iter_mut().zip(rest) {
             *lane += f64::from(*value) * f64::from(*value);
         }
+        lanes.iter().sum()
     }
-    for (lane, value) in lanes.iter_mut().zip(chunks.remainder()) {
-        *lane += f64::from(*value) * f64::from(*value);
-    }
-    lanes.iter().sum()
 }
 
 vectorised! {

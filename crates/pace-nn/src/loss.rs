@@ -1,15 +1,39 @@
-//! Losses, one row at a time: each writes the gradient of its own term and returns its value.
+//! Losses: softmax over many rows at once, and then one row at a time, each writing the gradient of its own term.
 //!
 //! Sums over rows and their weights are the caller's; every gradient is multiplied by `weight`, the row's share in the mean.
 
-/// Turns `logits` into log-probabilities.
-#[inline]
-pub fn log_softmax(logits: &[f32], log_probabilities: &mut [f32]) {
-    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let total: f32 = logits.iter().map(|logit| (logit - highest).exp()).sum();
-    let shift = highest + total.ln();
-    for (log_probability, logit) in log_probabilities.iter_mut().zip(logits) {
-        *log_probability = logit - shift;
+use crate::kernels;
+
+/// Turns logits into log-probabilities and probabilities. A row consists of groups of these widths, each a distribution of
+/// its own.
+pub fn softmax_rows(
+    logits: &[f32],
+    groups: &[usize],
+    log_probabilities: &mut [f32],
+    probabilities: &mut [f32],
+) {
+    let width: usize = groups.iter().sum();
+    assert_eq!(logits.len() % width, 0, "rows of {width} logits");
+    let all_groups = || groups.iter().cycle().take(groups.len() * (logits.len() / width));
+    let mut start = 0;
+    for n in all_groups() {
+        let (logits, logs) = (&logits[start..][..*n], &mut log_probabilities[start..][..*n]);
+        let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        for (log, logit) in logs.iter_mut().zip(logits) {
+            *log = logit - highest;
+        }
+        start += n;
+    }
+    // All rows in one sweep: groups are often too short to fill a vector.
+    kernels::exponential_into(probabilities, log_probabilities);
+    let mut start = 0;
+    for n in all_groups() {
+        let group = &mut probabilities[start..][..*n];
+        let total: f32 = group.iter().sum();
+        let (shift, factor) = (total.ln(), 1.0 / total);
+        group.iter_mut().for_each(|probability| *probability *= factor);
+        log_probabilities[start..][..*n].iter_mut().for_each(|log| *log -= shift);
+        start += n;
     }
 }
 
@@ -62,34 +86,31 @@ pub struct PolicyTerms {
 }
 
 impl PolicyLoss {
-    /// The clipped surrogate with its entropy bonus. `d_logits` comes in holding scratch of the same length and goes out
-    /// holding the gradient.
+    /// The clipped surrogate with its entropy bonus, from a row of [`softmax_rows`]. `d_logits` comes in holding the
+    /// log-probabilities and goes out holding the gradient.
     #[inline]
     pub fn row(
         &self,
-        logits: &[f32],
+        probabilities: &[f32],
         action: usize,
         old_log_probability: f32,
         advantage: f32,
         weight: f32,
         d_logits: &mut [f32],
     ) -> PolicyTerms {
-        log_softmax(logits, d_logits);
         let log_ratio = d_logits[action] - old_log_probability;
-        let ratio = log_ratio.exp();
+        let ratio = kernels::exponential(log_ratio);
         let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip);
         let (free, bound) = (ratio * advantage, clipped * advantage);
         // The smaller of the two counts; where they tie, clipping does nothing and the gradient is the free one's.
         let d_log_probability = if free <= bound { -free } else { 0.0 };
-        let entropy: f32 = -d_logits.iter().map(|log| log.exp() * log).sum::<f32>();
-        for (index, place) in d_logits.iter_mut().enumerate() {
-            let log = *place;
-            let probability = log.exp();
-            let chosen = f32::from(u8::from(index == action));
-            let surrogate = d_log_probability * (chosen - probability);
-            let bonus = self.entropy_weight * probability * (log + entropy);
-            *place = weight * (surrogate + bonus);
+        let pairs = d_logits.iter().zip(probabilities);
+        let entropy: f32 = -pairs.map(|(log, probability)| probability * log).sum::<f32>();
+        for (place, probability) in d_logits.iter_mut().zip(probabilities) {
+            let bonus = self.entropy_weight * (*place + entropy);
+            *place = weight * probability * (bonus - d_log_probability);
         }
+        d_logits[action] += weight * d_log_probability;
         PolicyTerms {
             loss: -free.min(bound),
             entropy,
@@ -113,15 +134,14 @@ pub fn clipped_value(value: f32, old_value: f32, target: f32, clip: f32) -> (f32
     }
 }
 
-/// Cross-entropy of one class; `d_logits` goes out holding the gradient. Returns the loss and the class's probability.
+/// Cross-entropy of one class, from a row of [`softmax_rows`]. `d_logits` comes in holding the log-probabilities and goes
+/// out holding the gradient. Returns the loss.
 #[inline]
-pub fn cross_entropy(logits: &[f32], class: usize, weight: f32, d_logits: &mut [f32]) -> (f32, f32) {
-    log_softmax(logits, d_logits);
+pub fn cross_entropy(probabilities: &[f32], class: usize, weight: f32, d_logits: &mut [f32]) -> f32 {
     let loss = -d_logits[class];
-    let probability = (-loss).exp();
-    for (index, place) in d_logits.iter_mut().enumerate() {
-        let chosen = f32::from(u8::from(index == class));
-        *place = weight * (place.exp() - chosen);
+    for (place, probability) in d_logits.iter_mut().zip(probabilities) {
+        *place = weight * probability;
     }
-    (loss, probability)
+    d_logits[class] -= weight;
+    loss
 }

@@ -60,7 +60,7 @@ fn write_probabilities(strategy: &Strategy, observation: &[f32], probabilities: 
 ///
 /// What a hand shows depends on xi alone or on eta alone, so the posterior is a product of two, each kept on a grid.
 /// The value of a strategy is linear in xi and in eta, so the best answer for the hand at hand needs their means only.
-/// Beyond that the ego pays for information: a strategy is worth more the more it is expected to tell.
+/// Beyond that the ego pays for information (Deviation D2): a strategy is worth more the more it is expected to tell.
 #[derive(Clone, Debug)]
 pub struct BayesEgo {
     xi: Posterior,

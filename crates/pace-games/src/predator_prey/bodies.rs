@@ -36,7 +36,7 @@ pub const STEP_SECS: f64 = 0.1;
 const DAMPING: f64 = 0.25;
 const CONTACT_FORCE: f64 = 100.0;
 const CONTACT_MARGIN: f64 = 0.001;
-/// Beyond this gap two bodies push each other with less than 1e-18, which no sum of the others' forces can feel.
+/// Deviation D1: beyond this gap two bodies push each other with less than 1e-18, which no sum of the others' forces can feel.
 const CONTACT_REACH: f64 = 0.04;
 /// Radius of an obstacle.
 pub const OBSTACLE_SIZE: f64 = 0.2;

@@ -4,7 +4,7 @@ mod pace;
 #[cfg(test)]
 mod pace_tests;
 
-pub(crate) use pace::{ActRows, LossWeights, PaceNet, UpdateJob, UpdateShard, UpdateSums};
+pub(crate) use pace::{ActRows, ChunkRows, LossWeights, PaceNet, UpdateJob, UpdateShard, UpdateSums};
 
 /// A way to train, as a change of keys over PACE.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 //! The exploration reward is paid in `rollout`; credit is assigned in `gae`; the order of updates is in `train`.
 
 use pace_games::{Action, GameSpec, NO_ACTION, Seed};
-use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy};
+use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy, softmax_rows};
 use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, PrefixMeans};
 
@@ -114,11 +114,12 @@ impl PaceNet {
         self.encoder.encode_pooled(parameters, pooled, n_rows, &mut rows.latents);
         let latents = &mut rows.latents.out[..n_rows * self.width()];
         self.blank_empty(latents, is_empty);
-        let posteriors = fit(&mut rows.posteriors, n_rows * self.n_posteriors());
-        self.identifier.forward(parameters, latents, n_rows, posteriors);
-        for row in posteriors.chunks_exact_mut(self.n_posteriors()) {
-            self.identifier.posteriors(row);
-        }
+        let n_posteriors = n_rows * self.n_posteriors();
+        let class_logits = fit(&mut rows.class_logits, n_posteriors);
+        self.identifier.forward(parameters, latents, n_rows, class_logits);
+        let log_posteriors = fit(&mut rows.log_posteriors, n_posteriors);
+        let posteriors = fit(&mut rows.posteriors, n_posteriors);
+        self.identifier.posteriors(class_logits, log_posteriors, posteriors);
         self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
     }
 
@@ -151,10 +152,26 @@ impl PaceNet {
         })
     }
 
-    /// Adds the gradient of the loss over the selected decisions of some encounters to the shard.
-    pub(crate) fn accumulate(&self, parameters: &[f32], job: &UpdateJob<'_>, shard: &mut UpdateShard) {
+    /// Prepares the way back: the weights of all layers, transposed, in the layout of the parameters.
+    pub(crate) fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        let encoder_and_identifier = self.encoder.layers().chain(self.identifier.layers());
+        for layer in encoder_and_identifier.chain(self.actor_critic.layers()) {
+            layer.transpose(parameters, transposed);
+        }
+    }
+
+    /// Adds the gradient of the loss over the selected decisions of some encounters to the shard; `transposed` is what
+    /// [`PaceNet::transpose`] made of the parameters.
+    pub(crate) fn accumulate(
+        &self,
+        parameters: &[f32],
+        transposed: &[f32],
+        job: &UpdateJob<'_>,
+        rows: &mut ChunkRows,
+        shard: &mut UpdateShard,
+    ) {
         for chunk in self.chunks(job.batch, job.encounters) {
-            self.accumulate_chunk(parameters, job, chunk, shard);
+            self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
         }
     }
 
@@ -167,7 +184,7 @@ impl PaceNet {
             };
             let n_decisions = count(|batch, encounter| batch.decisions(encounter).len());
             let n_episodes = count(|batch, encounter| batch.episodes(encounter).len());
-            products.extend(self.encoder.products([n_decisions, n_episodes], n_decisions));
+            products.extend(self.encoder.products(n_decisions + n_episodes, n_decisions));
             products.extend(self.identifier.products(n_decisions));
             products.extend(self.actor_critic.products(n_decisions));
         }
@@ -176,25 +193,21 @@ impl PaceNet {
 
     fn accumulate_chunk(
         &self,
-        parameters: &[f32],
+        [parameters, transposed]: [&[f32]; 2],
         job: &UpdateJob<'_>,
         chunk: &[u32],
+        rows: &mut ChunkRows,
         shard: &mut UpdateShard,
     ) {
         let batch = job.batch;
         let (size, width) = (self.observation_size, self.width());
-        let UpdateShard { gradients, rows, sums } = shard;
+        let UpdateShard { gradients, sums } = shard;
         rows.gather(batch, chunk, size, job);
-        let (n_decisions, n_selected) = (rows.actions.len(), rows.selected.len());
+        let (n_decisions, n_selected) = (rows.n_decisions, rows.selected.len());
 
         // Forward: f on every entry, the mean of means, then everything else on the selected decisions.
         self.encoder.encode_entries(parameters, &rows.observations, &rows.actions, &mut rows.entries);
-        self.encoder.encode_entries(
-            parameters,
-            &rows.terminal_observations,
-            &rows.no_actions,
-            &mut rows.terminals,
-        );
+        let (features, terminals) = rows.entries.out.split_at(n_decisions * width);
         let empty_episode = match self.empty_episode {
             EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
             EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
@@ -203,15 +216,15 @@ impl PaceNet {
         let all_pooled = fit(&mut rows.all_pooled, n_decisions * width);
         for span in &rows.spans {
             means.forward(
-                &rows.entries.out[span.decisions.start * width..span.decisions.end * width],
-                &rows.terminals.out[span.episodes.start * width..span.episodes.end * width],
+                &features[span.decisions.start * width..span.decisions.end * width],
+                &terminals[span.episodes.start * width..span.episodes.end * width],
                 &rows.lengths[span.episodes.clone()],
                 &mut all_pooled[span.decisions.start * width..span.decisions.end * width],
             );
         }
         let is_whole = n_selected == n_decisions;
         let (observations, pooled): (&[f32], &[f32]) = if is_whole {
-            (&rows.observations, all_pooled)
+            (&rows.observations[..n_decisions * size], all_pooled)
         } else {
             let pooled = fit(&mut rows.pooled, n_selected * width);
             let observations = fit(&mut rows.selected_observations, n_selected * size);
@@ -235,23 +248,24 @@ impl PaceNet {
             let logits = fit(&mut rows.logits, n_selected * n_logits);
             self.identifier.forward(parameters, latents, n_selected, logits);
             let d_logits = fit(&mut rows.d_logits, n_selected * n_logits);
-            let share = 1.0 / self.identifier.slots().count() as f32;
+            let posteriors = fit(&mut rows.probabilities, n_selected * n_logits);
+            self.identifier.posteriors(logits, d_logits, posteriors);
+            let slots = rows.slots.get_or_insert_with(|| self.slots());
+            let share = 1.0 / slots.len() as f32;
+            let weight = job.weights.per_row * job.weights.auxiliary * share;
             for (row, encounter) in rows.encounters.iter().enumerate() {
                 let classes = &job.classes[batch.tuples[*encounter as usize] as usize];
-                for (slot, class) in self.identifier.slots().zip(classes) {
-                    let logits = &logits[row * n_logits..][slot.clone()];
-                    let d_logits = &mut d_logits[row * n_logits..][slot];
-                    let weight = job.weights.per_row * job.weights.auxiliary * share;
-                    let (loss, probability) = cross_entropy(logits, *class, weight, d_logits);
+                for (slot, class) in slots.iter().zip(classes) {
+                    let place = row * n_logits + slot.start;
+                    let posterior = &posteriors[place..][..slot.len()];
+                    let d_logits = &mut d_logits[place..][..slot.len()];
+                    let loss = cross_entropy(posterior, *class, weight, d_logits);
                     sums.auxiliary_loss += f64::from(loss * share);
-                    sums.posterior += f64::from(probability * share);
-                    let is_first = logits.iter().enumerate().all(|(other, logit)| {
-                        *logit < logits[*class] || (*logit == logits[*class] && other >= *class)
-                    });
-                    sums.identified += f64::from(u8::from(is_first)) * f64::from(share);
+                    sums.posterior += f64::from(posterior[*class] * share);
+                    sums.identified += f64::from(u8::from(is_first(posterior, *class))) * f64::from(share);
                 }
             }
-            self.identifier.backward(parameters, gradients, latents, logits, d_logits, d_latents);
+            self.identifier.backward(transposed, gradients, latents, logits, d_logits, d_latents);
         } else {
             d_latents.fill(0.0);
         }
@@ -260,10 +274,12 @@ impl PaceNet {
         if let Some(weights) = &job.weights.policy {
             self.actor_critic.forward(parameters, observations, latents, n_selected, &mut rows.decisions);
             let n_actions = self.n_actions;
-            let (logits, d_logits) = rows.decisions.logits_and_gradient();
+            let (logits, d_logits) = rows.decisions.logits_and_gradient(n_selected * n_actions);
+            let probabilities = fit(&mut rows.probabilities, n_selected * n_actions);
+            softmax_rows(logits, &[n_actions], d_logits, probabilities);
             for (row, &decision) in rows.batch_rows.iter().enumerate() {
                 let terms = weights.row(
-                    &logits[row * n_actions..][..n_actions],
+                    &probabilities[row * n_actions..][..n_actions],
                     usize::from(batch.actions[decision]),
                     batch.log_probabilities[decision],
                     batch.advantages[decision],
@@ -283,7 +299,7 @@ impl PaceNet {
                 sums.value_loss += f64::from(loss);
             }
             self.actor_critic.backward(
-                parameters,
+                transposed,
                 gradients,
                 observations,
                 latents,
@@ -303,7 +319,7 @@ impl PaceNet {
             }
         }
         let d_pooled = fit(&mut rows.d_pooled, n_latents);
-        self.encoder.pooled_backward(parameters, gradients, pooled, &mut rows.latents, d_pooled);
+        self.encoder.pooled_backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
         let d_all_pooled: &[f32] = if is_whole {
             d_pooled
         } else {
@@ -314,29 +330,29 @@ impl PaceNet {
             }
             d_all_pooled
         };
+        let (d_features, d_terminals) = rows.entries.d_out.split_at_mut(n_decisions * width);
         for span in &rows.spans {
             means.backward(
                 &d_all_pooled[span.decisions.start * width..span.decisions.end * width],
                 &rows.lengths[span.episodes.clone()],
-                &mut rows.entries.d_out[span.decisions.start * width..span.decisions.end * width],
-                &mut rows.terminals.d_out[span.episodes.start * width..span.episodes.end * width],
+                &mut d_features[span.decisions.start * width..span.decisions.end * width],
+                &mut d_terminals[span.episodes.start * width..span.episodes.end * width],
             );
         }
         self.encoder.entries_backward(
-            parameters,
+            transposed,
             gradients,
             &rows.observations,
             &rows.actions,
             &mut rows.entries,
         );
-        self.encoder.entries_backward(
-            parameters,
-            gradients,
-            &rows.terminal_observations,
-            &rows.no_actions,
-            &mut rows.terminals,
-        );
     }
+}
+
+/// Whether a class has the highest posterior; of equal ones the first counts.
+fn is_first(posterior: &[f32], class: usize) -> bool {
+    let (before, rest) = posterior.split_at(class);
+    before.iter().all(|other| *other < rest[0]) && rest.iter().all(|other| *other <= rest[0])
 }
 
 /// The rows of a pass that acts.
@@ -345,6 +361,8 @@ pub(crate) struct ActRows {
     entries: EncoderRows,
     latents: EncoderRows,
     decisions: ActorCriticRows,
+    class_logits: Vec<f32>,
+    log_posteriors: Vec<f32>,
     posteriors: Vec<f32>,
 }
 
@@ -421,21 +439,16 @@ impl UpdateSums {
     }
 }
 
-/// One shard's gradient, sums and buffers.
+/// One shard's gradient and sums.
 #[derive(Debug)]
 pub(crate) struct UpdateShard {
     pub(crate) gradients: Vec<f32>,
     pub(crate) sums: UpdateSums,
-    rows: ChunkRows,
 }
 
 impl UpdateShard {
     pub(crate) fn new(n_parameters: usize) -> UpdateShard {
-        UpdateShard {
-            gradients: vec![0.0; n_parameters],
-            sums: UpdateSums::default(),
-            rows: ChunkRows::default(),
-        }
+        UpdateShard { gradients: vec![0.0; n_parameters], sums: UpdateSums::default() }
     }
 }
 
@@ -446,14 +459,15 @@ struct Span {
     episodes: std::ops::Range<usize>,
 }
 
-/// The inputs and activations of one chunk.
+/// The inputs and activations of one chunk: what a thread works in, and finds still in its cache at the next chunk.
 #[derive(Debug, Default)]
-struct ChunkRows {
+pub(crate) struct ChunkRows {
     spans: Vec<Span>,
+    n_decisions: usize,
+    /// The entries of all contexts: first those of all decisions, then those of all ends of episodes, so that f is one
+    /// pass and the decisions are still one block.
     observations: Vec<f32>,
     actions: Vec<Action>,
-    terminal_observations: Vec<f32>,
-    no_actions: Vec<Action>,
     lengths: Vec<u32>,
     /// The selected decisions, as rows of the chunk, as rows of the batch, and by encounter.
     selected: Vec<usize>,
@@ -462,7 +476,6 @@ struct ChunkRows {
     is_empty: Vec<bool>,
     selected_observations: Vec<f32>,
     entries: EncoderRows,
-    terminals: EncoderRows,
     means: Option<PrefixMeans>,
     all_pooled: Vec<f32>,
     d_all_pooled: Vec<f32>,
@@ -471,6 +484,9 @@ struct ChunkRows {
     latents: EncoderRows,
     logits: Vec<f32>,
     d_logits: Vec<f32>,
+    /// Of classes, then of actions.
+    probabilities: Vec<f32>,
+    slots: Option<Vec<std::ops::Range<usize>>>,
     decisions: ActorCriticRows,
 }
 
@@ -479,7 +495,6 @@ impl ChunkRows {
         self.spans.clear();
         self.observations.clear();
         self.actions.clear();
-        self.terminal_observations.clear();
         self.lengths.clear();
         self.selected.clear();
         self.batch_rows.clear();
@@ -501,15 +516,18 @@ impl ChunkRows {
             self.observations
                 .extend_from_slice(&batch.observations[decisions.start * size..decisions.end * size]);
             self.actions.extend_from_slice(&batch.context_actions[decisions]);
-            self.terminal_observations
-                .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
             self.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
             self.spans.push(Span {
                 decisions: first_row..self.actions.len(),
                 episodes: first_episode..self.lengths.len(),
             });
         }
-        self.no_actions.clear();
-        self.no_actions.resize(self.lengths.len(), NO_ACTION);
+        self.n_decisions = self.actions.len();
+        for encounter in chunk {
+            let episodes = batch.episodes(*encounter as usize);
+            self.observations
+                .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
+        }
+        self.actions.resize(self.n_decisions + self.lengths.len(), NO_ACTION);
     }
 }

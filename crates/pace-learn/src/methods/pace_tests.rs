@@ -4,7 +4,7 @@ use pace_games::{GameSpec, Metric, Nouns};
 use pace_nn::loss::PolicyLoss;
 use serde_json::Value;
 
-use super::{LossWeights, PaceNet, UpdateJob, UpdateShard};
+use super::{ChunkRows, LossWeights, PaceNet, UpdateJob, UpdateShard};
 use crate::batch::Batch;
 use crate::config::{TrainConfig, TrainPreset};
 
@@ -85,6 +85,12 @@ fn parameters(recording: &Value, net: &PaceNet) -> Vec<f32> {
     tensors.flat_map(|tensor| floats(&recording["parameters"][&tensor.name])).collect()
 }
 
+fn accumulate(net: &PaceNet, parameters: &[f32], job: &UpdateJob<'_>, shard: &mut UpdateShard) {
+    let mut transposed = vec![0.0; parameters.len()];
+    net.transpose(parameters, &mut transposed);
+    net.accumulate(parameters, &transposed, job, &mut ChunkRows::default(), shard);
+}
+
 #[test]
 fn loss_and_gradients_equal_pytorchs() {
     let recording = recording();
@@ -96,7 +102,7 @@ fn loss_and_gradients_equal_pytorchs() {
         let weights = weights(&recording, batch.n_decisions());
         let job =
             UpdateJob { batch: &batch, encounters: &[0, 1, 2], selection: None, classes: &classes, weights };
-        net.accumulate(&parameters, &job, &mut shard);
+        accumulate(&net, &parameters, &job, &mut shard);
         let sums = &shard.sums;
         for (found, name) in [
             (sums.policy_loss, "policy_loss"),
@@ -138,7 +144,7 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
                 classes: &classes,
                 weights,
             };
-            net.accumulate(&parameters, &job, &mut shard);
+            accumulate(&net, &parameters, &job, &mut shard);
         }
         assert_eq!(shard.sums.n, batch.n_decisions() as f64);
         shard.gradients
@@ -161,7 +167,7 @@ fn the_warm_up_leaves_actor_and_critic_alone() {
     let weights = LossWeights { policy: None, ..weights(&recording, batch.n_decisions()) };
     let job =
         UpdateJob { batch: &batch, encounters: &[0, 1, 2], selection: None, classes: &classes, weights };
-    net.accumulate(&parameters, &job, &mut shard);
+    accumulate(&net, &parameters, &job, &mut shard);
     let (warm, rest) = shard.gradients.split_at(net.n_warm_up_parameters());
     assert!(warm.iter().any(|gradient| *gradient != 0.0));
     assert!(rest.iter().all(|gradient| *gradient == 0.0));

@@ -39,9 +39,9 @@ impl ActorCriticRows {
         &self.critic.out
     }
 
-    /// The logits, and the place for their gradient.
-    pub(crate) fn logits_and_gradient(&mut self) -> (&[f32], &mut [f32]) {
-        (&self.actor.out, &mut self.actor.d_out)
+    /// The logits of this many decisions, and the place for their gradient.
+    pub(crate) fn logits_and_gradient(&mut self, n: usize) -> (&[f32], &mut [f32]) {
+        (&self.actor.out[..n], &mut self.actor.d_out[..n])
     }
 
     /// The values, and the place for their gradient.
@@ -79,6 +79,10 @@ impl ActorCritic {
         uniform(parameters, &self.critic[2], rng);
     }
 
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
+        self.actor.iter().chain(&self.critic)
+    }
+
     pub(crate) fn forward(
         &self,
         parameters: &[f32],
@@ -104,7 +108,7 @@ impl ActorCritic {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn backward(
         &self,
-        parameters: &[f32],
+        transposed: &[f32],
         gradients: &mut [f32],
         observations: &[f32],
         latents: &[f32],
@@ -119,7 +123,7 @@ impl ActorCritic {
             let (first, second) = (&rows.hidden[0][..n], &rows.hidden[1][..n]);
             let n_out = n_rows * tower[2].n_out();
             tower[2].backward(
-                parameters,
+                transposed,
                 gradients,
                 &[Part::Dense(second)],
                 &rows.out[..n_out],
@@ -127,7 +131,7 @@ impl ActorCritic {
                 &mut [Some((d_second, Store::Overwrite))],
             );
             tower[1].backward(
-                parameters,
+                transposed,
                 gradients,
                 &[Part::Dense(first)],
                 second,
@@ -135,7 +139,7 @@ impl ActorCritic {
                 &mut [Some((d_first, Store::Overwrite))],
             );
             tower[0].backward(
-                parameters,
+                transposed,
                 gradients,
                 &[Part::Dense(observations), Part::Dense(latents)],
                 first,

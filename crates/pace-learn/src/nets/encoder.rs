@@ -54,6 +54,10 @@ impl ContextEncoder {
         }
     }
 
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
+        self.f.iter().chain(&self.g)
+    }
+
     pub(crate) fn width(&self) -> usize {
         self.width
     }
@@ -76,7 +80,7 @@ impl ContextEncoder {
     /// Takes `rows.d_out` back through f into `gradients`.
     pub(crate) fn entries_backward(
         &self,
-        parameters: &[f32],
+        transposed: &[f32],
         gradients: &mut [f32],
         observations: &[f32],
         actions: &[Action],
@@ -85,7 +89,7 @@ impl ContextEncoder {
         let n = actions.len() * self.width;
         let (hidden, d_hidden) = (&rows.hidden[..n], &mut rows.d_hidden[..n]);
         self.f[1].backward(
-            parameters,
+            transposed,
             gradients,
             &[Part::Dense(hidden)],
             &rows.out[..n],
@@ -93,7 +97,7 @@ impl ContextEncoder {
             &mut [Some((d_hidden, Store::Overwrite))],
         );
         let parts = [Part::Dense(observations), Part::OneHot(actions)];
-        self.f[0].backward(parameters, gradients, &parts, hidden, d_hidden, &mut [None, None]);
+        self.f[0].backward(transposed, gradients, &parts, hidden, d_hidden, &mut [None, None]);
     }
 
     /// g on pooled vectors.
@@ -113,7 +117,7 @@ impl ContextEncoder {
     /// Takes `rows.d_out` back through g into `gradients` and `d_pooled`.
     pub(crate) fn pooled_backward(
         &self,
-        parameters: &[f32],
+        transposed: &[f32],
         gradients: &mut [f32],
         pooled: &[f32],
         rows: &mut EncoderRows,
@@ -122,7 +126,7 @@ impl ContextEncoder {
         let n = pooled.len();
         let (hidden, d_hidden) = (&rows.hidden[..n], &mut rows.d_hidden[..n]);
         self.g[1].backward(
-            parameters,
+            transposed,
             gradients,
             &[Part::Dense(hidden)],
             &rows.out[..n],
@@ -130,7 +134,7 @@ impl ContextEncoder {
             &mut [Some((d_hidden, Store::Overwrite))],
         );
         self.g[0].backward(
-            parameters,
+            transposed,
             gradients,
             &[Part::Dense(pooled)],
             hidden,
@@ -140,12 +144,10 @@ impl ContextEncoder {
     }
 
     /// The matrix products of one pass forward and back.
-    pub(crate) fn products(&self, n_entries: [usize; 2], n_selected: usize) -> Vec<ProductShape> {
+    pub(crate) fn products(&self, n_entries: usize, n_selected: usize) -> Vec<ProductShape> {
         let mut products = Vec::new();
-        for n in n_entries {
-            products.extend(self.f[0].products(n, &[Some(false), None]));
-            products.extend(self.f[1].products(n, &[Some(true)]));
-        }
+        products.extend(self.f[0].products(n_entries, &[Some(false), None]));
+        products.extend(self.f[1].products(n_entries, &[Some(true)]));
         for layer in &self.g {
             products.extend(layer.products(n_selected, &[Some(true)]));
         }

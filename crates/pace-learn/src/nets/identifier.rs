@@ -1,7 +1,7 @@
 //! h, the peer identifier: one linear layer from the latent to the classes of every peer, a softmax per peer.
 
 use pace_games::Stream;
-use pace_nn::loss::softmax;
+use pace_nn::loss::softmax_rows;
 use pace_nn::product::ProductShape;
 use pace_nn::{Activation, Linear, Parameters, Part, Store};
 
@@ -31,6 +31,10 @@ impl PeerIdentifier {
         uniform(parameters, &self.layer, rng);
     }
 
+    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
+        std::iter::once(&self.layer)
+    }
+
     pub(crate) fn n_logits(&self) -> usize {
         self.layer.n_out()
     }
@@ -48,17 +52,15 @@ impl PeerIdentifier {
         self.layer.forward(parameters, &[Part::Dense(latents)], n_rows, logits);
     }
 
-    /// Turns one row of logits into a posterior per peer, in place.
-    pub(crate) fn posteriors(&self, row: &mut [f32]) {
-        for slot in self.slots() {
-            softmax(&mut row[slot]);
-        }
+    /// Turns rows of logits into a posterior per peer and its logarithm.
+    pub(crate) fn posteriors(&self, logits: &[f32], log_posteriors: &mut [f32], posteriors: &mut [f32]) {
+        softmax_rows(logits, &self.n_classes, log_posteriors, posteriors);
     }
 
     /// Takes the gradient of the logits back, and writes that of the latents.
     pub(crate) fn backward(
         &self,
-        parameters: &[f32],
+        transposed: &[f32],
         gradients: &mut [f32],
         latents: &[f32],
         logits: &[f32],
@@ -67,7 +69,7 @@ impl PeerIdentifier {
     ) {
         let parts = [Part::Dense(latents)];
         self.layer.backward(
-            parameters,
+            transposed,
             gradients,
             &parts,
             logits,

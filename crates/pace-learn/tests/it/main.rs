@@ -5,6 +5,7 @@ mod determinism;
 mod divergence;
 mod doctored;
 mod learning;
+mod threads;
 mod weights;
 
 use pace_games::{AnyGame, GameEntry};

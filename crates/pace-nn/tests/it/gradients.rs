@@ -1,6 +1,7 @@
 //! Every layer and loss against finite differences.
 
-use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy};
+use pace_nn::kernels;
+use pace_nn::loss::{PolicyLoss, PolicyTerms, clipped_value, cross_entropy, softmax_rows};
 use pace_nn::{Activation, Adam, AdamConfig, Linear, Parameters, Part, Store};
 
 /// Small numbers that repeat from run to run.
@@ -61,8 +62,10 @@ fn linear_layers_of_several_parts() {
         let mut d_output: Vec<f32> = (0..output.len()).map(|place| 1.0 + (place % 7) as f32 * 0.3).collect();
         let mut gradients = vec![0.0; parameters.len()];
         let (mut d_first, mut d_second) = (vec![f32::NAN; first.len()], vec![1.0; second.len()]);
+        let mut transposed = vec![f32::NAN; parameters.len()];
+        layer.transpose(&parameters.values, &mut transposed);
         layer.backward(
-            &parameters.values,
+            &transposed,
             &mut gradients,
             &[Part::Dense(&first), Part::OneHot(&classes), Part::Dense(&second)],
             &output,
@@ -84,16 +87,67 @@ fn linear_layers_of_several_parts() {
 }
 
 #[test]
+fn exponentials_are_within_two_units_in_the_last_place() {
+    let mut worst = 0.0f64;
+    for index in 0..400_000 {
+        let x = -87.0 + index as f32 * 175.0 / 400_000.0;
+        let exact = f64::from(x).exp();
+        let unit = f64::from(f32::EPSILON) * exact;
+        worst = worst.max((f64::from(kernels::exponential(x)) - exact).abs() / unit);
+    }
+    assert!(worst < 2.0, "{worst} units");
+    assert_eq!(kernels::exponential(0.0), 1.0);
+    assert!(kernels::exponential(f32::NAN).is_nan());
+    assert!(kernels::exponential(-1e9) < 1e-37 && kernels::exponential(1e9).is_finite());
+}
+
+#[test]
+fn every_group_of_every_row_is_a_distribution() {
+    let logits: Vec<f32> = numbers(3 * 9, 8).iter().map(|logit| logit * 20.0).collect();
+    let (mut logs, mut probabilities) = (vec![f32::NAN; 27], vec![f32::NAN; 27]);
+    softmax_rows(&logits, &[2, 4, 3], &mut logs, &mut probabilities);
+    for row in 0..3 {
+        for (start, n) in [(0, 2), (2, 4), (6, 3)] {
+            let group = row * 9 + start..row * 9 + start + n;
+            let total: f64 = logits[group.clone()].iter().map(|logit| f64::from(*logit).exp()).sum();
+            for place in group {
+                let exact = f64::from(logits[place]).exp() / total;
+                assert!((f64::from(probabilities[place]) - exact).abs() < 1e-6);
+                assert!((f64::from(logs[place]) - exact.ln()).abs() < 1e-5);
+            }
+        }
+    }
+}
+
+fn policy_row(
+    loss: PolicyLoss,
+    logits: &[f32],
+    old: f32,
+    advantage: f32,
+    d_logits: &mut [f32],
+) -> PolicyTerms {
+    let mut probabilities = vec![0.0; logits.len()];
+    softmax_rows(logits, &[logits.len()], d_logits, &mut probabilities);
+    loss.row(&probabilities, 2, old, advantage, 0.5, d_logits)
+}
+
+fn class_row(logits: &[f32], d_logits: &mut [f32]) -> f32 {
+    let mut probabilities = vec![0.0; logits.len()];
+    softmax_rows(logits, &[logits.len()], d_logits, &mut probabilities);
+    cross_entropy(&probabilities, 3, 0.7, d_logits)
+}
+
+#[test]
 fn policy_loss_on_both_sides_of_the_clip() {
     let loss = PolicyLoss { clip: 0.2, entropy_weight: 0.05 };
     for (old, advantage) in [(-1.2, 0.8), (-1.2, -0.8), (-3.0, 0.8), (-3.0, -0.8), (-0.2, 0.8), (-0.2, -0.8)]
     {
         let mut logits = numbers(5, 9);
         let mut d_logits = vec![0.0; 5];
-        loss.row(&logits, 2, old, advantage, 0.5, &mut d_logits);
+        policy_row(loss, &logits, old, advantage, &mut d_logits);
         check_gradient(&mut logits, &d_logits, "logit", |logits| {
             let mut scratch = vec![0.0; 5];
-            let terms = loss.row(logits, 2, old, advantage, 0.5, &mut scratch);
+            let terms = policy_row(loss, logits, old, advantage, &mut scratch);
             0.5 * (f64::from(terms.loss) - 0.05 * f64::from(terms.entropy))
         });
     }
@@ -110,13 +164,12 @@ fn value_loss_on_both_sides_of_the_clip() {
 }
 
 #[test]
-fn cross_entropy_and_its_probability() {
+fn cross_entropy_of_a_class() {
     let mut logits = numbers(6, 4);
     let mut d_logits = vec![0.0; 6];
-    let (loss, probability) = cross_entropy(&logits, 3, 0.7, &mut d_logits);
-    assert!((f64::from(loss) + f64::from(probability).ln()).abs() < 1e-6);
+    class_row(&logits, &mut d_logits);
     check_gradient(&mut logits, &d_logits, "logit", |logits| {
-        0.7 * f64::from(cross_entropy(logits, 3, 0.7, &mut [0.0; 6]).0)
+        0.7 * f64::from(class_row(logits, &mut [0.0; 6]))
     });
 }
 
@@ -132,7 +185,7 @@ fn adam_takes_the_steps_of_its_definition() {
         let gradients = numbers(40, 100 + step as u32);
         let n_groups = if step <= 2 { 1 } else { 2 };
         let n_trained = if step <= 2 { 25 } else { 40 };
-        let norm = adam.step(&mut values, &gradients, n_groups, 0.01, 2.0);
+        let norm = adam.step(2, &mut values, &gradients, n_groups, 0.01, 2.0);
         let exact: f64 =
             gradients[..n_trained].iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
         assert!((f64::from(norm) - exact).abs() < 1e-5);

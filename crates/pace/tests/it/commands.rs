@@ -138,6 +138,54 @@ fn quickstart_trains_meets_the_peers_and_goes_on() {
 }
 
 #[test]
+fn bench_engine_prints_what_scripts_expect() {
+    let document = json(&["bench", "engine", "--json", "--seconds", "0.1"]);
+    assert!(document["gemm_peak_gflops"].as_f64().is_some_and(|rate| rate > 0.0));
+    let updates = document["update"].as_array().expect("a list");
+    for shape in ["kuhn-poker", "overcooked", "predator-prey"] {
+        let row = updates.iter().find(|row| row["shape"] == shape && row["threads"] == 1).expect("a row");
+        for name in [
+            "decisions",
+            "ms",
+            "gflops",
+            "share_of_peak",
+            "gemm_gflops_same_shapes",
+            "share_of_gemm",
+            "speedup_over_one_thread",
+        ] {
+            assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
+        }
+    }
+    let rollouts = document["rollout"].as_array().expect("a list");
+    for entry in GAMES {
+        let row = rollouts.iter().find(|row| row["shape"] == entry.id && row["threads"] == 1).expect("a row");
+        for name in ["ms", "decisions", "share_of_update"] {
+            assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
+        }
+    }
+    let one = json(&["bench", "engine", "--json", "--seconds", "0.1", "--shape", "kuhn", "--threads", "1"]);
+    assert_eq!(one["update"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn bench_train_prints_what_scripts_expect() {
+    let small = ["--set", "encounters_per_tuple=1", "--set", "epochs=1", "--set", "minibatches=2"];
+    let mut arguments = vec!["bench", "train", "--json", "--seconds", "0.05"];
+    arguments.extend(small);
+    let document = json(&arguments);
+    let runs = document["runs"].as_array().expect("a list");
+    for entry in GAMES {
+        let row = runs.iter().find(|row| row["game"] == entry.id && row["threads"] == 1).expect("a row");
+        for name in ["steps_per_second", "peak_rss_mb", "iterations", "rollout_share"] {
+            assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
+        }
+    }
+    check_error(&["bench", "train", "kun-poker"], 2, &["kun-poker", "did you mean \"kuhn-poker\"?"]);
+    check_error(&["bench", "train", "kuhn-poker", "--set", "epochs=0"], 2, &["epochs", "found 0"]);
+    check_error(&["bench", "engine", "--shape", "chess"], 2, &["chess"]);
+}
+
+#[test]
 fn bad_input_gets_one_clear_line() {
     check_error(&["watch", "kun-poker"], 2, &["kun-poker", "did you mean \"kuhn-poker\"?"]);
     check_error(&["check", "chess"], 2, &["chess", "known: kuhn-poker"]);

@@ -1,17 +1,11 @@
-//! `pace bench`: how fast things are, measured in this process on this machine.
+//! `pace bench games`: how fast the games are stepped.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use pace_games::{Action, GAMES, PeerSight, Preset, Seed, Split};
 use serde_json::{Map, json};
-
-#[derive(Debug, Subcommand)]
-pub enum BenchCommand {
-    /// Steps per second of every game: one thread, peers acting, ego's observation written.
-    Games(BenchGamesArgs),
-}
 
 #[derive(Debug, Args)]
 pub struct BenchGamesArgs {
@@ -26,22 +20,12 @@ pub struct BenchGamesArgs {
     seconds: f64,
 }
 
-pub fn run(command: &BenchCommand, out: &mut dyn Write) -> anyhow::Result<()> {
-    match command {
-        BenchCommand::Games(args) => games(args, out),
-    }
-}
-
-fn games(args: &BenchGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+pub fn run(args: &BenchGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     anyhow::ensure!(args.lanes > 0, "--lanes: found 0, expected at least 1");
-    anyhow::ensure!(
-        args.seconds.is_finite() && args.seconds > 0.0,
-        "--seconds: found {}, expected more than 0",
-        args.seconds
-    );
+    let time = super::duration(args.seconds)?;
     let mut rows = Vec::new();
     for entry in GAMES {
-        let mut rates = measure(entry, args.lanes, Duration::from_secs_f64(args.seconds))?;
+        let mut rates = measure(entry, args.lanes, time)?;
         rates.sort_by(f64::total_cmp);
         let (median, best) = (rates[rates.len() / 2], rates[rates.len() - 1]);
         if args.json {

@@ -1,0 +1,48 @@
+//! The number of threads changes how long things take and nothing else.
+
+use pace_games::find_game;
+use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench};
+use serde_json::{Map, json};
+
+#[test]
+fn updates_are_the_same_bytes_on_any_number_of_threads() {
+    // Encounters that do not divide evenly among the shards, and more weights than one slice.
+    let shape = WorkShape {
+        observation_size: 37,
+        n_actions: 5,
+        n_classes: vec![2, 4, 4],
+        n_encounters: 13,
+        episode_lengths: vec![9, 1, 14],
+    };
+    let weights = |n_threads: usize| {
+        let config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
+        let mut bench = Workbench::synthetic(&shape, config);
+        let before = bench.weights().to_vec();
+        bench.set_threads(n_threads);
+        (0..3).for_each(|_| bench.update());
+        assert_ne!(bench.weights(), before);
+        bench.weights().to_vec()
+    };
+    let alone = weights(1);
+    for n_threads in [2, 3, 8, 20] {
+        assert!(alone == weights(n_threads), "{n_threads} threads");
+    }
+}
+
+#[test]
+fn runs_are_the_same_bytes_on_any_number_of_threads() {
+    let keys = json!({ "encounters_per_tuple": 1, "epochs": 2, "minibatches": 3, "warm_up_steps": 6000 });
+    let keys: Map<_, _> = keys.as_object().expect("keys").clone();
+    let files = |n_threads: usize| {
+        let game =
+            find_game("kuhn-poker").and_then(|entry| entry.open(TrainPreset::Paper.of_game(), &Map::new()));
+        let config = TrainConfig::with("kuhn-poker", TrainPreset::Paper, &keys).expect("good keys");
+        let mut trainer = Trainer::new(game.expect("the game"), config, 3, n_threads).expect("a run");
+        let reports: Vec<_> = (0..3).map(|_| trainer.iterate().expect("finite numbers")).collect();
+        (reports, trainer.save())
+    };
+    let alone = files(1);
+    for n_threads in [2, 3, 16] {
+        assert!(alone == files(n_threads), "{n_threads} threads");
+    }
+}

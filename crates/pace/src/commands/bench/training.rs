@@ -1,0 +1,148 @@
+//! `pace bench train`: steps per second and memory of real runs in folders that are thrown away.
+//!
+//! Every run has a process of its own, so that its highest memory is not another's.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use pace_games::{GAMES, find_game};
+use pace_lab::{RunConfig, RunRequest, TrainingRun};
+use serde_json::{Value, json};
+
+use crate::build_info::build;
+use crate::commands::train::threads;
+use crate::game_args::parse_overrides;
+
+#[derive(Debug, Args)]
+pub struct BenchTrainArgs {
+    /// The games; all of them if none is given.
+    games: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Seconds per run; one iteration is always finished.
+    #[arg(long, default_value_t = 20.0)]
+    seconds: f64,
+    /// Only this number of threads. If not given: one, and all cores.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Sets one key of the run, as `pace train` does; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Measure one game in this very process: how the command calls itself.
+    #[arg(long, hide = true)]
+    in_this_process: bool,
+}
+
+pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let time = super::duration(args.seconds)?;
+    if args.in_this_process {
+        let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
+            anyhow::bail!("one game and --threads are needed");
+        };
+        return Ok(writeln!(out, "{}", measure(game, n_threads, time, &args.overrides)?)?);
+    }
+    let games: Vec<&str> = match args.games.as_slice() {
+        [] => GAMES.iter().map(|entry| entry.id).collect(),
+        some => some.iter().map(|id| find_game(id).map(|entry| entry.id)).collect::<Result<_, _>>()?,
+    };
+    let counts = match args.threads {
+        Some(_) => vec![threads(args.threads)?],
+        None => super::thread_counts(threads(None)?),
+    };
+    let mut rows = Vec::new();
+    for game in games {
+        for n_threads in &counts {
+            let row = measure_apart(game, *n_threads, args)?;
+            if !args.json {
+                writeln!(
+                    out,
+                    "{game:<14} {n_threads} thread(s) {:>9} steps/s, {} MB at most, {} of the time in rollouts",
+                    row["steps_per_second"], row["peak_rss_mb"], row["rollout_share"]
+                )?;
+            }
+            rows.push(row);
+        }
+    }
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "runs": rows }))?)?;
+    }
+    Ok(())
+}
+
+/// Runs this program again for one game.
+fn measure_apart(game: &str, n_threads: usize, args: &BenchTrainArgs) -> anyhow::Result<Value> {
+    let program = std::env::current_exe().context("where this program lies")?;
+    let mut command = Command::new(program);
+    command.args(["bench", "train", game, "--in-this-process"]);
+    command.args(["--threads", &n_threads.to_string(), "--seconds", &args.seconds.to_string()]);
+    for pair in &args.overrides {
+        command.args(["--set", pair]);
+    }
+    let output = command.stderr(Stdio::piped()).output().context("starting a run in its own process")?;
+    anyhow::ensure!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("error: ")
+    );
+    serde_json::from_slice(&output.stdout).context("reading what the run's process printed")
+}
+
+/// Trains in a folder that is removed afterwards.
+fn measure(game: &str, n_threads: usize, time: Duration, pairs: &[String]) -> anyhow::Result<Value> {
+    let mut overrides = parse_overrides(pairs)?;
+    // The warm-up trains half the networks: what comes after it, and takes most of a run, is what is asked for.
+    overrides.entry("warm_up_steps").or_insert_with(|| Value::from(0));
+    let request = RunRequest { game, method: "pace", preset: "paper", seed: 1, file: None, overrides };
+    let config = RunConfig::resolve(&request)?;
+    let folder = ThrownAway::new();
+    let mut run = TrainingRun::start(&folder.0, &config, &build(), n_threads)?;
+    let begin = Instant::now();
+    let mut n_iterations = 0;
+    while n_iterations == 0 || begin.elapsed() < time {
+        if run.advance()?.is_none() {
+            break;
+        }
+        n_iterations += 1;
+    }
+    let (steps, rollout_secs) = (run.trainer().steps(), run.rollout_secs());
+    run.end()?;
+    let secs = begin.elapsed().as_secs_f64();
+    Ok(json!({
+        "game": config.game,
+        "threads": n_threads,
+        "steps_per_second": (steps as f64 / secs).round(),
+        "peak_rss_mb": peak_rss_mb(),
+        "iterations": n_iterations,
+        "steps": steps,
+        "seconds": super::rounded(secs),
+        "rollout_share": super::rounded(rollout_secs / secs),
+    }))
+}
+
+/// The most memory this process has held, where the system tells.
+fn peak_rss_mb() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some((kilobytes / 1024.0 * 10.0).round() / 10.0)
+}
+
+/// A folder that is gone when this is.
+struct ThrownAway(std::path::PathBuf);
+
+impl ThrownAway {
+    fn new() -> ThrownAway {
+        ThrownAway(std::env::temp_dir().join(format!("pace-bench-{}", std::process::id())))
+    }
+}
+
+impl Drop for ThrownAway {
+    fn drop(&mut self) {
+        // What cannot be removed is left to the system: the measurement is good all the same.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
