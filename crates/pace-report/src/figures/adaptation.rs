@@ -20,7 +20,8 @@ pub fn chart(record: &AdaptRecord) -> Chart {
         points: record.blocks.iter().map(|block| agent_point(record, block)).collect(),
         end_decimals: Some(decimals),
     }];
-    for (name, reference) in record.references_in_order() {
+    // A random ego is so far below all others that it would press them together; its score is in the tables.
+    for (name, reference) in record.references_in_order().into_iter().filter(|(name, _)| *name != "random") {
         series.push(Series {
             name: name.to_owned(),
             look: Look::of_reference(name),
