@@ -136,6 +136,8 @@ pub fn play_encounter<G: Game>(
     let mut outcomes = Vec::with_capacity(n_episodes);
     ego.begin_encounter();
     loop {
+        // Scripted egos of games with a closed form decide by what they knew when the episode began, so the steps that
+        // lead to a point need not be played to them.
         for (point, answer) in points.iter().zip(answers.chunks_exact_mut(spec.n_actions())) {
             ego.probabilities(&point.observation, answer);
         }

@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use pace_games::Metric;
 use pace_lab::{LabError, ProgressLine, SpeedMeter, StopFlag, TrainingRun};
 
 /// How a run left the loop.
@@ -30,6 +31,7 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
         crate::say(&format!("warning: {warning}"));
     }
     let is_terminal = std::io::stderr().is_terminal();
+    let metric = run.trainer().game().spec().metric;
     let begin = Instant::now();
     let mut meter = SpeedMeter::default();
     meter.observe(run.trainer().steps(), 0.0);
@@ -38,6 +40,8 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
         let speed = meter.observe(report.steps, begin.elapsed().as_secs_f64());
         let values: Vec<(&str, f64)> = SHOWN
             .iter()
+            // A game without a goal has no success to show.
+            .filter(|(_, label)| *label != "success" || metric == Metric::Success)
             .filter_map(|(name, label)| report.metrics.get(name).map(|value| (*label, *value)))
             .collect();
         let line = ProgressLine {
@@ -48,10 +52,8 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
         };
         let is_last = run.trainer().is_finished() || stop.requested().is_some();
         if is_terminal {
-            // The width is asked for anew, since people resize windows.
-            let (_, columns) = terminal_width();
             let mut out = std::io::stderr().lock();
-            let _ = write!(out, "\r\x1b[2K{}", line.for_terminal(columns));
+            let _ = write!(out, "\r\x1b[2K{}", line.for_terminal(terminal_columns()));
             let _ = if is_last { writeln!(out) } else { out.flush() };
         } else if is_last || last_line.is_none_or(|last| last.elapsed() >= LOG_EVERY) {
             last_line = Some(Instant::now());
@@ -66,8 +68,7 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
     Ok(left)
 }
 
-/// Rows and columns of the terminal, from the environment's word for it.
-fn terminal_width() -> (usize, usize) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    (number("LINES").unwrap_or(24), number("COLUMNS").unwrap_or(110))
+/// Columns of the terminal, if the environment says so; else as many as any terminal of today has.
+fn terminal_columns() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(110)
 }

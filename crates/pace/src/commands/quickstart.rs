@@ -18,7 +18,7 @@ use crate::{Stopped, say};
 #[derive(Debug, Args)]
 pub struct QuickstartArgs {
     /// Hands to train on; the default takes about a minute on two cores.
-    #[arg(long, default_value_t = 2_000_000)]
+    #[arg(long, default_value_t = 3_000_000)]
     steps: u64,
     /// Encounters of 100 hands with each of the ten peers.
     #[arg(long, default_value_t = 200)]
