@@ -1,6 +1,6 @@
 //! Scripted egos: the interface they share with learned ones, the references that bound every score, and their play.
 //!
-//! The references themselves live in their game's folder. Averages over many encounters are in `score`.
+//! The references themselves live in their game's folder. Averages over many encounters are the lab's business.
 
 use serde::Serialize;
 

@@ -31,7 +31,6 @@ pub mod arena;
 pub mod encounter;
 
 pub mod ego;
-pub mod score;
 
 pub mod contract;
 pub mod entry;
@@ -52,7 +51,6 @@ pub use game::{
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};
-pub use score::Score;
 pub use seed::{Seed, Stream};
 
 /// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.

@@ -6,13 +6,13 @@ use pace_games::{AnyGame, EpisodeOutcome, Metric, Split};
 use pace_learn::{AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, adapt};
 use pace_report::stats::Estimate;
 use pace_report::{
-    AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, PeerRecord, ReferenceRecord, RunRecord,
-    TrainRecord, WordsRecord,
+    AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, PeerRecord, RunRecord, TrainRecord,
+    WordsRecord,
 };
 
 use crate::checkpoint::CheckpointLimits;
 use crate::error::LabError;
-use crate::meetings::{Meetings, Outcomes, blocks};
+use crate::meetings::{Meetings, blocks};
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 use crate::training::check_revision;
@@ -152,7 +152,7 @@ pub fn adapt_agent(
         if reference == "oracle" {
             oracle_by_tuple = Some(outcomes.means_by_tuple(score));
         }
-        references.insert(reference.to_owned(), reference_record(&outcomes, episodes, &score));
+        references.insert(reference.to_owned(), outcomes.record(episodes, score));
     }
     let all = estimate(&by_tuple, 0..episodes);
     let peers = pool
@@ -214,30 +214,6 @@ pub fn adapt_agent(
     };
     record.compare_with_references();
     Ok(record)
-}
-
-fn reference_record(
-    outcomes: &Outcomes,
-    episodes: usize,
-    score: &impl Fn(&EpisodeOutcome) -> f64,
-) -> ReferenceRecord {
-    let all = outcomes.score(0..episodes, score);
-    let block = |range: std::ops::Range<usize>| {
-        let found = outcomes.score(range.clone(), score);
-        BlockRecord {
-            first: range.start + 1,
-            last: range.end,
-            mean: found.mean,
-            standard_error: Some(found.standard_error).filter(|error| error.is_finite()),
-            keypoint_rate: None,
-            identification: None,
-        }
-    };
-    ReferenceRecord {
-        mean: all.mean,
-        standard_error: Some(all.standard_error).filter(|error| error.is_finite()),
-        blocks: blocks(episodes).into_iter().map(block).collect(),
-    }
 }
 
 /// The curves and the configuration of a run.

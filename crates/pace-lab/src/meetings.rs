@@ -4,7 +4,9 @@
 
 use std::num::NonZero;
 
-use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Score, Seed, Split};
+use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Seed, Split};
+use pace_report::stats::Estimate;
+use pace_report::{BlockRecord, ReferenceRecord};
 
 /// One ego, whom it meets, and how often.
 #[derive(Clone, Copy, Debug)]
@@ -83,17 +85,43 @@ impl Outcomes {
 
     /// The mean of `value` over the episodes in `range`, with the standard error over encounters. Tuples that were met
     /// once are draws from a family, so they form one group.
-    pub fn score(&self, range: std::ops::Range<usize>, value: impl Fn(&EpisodeOutcome) -> f64) -> Score {
+    pub fn estimate(
+        &self,
+        range: std::ops::Range<usize>,
+        value: impl Fn(&EpisodeOutcome) -> f64,
+    ) -> Estimate {
         let of_encounter = |episodes: &Vec<EpisodeOutcome>| {
             let episodes = &episodes[range.clone()];
             episodes.iter().map(&value).sum::<f64>() / episodes.len() as f64
         };
         let groups: Vec<Vec<f64>> =
             self.0.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect();
-        if groups.iter().all(|group| group.len() == 1) {
-            return Score::of_groups(&[groups.concat()]);
+        Estimate::of_groups(&if groups.iter().all(|group| group.len() == 1) {
+            vec![groups.concat()]
+        } else {
+            groups
+        })
+    }
+
+    /// The mean of `value` over all episodes and over each block of them.
+    pub fn record(&self, n_episodes: usize, value: impl Fn(&EpisodeOutcome) -> f64) -> ReferenceRecord {
+        let all = self.estimate(0..n_episodes, &value);
+        let block = |range: std::ops::Range<usize>| {
+            let found = self.estimate(range.clone(), &value);
+            BlockRecord {
+                first: range.start + 1,
+                last: range.end,
+                mean: found.mean,
+                standard_error: found.standard_error,
+                keypoint_rate: None,
+                identification: None,
+            }
+        };
+        ReferenceRecord {
+            mean: all.mean,
+            standard_error: all.standard_error,
+            blocks: blocks(n_episodes).into_iter().map(block).collect(),
         }
-        Score::of_groups(&groups)
     }
 }
 

@@ -16,7 +16,6 @@ use crate::ego::{Ego, Reference, play_encounter};
 use crate::encounter::{Encounter, PeerViews};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Seat};
 use crate::peer::{Peer, PeerTuple};
-use crate::score::Score;
 use crate::seed::Seed;
 
 fn game_with(preset: Preset, change: impl FnOnce(&mut PredatorPreyConfig)) -> PredatorPrey {
@@ -415,16 +414,15 @@ fn the_map_shows_everybody() {
 /// The mean return of an ego over the test pool, `n_encounters` encounters of 5 episodes with each tuple.
 fn mean_return(game: &PredatorPrey, reference: &Reference<PredatorPrey>, n_encounters: u64) -> f64 {
     let pool = game.pool();
-    let groups: Vec<Vec<f64>> = (pool.test().iter().enumerate())
-        .map(|(index, tuple)| {
-            let returns = (0..n_encounters).flat_map(|number| {
-                let seed = Seed::new(11).child("mean", &[index as u64, number]);
-                play_encounter(game, reference, &tuple.specs, 5, seed, &mut |_, _| {})
-            });
-            returns.map(|outcome| outcome.task_return).collect()
-        })
-        .collect();
-    Score::of_groups(&groups).mean
+    let mut total = 0.0;
+    for (index, tuple) in pool.test().iter().enumerate() {
+        for number in 0..n_encounters {
+            let seed = Seed::new(11).child("mean", &[index as u64, number]);
+            let outcomes = play_encounter(game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>();
+        }
+    }
+    total / (pool.test().len() as u64 * n_encounters * 5) as f64
 }
 
 fn reference(game: &PredatorPrey, name: &str) -> Reference<PredatorPrey> {

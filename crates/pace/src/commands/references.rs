@@ -4,13 +4,14 @@ use std::io::Write;
 use std::time::Instant;
 
 use clap::Args;
-use pace_games::{EpisodeOutcome, GAMES, Metric, Preset, Score, Split, find_game};
+use pace_games::{EpisodeOutcome, GAMES, Metric, Preset, Split, find_game};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::game_args::KeyArgs;
 use crate::say;
-use pace_lab::{Meetings, blocks};
+use pace_lab::Meetings;
+use pace_report::ReferenceRecord;
 
 #[derive(Debug, Args)]
 pub struct ReferencesArgs {
@@ -45,12 +46,12 @@ struct ReferenceRow {
     preset: &'static str,
     pool: String,
     agent: &'static str,
-    mean: f64,
-    standard_error: f64,
+    /// Mean, standard error and blocks.
+    #[serde(flatten)]
+    score: ReferenceRecord,
     metric: Metric,
-    blocks: Vec<Score>,
     keypoint_rate: f64,
-    sampled_return: Score,
+    sampled_return: f64,
     n_tuples: usize,
     encounters_per_tuple: usize,
     seed: u64,
@@ -81,12 +82,11 @@ pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
                     let begin = Instant::now();
                     let row = measure(args, &*game, *preset, *split, agent)?;
                     say(&format!(
-                        "{} {} {} {agent}: {:.4} ± {:.4} in {:.1} s",
+                        "{} {} {} {agent}: {} in {:.1} s",
                         row.game,
                         row.preset,
                         row.pool,
-                        row.mean,
-                        row.standard_error,
+                        in_words(&row.score),
                         begin.elapsed().as_secs_f64()
                     ));
                     rows.push(row);
@@ -119,21 +119,16 @@ fn measure(
     };
     let meetings = Meetings { reference: agent, split, n_tuples, n_encounters, n_episodes, seed: args.seed };
     let outcomes = meetings.play(game)?;
-    let score = |outcome: &EpisodeOutcome| outcome.score(spec.metric);
-    let all = outcomes.score(0..n_episodes, score);
+    let mean = |value: &dyn Fn(&EpisodeOutcome) -> f64| outcomes.estimate(0..n_episodes, value).mean;
     Ok(ReferenceRow {
         game: spec.id,
         preset: preset.name(),
         pool: split.name(),
         agent,
-        mean: all.mean,
-        standard_error: all.standard_error,
+        score: outcomes.record(n_episodes, |outcome| outcome.score(spec.metric)),
         metric: spec.metric,
-        blocks: blocks(n_episodes).into_iter().map(|range| outcomes.score(range, score)).collect(),
-        keypoint_rate: outcomes
-            .score(0..n_episodes, |outcome| f64::from(u8::from(outcome.keypoint_visited)))
-            .mean,
-        sampled_return: outcomes.score(0..n_episodes, |outcome| outcome.task_return),
+        keypoint_rate: mean(&|outcome| f64::from(u8::from(outcome.keypoint_visited))),
+        sampled_return: mean(&|outcome| outcome.task_return),
         n_tuples,
         encounters_per_tuple: n_encounters,
         seed: args.seed,
@@ -174,8 +169,8 @@ fn print_tables(rows: &[ReferenceRow], is_page: bool, out: &mut dyn Write) -> an
             writeln!(out, "|---|---|---|---|")?;
             last = Some(title);
         }
-        let blocks: Vec<String> = row.blocks.iter().map(|block| format!("{:.3}", block.mean)).collect();
-        let mean = format!("{:.4} ± {:.4}", row.mean, row.standard_error);
+        let blocks: Vec<String> = row.score.blocks.iter().map(|block| format!("{:.3}", block.mean)).collect();
+        let mean = in_words(&row.score);
         writeln!(
             out,
             "| {:<14} | {mean:<18} | {:<8.2} | {} |",
@@ -185,4 +180,9 @@ fn print_tables(rows: &[ReferenceRow], is_page: bool, out: &mut dyn Write) -> an
         )?;
     }
     Ok(())
+}
+
+fn in_words(score: &ReferenceRecord) -> String {
+    let error = score.standard_error.map_or("?".to_owned(), |error| format!("{error:.4}"));
+    format!("{:.4} ± {error}", score.mean)
 }
