@@ -127,6 +127,9 @@ pub struct TrainConfig {
     pub total_steps: u64,
     /// Whole encounters with each training tuple in a batch.
     pub encounters_per_tuple: usize,
+    /// The numbers of the training tuples that are met; all if empty. Classes stay those of the whole pool.
+    #[serde(default)]
+    pub train_tuples: Vec<usize>,
     /// Passes over a batch.
     pub epochs: usize,
     /// Gradient steps per pass.
@@ -256,6 +259,7 @@ impl TrainConfig {
             total_steps: 5_000_000,
             // 40 tuples × 15 × about 135 decisions: the paper's 80 000.
             encounters_per_tuple: 15,
+            train_tuples: Vec::new(),
             epochs: 15,
             minibatches: 12,
             // Deviation D4: the same objective over an epoch, with far fewer encodings of the context.
@@ -297,7 +301,21 @@ impl TrainConfig {
         Ok(config)
     }
 
-    /// Refuses values that cannot be meant.
+    /// The training tuples that are met, of the `n_tuples` there are.
+    pub fn tuples_met(&self, n_tuples: usize) -> Result<Vec<usize>, GameError> {
+        if self.train_tuples.is_empty() {
+            return Ok((0..n_tuples).collect());
+        }
+        for (index, tuple) in self.train_tuples.iter().enumerate() {
+            if *tuple >= n_tuples || self.train_tuples[..index].contains(tuple) {
+                let expected = format!("different numbers from 0 to {}, or [] for all", n_tuples - 1);
+                return Err(GameError::bad_value("train_tuples", tuple, &expected));
+            }
+        }
+        Ok(self.train_tuples.clone())
+    }
+
+    /// Refuses values that cannot be meant. What depends on the pool is in [`TrainConfig::tuples_met`].
     pub fn check(&self) -> Result<(), GameError> {
         let count = |key: &str, value: u64, most: u64| {
             let is_good = (1..=most).contains(&value);

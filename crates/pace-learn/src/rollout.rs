@@ -1,4 +1,4 @@
-//! Rollout: whole encounters with every training tuple, written down as a batch.
+//! Rollout: whole encounters with every training tuple that is met, written down as a batch.
 
 use pace_games::{AnyGame, Boundary, Ending, Seed, Split};
 
@@ -12,6 +12,8 @@ pub(crate) struct RolloutShard {
     crew: Crew,
     /// The encounters of this shard, by their number in the batch.
     encounters: std::ops::Range<usize>,
+    /// The training tuple of each of them.
+    tuples: Vec<usize>,
     lanes: Vec<Batch>,
     /// The highest posterior of each peer's class so far, by lane and slot.
     highest: Vec<f32>,
@@ -19,13 +21,14 @@ pub(crate) struct RolloutShard {
 }
 
 impl RolloutShard {
-    /// Cuts the encounters of a batch into shards of nearly equal size.
+    /// Cuts the encounters of a batch, with these tuples in turn, into shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
         net: &PaceNet,
         config: &TrainConfig,
-        n_encounters: usize,
+        tuples_met: &[usize],
     ) -> Vec<RolloutShard> {
+        let n_encounters = tuples_met.len() * config.encounters_per_tuple;
         let n_shards = config.shards.min(n_encounters);
         (0..n_shards)
             .map(|shard| {
@@ -35,6 +38,7 @@ impl RolloutShard {
                     lanes: vec![Batch::default(); encounters.len()],
                     highest: vec![0.0; encounters.len() * net.slots().len()],
                     batch: Batch::default(),
+                    tuples: encounters.clone().map(|n| tuples_met[n % tuples_met.len()]).collect(),
                     encounters,
                 }
             })
@@ -54,7 +58,7 @@ impl RolloutShard {
         let slots = net.slots();
         self.highest.fill(0.0);
         for (lane, encounter) in self.encounters.clone().enumerate() {
-            let tuple = encounter % classes.len();
+            let tuple = self.tuples[lane];
             self.crew.begin(lane, tuple, n_episodes, seed.child("encounter", &[encounter as u64]));
             self.lanes[lane] = Batch::default();
             self.lanes[lane].open_encounter(tuple as u32);

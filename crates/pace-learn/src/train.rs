@@ -112,9 +112,9 @@ impl Trainer {
         config.check()?;
         let pool = game.pool(Split::Train);
         let net = PaceNet::new(game.spec(), &pool.n_classes, &config);
-        let n_encounters = pool.tuples.len() * config.encounters_per_tuple;
+        let tuples_met = config.tuples_met(pool.tuples.len())?;
         Ok(Trainer {
-            rollout: RolloutShard::split(&*game, &net, &config, n_encounters),
+            rollout: RolloutShard::split(&*game, &net, &config, &tuples_met),
             learner: Learner::new(net, &config, Seed::new(seed), n_threads),
             classes: pool.tuples.into_iter().map(|tuple| tuple.classes).collect(),
             pool_hash: pool.content_hash,
