@@ -75,6 +75,8 @@ impl Decay {
 pub enum Minibatch {
     /// Whole encounters in random order: each context entry is encoded once per pass.
     Encounters,
+    /// Whole encounters, as many with one training tuple as with any other.
+    Balanced,
     /// Single steps in random order, as in the authors' code: every mini-batch encodes every encounter.
     Steps,
 }
@@ -136,6 +138,10 @@ pub struct TrainConfig {
     pub minibatches: usize,
     /// What a mini-batch is made of.
     pub minibatch: Minibatch,
+    /// Into how many mini-batches an encounter is divided, where they are made of encounters: each then has so many times
+    /// as many encounters, and every entry of their contexts is encoded as often. 1 keeps encounters whole.
+    #[serde(default = "one")]
+    pub minibatch_spread: usize,
     /// Step size of Adam.
     pub learning_rate: f64,
     /// How it changes.
@@ -148,8 +154,11 @@ pub struct TrainConfig {
     pub discount: f64,
     /// λ of the advantage estimate.
     pub gae_lambda: f64,
-    /// How far PPO lets the probability ratio and the value move.
+    /// How far PPO lets the probability ratio move.
     pub clip: f64,
+    /// How far it lets the value move.
+    #[serde(default = "paper_clip")]
+    pub value_clip: f64,
     /// Weight of the value loss.
     pub value_weight: f64,
     /// Weight of the entropy bonus.
@@ -180,6 +189,16 @@ pub struct TrainConfig {
     pub shards: usize,
     /// Updates between checkpoints.
     pub checkpoint_every: usize,
+}
+
+// What keys were before they could be chosen, for runs written down then.
+
+fn one() -> usize {
+    1
+}
+
+fn paper_clip() -> f64 {
+    0.2
 }
 
 impl TrainConfig {
@@ -264,6 +283,7 @@ impl TrainConfig {
             minibatches: 12,
             // Deviation D4: the same objective over an epoch, with far fewer encodings of the context.
             minibatch: Minibatch::Encounters,
+            minibatch_spread: 1,
             learning_rate: 2e-4,
             learning_rate_decay: Decay::Constant,
             adam_epsilon: 1e-8,
@@ -271,6 +291,7 @@ impl TrainConfig {
             discount: 0.99,
             gae_lambda: 0.95,
             clip: 0.2,
+            value_clip: 0.2,
             value_weight: 0.5,
             entropy_weight: 5e-4,
             entropy_decay: Decay::Constant,
@@ -326,6 +347,7 @@ impl TrainConfig {
         count("encounters_per_tuple", self.encounters_per_tuple as u64, 100_000)?;
         count("epochs", self.epochs as u64, 1000)?;
         count("minibatches", self.minibatches as u64, 100_000)?;
+        count("minibatch_spread", self.minibatch_spread as u64, 100_000)?;
         count("encoder_width", self.encoder_width as u64, 4096)?;
         count("hidden_width", self.hidden_width as u64, 4096)?;
         count("shards", self.shards as u64, 256)?;
@@ -341,6 +363,7 @@ impl TrainConfig {
         within("discount", self.discount, 0.0, 1.0)?;
         within("gae_lambda", self.gae_lambda, 0.0, 1.0)?;
         within("clip", self.clip, 1e-3, 10.0)?;
+        within("value_clip", self.value_clip, 1e-3, 1e9)?;
         within("value_weight", self.value_weight, 0.0, 1e3)?;
         within("entropy_weight", self.entropy_weight, 0.0, 1e3)?;
         within("auxiliary_weight", self.auxiliary_weight, 0.0, 1e3)?;

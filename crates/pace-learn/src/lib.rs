@@ -16,6 +16,7 @@ mod rollout;
 pub mod gae;
 mod learner;
 pub mod methods;
+mod minibatches;
 
 pub mod train;
 pub mod workbench;

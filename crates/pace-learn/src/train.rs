@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::batch::Batch;
-use crate::config::{Minibatch, TrainConfig};
+use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::Learner;
 use crate::methods::{LossWeights, PaceNet, UpdateSums};
+use crate::minibatches::Minibatches;
 use crate::rollout::RolloutShard;
 
 /// What can go wrong while training.
@@ -244,56 +245,27 @@ impl Trainer {
         let mut rng = Seed::new(self.seed).child("update", &[self.iteration]).stream("order");
         let mut sums = UpdateSums::default();
         let mut total_norm = 0.0;
-        let mut order: Vec<u32> = (0..batch.n_encounters() as u32).collect();
-        let n_minibatches = match config.minibatch {
-            Minibatch::Encounters => config.minibatches.min(batch.n_encounters()),
-            Minibatch::Steps => config.minibatches.min(batch.n_decisions()),
-        };
+        let mut minibatches = Minibatches::new(&config, batch);
         for _ in 0..config.epochs {
             sums = UpdateSums::default();
-            let assigned = match config.minibatch {
-                Minibatch::Encounters => {
-                    rng.shuffle(&mut order);
-                    None
-                }
-                Minibatch::Steps => {
-                    // Equal parts of a random order; the remainder is dropped, as in the authors' code.
-                    let size = batch.n_decisions() / n_minibatches;
-                    let mut assigned: Vec<u32> =
-                        (0..batch.n_decisions()).map(|index| (index / size) as u32).collect();
-                    rng.shuffle(&mut assigned);
-                    Some(assigned)
-                }
-            };
-            for minibatch in 0..n_minibatches {
-                let encounters = match config.minibatch {
-                    Minibatch::Encounters => {
-                        let n = batch.n_encounters();
-                        &order[n * minibatch / n_minibatches..n * (minibatch + 1) / n_minibatches]
-                    }
-                    Minibatch::Steps => &order[..],
-                };
-                let n_rows = match config.minibatch {
-                    Minibatch::Encounters => {
-                        encounters.iter().map(|encounter| batch.decisions(*encounter as usize).len()).sum()
-                    }
-                    Minibatch::Steps => batch.n_decisions() / n_minibatches,
-                };
+            minibatches.draw(batch, &mut rng);
+            for index in 0..minibatches.len() {
+                let rows = minibatches.get(batch, index);
                 let weights = LossWeights {
-                    per_row: 1.0 / n_rows as f32,
+                    per_row: 1.0 / rows.n_rows as f32,
                     auxiliary: config.auxiliary_weight as f32,
                     value: config.value_weight as f32,
+                    value_clip: config.value_clip as f32,
                     policy: (!is_warm_up).then_some(policy),
                 };
-                let selection = assigned.as_deref().map(|assigned| (assigned, minibatch as u32));
                 let classes = &self.classes;
-                sums.add(&self.learner.gradient(batch, encounters, selection, classes, weights));
+                sums.add(&self.learner.gradient(batch, rows.encounters, rows.selection, classes, weights));
                 // Encoder and identifier are the first group; the warm-up trains them alone.
                 let n_groups = if is_warm_up { 1 } else { 2 };
                 total_norm += f64::from(self.learner.step(n_groups, rate, config.gradient_clip as f32));
             }
         }
-        (sums, total_norm / (config.epochs * n_minibatches) as f64)
+        (sums, total_norm / (config.epochs * minibatches.len()) as f64)
     }
 
     fn check_finite(&self, what: &'static str, value: f64) -> Result<(), TrainError> {

@@ -93,6 +93,7 @@ impl Workbench {
             per_row: 1.0 / self.batch.n_decisions() as f32,
             auxiliary: config.auxiliary_weight as f32,
             value: config.value_weight as f32,
+            value_clip: config.value_clip as f32,
             policy: Some(PolicyLoss {
                 clip: config.clip as f32,
                 entropy_weight: config.entropy_weight as f32,

@@ -294,7 +294,7 @@ impl PaceNet {
             let (values, d_values) = rows.decisions.values_and_gradient();
             for (row, &decision) in rows.batch_rows.iter().enumerate() {
                 let (old, target) = (batch.values[decision], batch.targets[decision]);
-                let (loss, gradient) = clipped_value(values[row], old, target, weights.clip);
+                let (loss, gradient) = clipped_value(values[row], old, target, job.weights.value_clip);
                 d_values[row] = job.weights.per_row * job.weights.value * gradient;
                 sums.value_loss += f64::from(loss);
             }
@@ -395,6 +395,7 @@ pub(crate) struct LossWeights {
     pub(crate) per_row: f32,
     pub(crate) auxiliary: f32,
     pub(crate) value: f32,
+    pub(crate) value_clip: f32,
     /// Absent during the warm-up.
     pub(crate) policy: Option<PolicyLoss>,
 }

@@ -76,6 +76,7 @@ fn weights(recording: &Value, n_rows: usize) -> LossWeights {
         per_row: 1.0 / n_rows as f32,
         auxiliary: number("auxiliary_weight"),
         value: number("value_weight"),
+        value_clip: number("clip"),
         policy: Some(PolicyLoss { clip: number("clip"), entropy_weight: number("entropy_weight") }),
     }
 }

@@ -35,7 +35,7 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
     for entry in GAMES {
         for method in METHODS {
             for preset in TrainPreset::ALL {
-                for minibatch in [Minibatch::Encounters, Minibatch::Steps] {
+                for minibatch in [Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps] {
                     let config = TrainConfig {
                         minibatch,
                         learning_rate_decay: Decay::Linear,
