@@ -7,15 +7,18 @@
 
 pub mod config;
 
-pub mod batch;
+mod network;
+
+mod batch;
 mod context;
 mod crew;
 mod nets;
 mod rollout;
 
-pub mod gae;
+mod gae;
 mod learner;
 pub mod methods;
+mod ppo;
 
 pub mod train;
 pub mod workbench;

@@ -3,9 +3,9 @@
 use pace_games::GAMES;
 use pace_learn::config::{Decay, Minibatch};
 use pace_learn::train::NamedBytes;
-use pace_learn::{METHODS, TrainConfig, TrainError, TrainPreset, Trainer, find_method};
+use pace_learn::{METHODS, TrainConfig, TrainError, TrainPreset, Trainer};
 
-use crate::{open, tiny, tiny_trainer};
+use crate::{open, pace, tiny, tiny_trainer};
 
 const N_ITERATIONS: usize = 4;
 
@@ -42,7 +42,7 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
                         ..tiny(entry, preset, method)
                     };
                     let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
-                    check(&label, &|n_threads| tiny_trainer(entry, preset, &config, n_threads));
+                    check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
                 }
             }
         }
@@ -81,10 +81,10 @@ fn a_run_that_was_cut_equals_one_that_was_not() {
 #[test]
 fn seeds_make_different_runs() {
     for entry in GAMES {
-        let config = tiny(entry, TrainPreset::Paper, find_method("pace").expect("a method"));
+        let config = tiny(entry, TrainPreset::Paper, pace());
         let run = |seed: u64| {
             let game = open(entry, TrainPreset::Paper, 3);
-            trace(Trainer::new(game, config.clone(), seed, 1).expect("good keys"))
+            trace(Trainer::new(pace(), game, config.clone(), seed, 1).expect("good keys"))
         };
         assert!(run(1) == run(1));
         let (one, other) = (run(1), run(2));
@@ -95,10 +95,10 @@ fn seeds_make_different_runs() {
 #[test]
 fn the_state_of_another_run_is_refused() {
     for entry in GAMES {
-        let config = tiny(entry, TrainPreset::Paper, find_method("pace").expect("a method"));
+        let config = tiny(entry, TrainPreset::Paper, pace());
         let trainer = |config: &TrainConfig, seed: u64, n_episodes: usize| {
             let game = open(entry, TrainPreset::Paper, n_episodes);
-            Trainer::new(game, config.clone(), seed, 1).expect("good keys")
+            Trainer::new(pace(), game, config.clone(), seed, 1).expect("good keys")
         };
         let mut first = trainer(&config, 7, 3);
         first.iterate().expect("a finite run");
