@@ -10,7 +10,9 @@ pub mod parameters;
 
 pub mod kernels;
 pub mod product;
+pub mod rows;
 
+pub mod gru;
 pub mod linear;
 pub mod pool;
 
@@ -22,6 +24,7 @@ pub mod threads;
 
 pub use adam::{Adam, AdamConfig};
 pub use device::{Device, SimdPath};
+pub use gru::{Gru, GruRows};
 pub use linear::{Activation, Linear, Part, Store};
 pub use parameters::{ParameterError, Parameters, TensorSpec};
 pub use pool::{EmptyEpisode, PrefixMeans};

@@ -1,4 +1,6 @@
 //! Integration tests of the engine, one binary.
 
 mod gradients;
+mod gru;
 mod pooling;
+mod recording;
