@@ -25,7 +25,8 @@ pub struct Gru {
     hidden_biases: TensorId,
 }
 
-/// The rows of one block, kept for the way back.
+/// The rows of one block, kept for the way back. Buffers are as long as the largest block so far; a smaller one lies at
+/// their beginning.
 #[derive(Clone, Debug, Default)]
 pub struct GruRows {
     /// The hidden state after every step.
@@ -42,13 +43,6 @@ pub struct GruRows {
     recurrent: Vec<f32>,
     /// The gradient of the hidden state that a step hands to the one before it.
     carried: Vec<f32>,
-}
-
-impl GruRows {
-    /// The hidden states after the first `n_rows` rows' steps.
-    pub fn out(&self, n_rows: usize, width: usize) -> &[f32] {
-        &self.out[..n_rows * width]
-    }
 }
 
 impl Gru {
@@ -276,26 +270,29 @@ vectorised! {
         out: &mut [f32],
     ) {
         let width = input_bias.len() / 3;
-        let [input_r, input_z, input_n] = thirds(input_bias);
-        let [hidden_r, hidden_z, hidden_n] = thirds(hidden_bias);
+        // Slices of one length that the compiler sees, so that no index is checked inside a loop.
+        let (input_rz, input_n) = (&input_bias[..2 * width], &input_bias[2 * width..][..width]);
+        let (hidden_rz, hidden_n) = (&hidden_bias[..2 * width], &hidden_bias[2 * width..][..width]);
         let states = before.chunks_exact(width).zip(out.chunks_exact_mut(width));
         let rows = gates.chunks_exact_mut(3 * width).zip(recurrent.chunks_exact(3 * width));
         for ((gates, recurrent), (candidates, (before, out))) in
             rows.zip(candidates.chunks_exact_mut(width).zip(states))
         {
-            let (r, rest) = gates.split_at_mut(width);
-            let (z, n) = rest.split_at_mut(width);
-            let [recurrent_r, recurrent_z, recurrent_n] = thirds(recurrent);
+            let (rz, n) = gates.split_at_mut(2 * width);
+            let (recurrent_rz, recurrent_n) = recurrent.split_at(2 * width);
+            for unit in 0..2 * width {
+                let bias = input_rz[unit] + hidden_rz[unit];
+                rz[unit] = logistic(rz[unit] + recurrent_rz[unit] + bias);
+            }
+            let (r, z) = (&rz[..width], &rz[width..][..width]);
+            let (n, recurrent_n) = (&mut n[..width], &recurrent_n[..width]);
+            let (candidates, before, out) = (&mut candidates[..width], &before[..width], &mut out[..width]);
             for unit in 0..width {
-                let reset = logistic(r[unit] + recurrent_r[unit] + (input_r[unit] + hidden_r[unit]));
-                let update = logistic(z[unit] + recurrent_z[unit] + (input_z[unit] + hidden_z[unit]));
                 let candidate = recurrent_n[unit] + hidden_n[unit];
-                let new = hyperbolic_tangent(n[unit] + input_n[unit] + reset * candidate);
-                r[unit] = reset;
-                z[unit] = update;
+                let new = hyperbolic_tangent(n[unit] + input_n[unit] + r[unit] * candidate);
                 n[unit] = new;
                 candidates[unit] = candidate;
-                out[unit] = new + update * (before[unit] - new);
+                out[unit] = new + z[unit] * (before[unit] - new);
             }
         }
     }
@@ -320,8 +317,12 @@ vectorised! {
         for ((gates, d_recurrent), ((d_out, before), (candidates, carried))) in rows.zip(states) {
             let (r, rest) = gates.split_at_mut(width);
             let (z, n) = rest.split_at_mut(width);
+            let n = &mut n[..width];
             let (recurrent_r, rest) = d_recurrent.split_at_mut(width);
             let (recurrent_z, recurrent_n) = rest.split_at_mut(width);
+            let recurrent_n = &mut recurrent_n[..width];
+            let (d_out, before) = (&d_out[..width], &before[..width]);
+            let (candidates, carried) = (&candidates[..width], &mut carried[..width]);
             for unit in 0..width {
                 let (reset, update, new) = (r[unit], z[unit], n[unit]);
                 let d_hidden = d_out[unit] + carried[unit];
@@ -338,11 +339,4 @@ vectorised! {
             }
         }
     }
-}
-
-/// The parts of r, z and n.
-#[inline(always)]
-fn thirds(row: &[f32]) -> [&[f32]; 3] {
-    let width = row.len() / 3;
-    [&row[..width], &row[width..2 * width], &row[2 * width..]]
 }
