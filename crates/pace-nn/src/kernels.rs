@@ -90,6 +90,50 @@ vectorised! {
     }
 }
 
+/// Folds a row into sixteen interleaved lanes and the lanes into one number, in a fixed order that vectors of any width keep.
+#[inline(always)]
+fn fold_lanes(row: &[f32], start: f32, fold: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [start; 16];
+    let (chunks, rest) = row.as_chunks::<16>();
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = fold(*lane, *value);
+        }
+    }
+    for (lane, value) in lanes.iter_mut().zip(rest) {
+        *lane = fold(*lane, *value);
+    }
+    lanes.into_iter().fold(start, fold)
+}
+
+/// The sum of a row.
+#[inline(always)]
+pub(crate) fn sum_of(row: &[f32]) -> f32 {
+    fold_lanes(row, 0.0, |sum, value| sum + value)
+}
+
+/// The highest number of a row.
+#[inline(always)]
+pub(crate) fn highest_of(row: &[f32]) -> f32 {
+    fold_lanes(row, f32::NEG_INFINITY, f32::max)
+}
+
+/// The sum of the products of two rows, in the lanes of [`sum_of`].
+#[inline(always)]
+pub(crate) fn sum_of_products(one: &[f32], other: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; 16];
+    let ((ones, one_rest), (others, other_rest)) = (one.as_chunks::<16>(), other.as_chunks::<16>());
+    for (one, other) in ones.iter().zip(others) {
+        for ((lane, one), other) in lanes.iter_mut().zip(one).zip(other) {
+            *lane += one * other;
+        }
+    }
+    for ((lane, one), other) in lanes.iter_mut().zip(one_rest).zip(other_rest) {
+        *lane += one * other;
+    }
+    lanes.into_iter().sum()
+}
+
 vectorised! {
     /// `out = e^values`.
     pub fn exponential_into(out: &mut [f32], values: &[f32]) {

@@ -4,3 +4,4 @@ mod gradients;
 mod gru;
 mod pooling;
 mod recording;
+mod transformer;
