@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, EpisodeOutcome, Metric, Split};
-use pace_learn::{AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, adapt};
+use pace_learn::{AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, adapt, find_method};
 use pace_report::stats::Estimate;
 use pace_report::{
     AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, PeerRecord, RunRecord, TrainRecord,
@@ -48,9 +48,10 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<AdaptRecord, 
         .load_newest_valid()?
         .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
     let n_classes = game.pool(Split::Train).n_classes;
-    let agent =
-        Agent::from_bytes(game.spec(), &n_classes, config.train.clone(), checkpoint.file(MODEL_FILE)?)
-            .map_err(pace_learn::TrainError::from)?;
+    let method = find_method(&config.method)?;
+    let model = checkpoint.file(MODEL_FILE)?;
+    let agent = Agent::from_bytes(method, game.spec(), &n_classes, &config.train, model)
+        .map_err(pace_learn::TrainError::from)?;
     let run = RunRecord {
         folder: view.path().display().to_string(),
         seed: config.seed,
@@ -106,9 +107,11 @@ pub fn adapt_agent(
             .collect();
         all.iter().filter(|visited| **visited).count() as f64 / all.len() as f64
     };
-    // Whether a guess is right is known for training peers alone.
+    // Whether a guess is right is known for training peers alone, and not every method guesses.
     let identification = |range: std::ops::Range<usize>| {
-        (options.split == Split::Train).then(|| {
+        let is_guessing = encounters.first().is_some_and(|encounter| !encounter.guesses.is_empty());
+        let is_known = options.split == Split::Train && is_guessing;
+        is_known.then(|| {
             let (mut right, mut sure, mut n) = (0.0, 0.0, 0.0);
             for encounter in &encounters {
                 for episode in range.clone() {

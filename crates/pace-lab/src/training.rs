@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use pace_games::AnyGame;
-use pace_learn::{IterationReport, TrainError, Trainer};
+use pace_learn::{IterationReport, TrainError, Trainer, find_method};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointStore};
 use crate::error::LabError;
@@ -65,7 +65,8 @@ impl TrainingRun {
             method: config.method.clone(),
             preset: config.preset.name().to_owned(),
         };
-        let trainer = Trainer::new(game, config.train.clone(), config.seed, n_threads)?;
+        let method = find_method(&config.method)?;
+        let trainer = Trainer::new(method, game, config.train.clone(), config.seed, n_threads)?;
         let run = RunFolder::create(path, &config.to_toml(), spec)?;
         TrainingRun::assemble(run, trainer)
     }
@@ -77,7 +78,8 @@ impl TrainingRun {
         let config = RunConfig::from_toml(&file.display().to_string(), &run.view().config()?)?;
         let game = config.open_game()?;
         check_revision(run.manifest(), &*game)?;
-        let trainer = Trainer::new(game, config.train, config.seed, n_threads)?;
+        let method = find_method(&config.method)?;
+        let trainer = Trainer::new(method, game, config.train, config.seed, n_threads)?;
         let mut training = TrainingRun::assemble(run, trainer)?;
         let mut step = 0;
         if let Some(checkpoint) = training.store.load_newest_valid()? {
@@ -135,10 +137,10 @@ impl TrainingRun {
         }
         let begin = Instant::now();
         let steps_before = self.trainer.steps();
-        let batch = self.trainer.roll_out();
-        let rollout_secs = begin.elapsed().as_secs_f64();
+        let mut rollout_secs = 0.0;
+        let result = self.trainer.iterate_with(|| rollout_secs = begin.elapsed().as_secs_f64());
         self.rollout_secs += rollout_secs;
-        let report = match self.trainer.learn(batch) {
+        let report = match result {
             Ok(report) => report,
             Err(error) => {
                 self.run.write_crash_bundle(steps_before, &error.to_string(), &[])?;

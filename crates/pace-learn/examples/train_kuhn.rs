@@ -3,7 +3,7 @@
 //! The smallest whole run: PACE learns Kuhn poker, then meets the ten test peers.
 
 use pace_games::{GameError, Metric, Split, find_game};
-use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt};
+use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt, find_method};
 use serde_json::Map;
 
 #[allow(clippy::print_stdout)]
@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seed = argument(3).map_or(Ok(1), |seed| seed.parse())?;
     let game = || -> Result<_, GameError> { find_game("kuhn-poker")?.open(preset.of_game(), &Map::new()) };
     let n_threads = std::thread::available_parallelism()?.get();
-    let mut trainer = Trainer::new(game()?, config, seed, n_threads)?;
+    let mut trainer = Trainer::new(find_method("pace")?, game()?, config, seed, n_threads)?;
     while !trainer.is_finished() {
         let report = trainer.iterate()?;
         if report.iteration % 5 == 1 {

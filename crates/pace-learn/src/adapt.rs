@@ -1,13 +1,12 @@
 //! Algorithm 2: an agent meets peers it was not trained with, and adapts within the encounter.
 
-use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, NO_ACTION, Seed, Split};
+use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, NO_ACTION, PeerSight, Seed, Split};
 use pace_nn::loss::softmax;
 use pace_nn::threads::for_each_shard;
 
-use crate::agent::Agent;
-use crate::config::ContextAction;
+use crate::agent::{Agent, Trained};
 use crate::crew::Crew;
-use crate::methods::ActRows;
+use crate::network::{Decisions, Network, Sizes};
 
 /// Whom the agent meets, and how often.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,7 +17,8 @@ pub struct AdaptConfig {
     pub passes: usize,
     /// N_eps: episodes per encounter.
     pub episodes: usize,
-    /// N_ctx: the most episodes the context keeps; all if absent.
+    /// N_ctx: the most episodes the context keeps; all if absent. A hidden state cannot forget one episode of several, so
+    /// that it changes nothing for methods that have one instead of a context.
     pub context_episodes: Option<usize>,
     /// All chance of the encounters; the same seed gives every agent the same cards.
     pub seed: u64,
@@ -32,7 +32,7 @@ pub struct EncounterOutcome {
     /// What came of each episode.
     pub episodes: Vec<EpisodeOutcome>,
     /// The highest posterior class of each peer at the start of each episode, episode after episode. What it means to be
-    /// right is known for training peers only.
+    /// right is known for training peers only. Empty if the method identifies nobody.
     pub guesses: Vec<Vec<usize>>,
     /// The identifier's confidence in these guesses, averaged over peers.
     pub confidence: Vec<f32>,
@@ -54,26 +54,28 @@ pub fn adapt(
         (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Vec::new())).collect();
     for_each_shard(n_threads, &mut shards, |_, (first, outcomes)| {
         let last = (*first + LANES_PER_SHARD).min(n_encounters);
-        *outcomes = play_shard(agent, game, config, n_tuples, *first..last);
+        *outcomes = agent.play(game, config, *first..last);
     });
     Ok(shards.into_iter().flat_map(|(_, outcomes)| outcomes).collect())
 }
 
-fn play_shard(
-    agent: &Agent,
+/// Plays encounters in the lanes of one crew. They are numbered pass after pass, and inside a pass tuple after tuple.
+pub(crate) fn play_side_by_side<N: Network>(
+    agent: &Trained<N>,
     game: &dyn AnyGame,
     config: &AdaptConfig,
-    n_tuples: usize,
     encounters: std::ops::Range<usize>,
 ) -> Vec<EncounterOutcome> {
-    let (net, parameters) = (&*agent.net, &agent.parameters[..]);
+    let (net, parameters) = (&agent.net, &agent.parameters[..]);
+    let n_tuples = game.n_tuples(config.split);
     let n_lanes = encounters.len();
-    let mut crew = Crew::new(game, config.split, n_lanes, net, &agent.config, config.context_episodes);
+    let window = config.context_episodes;
+    let mut crew = Crew::new(game, config.split, n_lanes, net, window, PeerSight::Skipped);
     let mut outcomes: Vec<EncounterOutcome> = Vec::with_capacity(n_lanes);
     for (lane, encounter) in encounters.enumerate() {
         let (tuple, pass) = (encounter % n_tuples, encounter / n_tuples);
         let path = [tuple as u64, pass as u64];
-        crew.begin(lane, tuple, config.episodes, Seed::new(config.seed).child("encounter", &path));
+        crew.begin(net, lane, tuple, config.episodes, Seed::new(config.seed).child("encounter", &path));
         outcomes.push(EncounterOutcome {
             tuple,
             episodes: Vec::with_capacity(config.episodes),
@@ -81,8 +83,9 @@ fn play_shard(
             confidence: Vec::new(),
         });
     }
-    let mut closed_form = ClosedForm::new(agent, game);
+    let mut closed_form = ClosedForm::<N>::new(game);
     let slots = net.slots();
+    let n_posteriors = slots.last().map_or(0, |slot| slot.end);
     let blank = || EpisodeOutcome {
         task_return: 0.0,
         expected_return: None,
@@ -101,8 +104,8 @@ fn play_shard(
             .filter(|(_, lane)| current[*lane].n_steps == 0)
             .collect();
         closed_form.fill(agent, game, config.split, &crew, &fresh, &outcomes, &mut current);
-        for (row, lane) in fresh {
-            let posteriors = &crew.rows.posteriors()[row * net.n_posteriors()..][..net.n_posteriors()];
+        for (row, lane) in fresh.into_iter().filter(|_| !slots.is_empty()) {
+            let posteriors = &crew.acted(net).posteriors[row * n_posteriors..][..n_posteriors];
             let mut confidence = 0.0;
             let guesses = slots
                 .iter()
@@ -136,43 +139,24 @@ fn play_shard(
 
 /// The exact value of an episode, for games that have one: the agent's answers at every decision point, given its context
 /// when the episode begins.
-struct ClosedForm {
+struct ClosedForm<N: Network> {
     points: Vec<pace_games::DecisionPoint>,
-    /// The summed features of the steps that lead to each point.
-    features: Vec<Vec<f32>>,
-    rows: ActRows,
+    contexts: Vec<N::Context>,
+    rows: N::ActRows,
 }
 
-impl ClosedForm {
-    fn new(agent: &Agent, game: &dyn AnyGame) -> ClosedForm {
-        let points = game.decision_points();
-        let (net, parameters) = (&agent.net, &agent.parameters);
-        let mut rows = ActRows::default();
-        let features = points
-            .iter()
-            .map(|point| {
-                let mut sum = vec![0.0; net.width()];
-                for step in &point.earlier {
-                    let action = match agent.config.context_action {
-                        ContextAction::Ego => step.ego_action,
-                        ContextAction::Peer => step.peer_actions.first().copied().unwrap_or(NO_ACTION),
-                    };
-                    net.encode_entries(parameters, &step.observation, &[action], &mut rows);
-                    pace_nn::kernels::add(&mut sum, &rows.features()[..net.width()]);
-                }
-                sum
-            })
-            .collect();
-        ClosedForm { points, features, rows }
+impl<N: Network> ClosedForm<N> {
+    fn new(game: &dyn AnyGame) -> ClosedForm<N> {
+        ClosedForm { points: game.decision_points(), contexts: Vec::new(), rows: N::ActRows::default() }
     }
 
     #[allow(clippy::too_many_arguments)]
     fn fill(
         &mut self,
-        agent: &Agent,
+        agent: &Trained<N>,
         game: &dyn AnyGame,
         split: Split,
-        crew: &Crew,
+        crew: &Crew<N>,
         fresh: &[(usize, usize)],
         outcomes: &[EncounterOutcome],
         current: &mut [EpisodeOutcome],
@@ -180,29 +164,47 @@ impl ClosedForm {
         if self.points.is_empty() || fresh.is_empty() {
             return;
         }
-        let net = &agent.net;
-        let (width, n_actions) = (net.width(), net.n_actions());
-        let n_rows = fresh.len() * self.points.len();
-        let mut observations = Vec::with_capacity(n_rows * net.observation_size());
-        let mut pooled = vec![0.0; n_rows * width];
-        let mut is_empty = Vec::with_capacity(n_rows);
-        let mut pooled_rows = pooled.chunks_exact_mut(width);
+        let Trained { net, parameters } = agent;
+        let n_actions = net.sizes().n_actions;
+        // A context for every point of every lane, which is then led to its point.
+        self.contexts.clear();
         for (_, lane) in fresh {
-            for (point, features) in self.points.iter().zip(&self.features) {
-                observations.extend_from_slice(&point.observation);
-                let context = crew.context(*lane);
-                let row = pooled_rows.next().expect("a row for every point");
-                context.pool_with(features, point.earlier.len(), row);
-                is_empty.push(context.is_empty() && point.earlier.is_empty());
-            }
+            let context = crew.context(*lane);
+            self.contexts.extend(self.points.iter().map(|_| context.clone()));
         }
-        net.act(&agent.parameters, &observations, &pooled, &is_empty, &mut self.rows);
+        let n_steps = self.points.iter().map(|point| point.earlier.len()).max().unwrap_or(0);
+        (0..n_steps).for_each(|step| self.take_in(agent, step));
+        let rows: Vec<usize> = (0..self.contexts.len()).collect();
+        let points = self.points.iter().cycle().take(rows.len());
+        let observations: Vec<f32> = points.flat_map(|point| point.observation.iter().copied()).collect();
+        net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
         let per_lane = self.points.len() * n_actions;
         for (index, (_, lane)) in fresh.iter().enumerate() {
-            let mut answers = self.rows.logits()[index * per_lane..][..per_lane].to_vec();
+            let mut answers = net.acted(&self.rows).logits[index * per_lane..][..per_lane].to_vec();
             answers.chunks_exact_mut(n_actions).for_each(softmax);
             let value = game.expected_return(split, outcomes[*lane].tuple, &answers);
             current[*lane].expected_return = Some(value.expect("the tuple is being played"));
         }
+    }
+
+    /// Adds step `step` of the way to every point that is further than that.
+    fn take_in(&mut self, agent: &Trained<N>, step: usize) {
+        let Trained { net, parameters } = agent;
+        let Sizes { n_peers, .. } = net.sizes();
+        let (mut rows, mut observations) = (Vec::new(), Vec::new());
+        let (mut ego_actions, mut peer_actions) = (Vec::new(), Vec::new());
+        for row in 0..self.contexts.len() {
+            let point = &self.points[row % self.points.len()];
+            let Some(earlier) = point.earlier.get(step) else { continue };
+            rows.push(row);
+            observations.extend_from_slice(&earlier.observation);
+            ego_actions.push(earlier.ego_action);
+            let told = earlier.peer_actions.iter().copied();
+            peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
+        }
+        net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
+        let decisions =
+            Decisions { observations: &observations, ego_actions: &ego_actions, peer_actions: &peer_actions };
+        net.take_in(parameters, &decisions, &mut self.contexts, &rows, &mut self.rows);
     }
 }

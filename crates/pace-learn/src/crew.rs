@@ -2,66 +2,53 @@
 //!
 //! Training writes down what happens here in `rollout`, evaluation in `adapt`.
 
-use pace_games::{Action, AnyGame, Boundary, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream};
+use pace_games::{Action, AnyGame, Boundary, Lanes, PeerSight, Seed, Split, StepBlock, Stream};
 use pace_nn::loss::{sample_categorical, softmax_rows};
 
-use crate::config::{ContextAction, TrainConfig};
-use crate::context::RunningContext;
-use crate::methods::{ActRows, PaceNet};
+use crate::network::{Acted, Decisions, Network, Sizes};
 
 /// Lanes, their contexts, and the rows of the pass that acts.
-pub(crate) struct Crew {
+pub(crate) struct Crew<N: Network> {
     lanes: Box<dyn Lanes>,
-    contexts: Vec<RunningContext>,
+    contexts: Vec<N::Context>,
     rngs: Vec<Option<Stream>>,
-    context_action: ContextAction,
-    n_peers: usize,
     /// The lanes that decide, in order; every row below belongs to one of them.
     active: Vec<usize>,
     observations: Vec<f32>,
-    pooled: Vec<f32>,
-    is_empty: Vec<bool>,
-    pub(crate) rows: ActRows,
+    rows: N::ActRows,
     log_probabilities: Vec<f32>,
     probabilities: Vec<f32>,
-    /// One action per lane.
+    ego_actions: Vec<Action>,
+    peer_actions: Vec<Action>,
+    /// One action per lane, whether it decides or not.
     actions: Vec<Action>,
-    context_actions: Vec<Action>,
-    entry_rows: ActRows,
     terminal_observations: Vec<f32>,
     ended: Vec<usize>,
-    no_actions: Vec<Action>,
 }
 
-impl Crew {
+impl<N: Network> Crew<N> {
     pub(crate) fn new(
         game: &dyn AnyGame,
         split: Split,
         n_lanes: usize,
-        net: &PaceNet,
-        config: &TrainConfig,
+        net: &N,
         window: Option<usize>,
-    ) -> Crew {
-        let context = RunningContext::new(net.width(), config.empty_episode, window);
+        peer_sight: PeerSight,
+    ) -> Crew<N> {
         Crew {
-            lanes: game.lanes(split, n_lanes, PeerSight::Skipped),
-            contexts: vec![context; n_lanes],
+            lanes: game.lanes(split, n_lanes, peer_sight),
+            contexts: vec![net.context(window); n_lanes],
             rngs: vec![None; n_lanes],
-            context_action: config.context_action,
-            n_peers: game.spec().n_peers(),
             active: Vec::new(),
             observations: Vec::new(),
-            pooled: Vec::new(),
-            is_empty: Vec::new(),
-            rows: ActRows::default(),
+            rows: N::ActRows::default(),
             log_probabilities: Vec::new(),
             probabilities: Vec::new(),
+            ego_actions: Vec::new(),
+            peer_actions: Vec::new(),
             actions: vec![0; n_lanes],
-            context_actions: Vec::new(),
-            entry_rows: ActRows::default(),
             terminal_observations: Vec::new(),
             ended: Vec::new(),
-            no_actions: Vec::new(),
         }
     }
 
@@ -70,9 +57,9 @@ impl Crew {
     }
 
     /// Seats a tuple in a lane, with an empty context.
-    pub(crate) fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
+    pub(crate) fn begin(&mut self, net: &N, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         self.lanes.begin(lane, tuple, n_episodes, seed);
-        self.contexts[lane].clear();
+        net.forget(&mut self.contexts[lane]);
         self.rngs[lane] = Some(seed.stream("ego"));
     }
 
@@ -86,14 +73,24 @@ impl Crew {
         &self.observations
     }
 
+    /// What the network made of it.
+    pub(crate) fn acted(&self, net: &N) -> Acted<'_> {
+        net.acted(&self.rows)
+    }
+
     /// The log-probability of each action of the deciding egos.
     pub(crate) fn log_probabilities(&self) -> &[f32] {
         &self.log_probabilities
     }
 
-    /// The action of a lane.
-    pub(crate) fn action(&self, lane: usize) -> Action {
-        self.actions[lane]
+    /// The actions of the deciding egos.
+    pub(crate) fn ego_actions(&self) -> &[Action] {
+        &self.ego_actions
+    }
+
+    /// What all peers of the deciding egos did, after the advance.
+    pub(crate) fn peer_actions(&self) -> &[Action] {
+        &self.peer_actions
     }
 
     /// What the lanes reported after the last advance.
@@ -101,13 +98,13 @@ impl Crew {
         self.lanes.block()
     }
 
-    pub(crate) fn context(&self, lane: usize) -> &RunningContext {
+    pub(crate) fn context(&self, lane: usize) -> &N::Context {
         &self.contexts[lane]
     }
 
     /// Passes every waiting decision through the network and draws the actions; false when all encounters are over.
-    pub(crate) fn decide(&mut self, net: &PaceNet, parameters: &[f32]) -> bool {
-        let (size, width, n_actions) = (net.observation_size(), net.width(), net.n_actions());
+    pub(crate) fn decide(&mut self, net: &N, parameters: &[f32]) -> bool {
+        let Sizes { observation: size, n_actions, .. } = net.sizes();
         self.active.clear();
         let resting = self.lanes.resting();
         self.active.extend((0..resting.len()).filter(|lane| !resting[*lane]));
@@ -115,63 +112,51 @@ impl Crew {
         if n_rows == 0 {
             return false;
         }
-        self.observations.resize(n_rows * size, 0.0);
-        self.pooled.resize(n_rows * width, 0.0);
-        self.is_empty.clear();
-        for (row, lane) in self.active.iter().enumerate() {
-            let seen = &self.lanes.block().observations[lane * size..][..size];
-            self.observations[row * size..][..size].copy_from_slice(seen);
-            self.contexts[*lane].pool_into(&mut self.pooled[row * width..][..width]);
-            self.is_empty.push(self.contexts[*lane].is_empty());
+        self.observations.clear();
+        for lane in &self.active {
+            self.observations.extend_from_slice(&self.lanes.block().observations[lane * size..][..size]);
         }
-        net.act(parameters, &self.observations, &self.pooled, &self.is_empty, &mut self.rows);
+        net.act(parameters, &self.observations, &self.contexts, &self.active, &mut self.rows);
         self.log_probabilities.resize(n_rows * n_actions, 0.0);
         self.probabilities.resize(n_rows * n_actions, 0.0);
-        let logits = &self.rows.logits()[..n_rows * n_actions];
+        let logits = &net.acted(&self.rows).logits[..n_rows * n_actions];
         softmax_rows(logits, &[n_actions], &mut self.log_probabilities, &mut self.probabilities);
+        self.ego_actions.clear();
         for (row, lane) in self.active.iter().enumerate() {
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
             let probabilities = &self.probabilities[row * n_actions..][..n_actions];
-            self.actions[*lane] = sample_categorical(probabilities, rng.unit() as f32) as Action;
+            let action = sample_categorical(probabilities, rng.unit() as f32) as Action;
+            self.ego_actions.push(action);
+            self.actions[*lane] = action;
         }
         true
     }
 
     /// Carries the actions out and adds what was seen to the contexts.
-    pub(crate) fn advance(&mut self, net: &PaceNet, parameters: &[f32]) {
-        let (size, width) = (net.observation_size(), net.width());
+    pub(crate) fn advance(&mut self, net: &N, parameters: &[f32]) {
+        let Sizes { observation: size, n_peers, .. } = net.sizes();
         self.lanes.step(&self.actions);
         let block = self.lanes.block();
-        self.context_actions.clear();
+        self.peer_actions.clear();
         self.terminal_observations.clear();
         self.ended.clear();
         for lane in &self.active {
-            self.context_actions.push(match self.context_action {
-                ContextAction::Ego => self.actions[*lane],
-                ContextAction::Peer => block.peer_actions[lane * self.n_peers],
-            });
+            self.peer_actions.extend_from_slice(&block.peer_actions[lane * n_peers..][..n_peers]);
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
                 self.terminal_observations
                     .extend_from_slice(&block.terminal_observations[lane * size..][..size]);
             }
         }
-        net.encode_entries(parameters, &self.observations, &self.context_actions, &mut self.entry_rows);
-        for (row, lane) in self.active.iter().enumerate() {
-            self.contexts[*lane].add_entry(&self.entry_rows.features()[row * width..][..width]);
+        let decisions = Decisions {
+            observations: &self.observations,
+            ego_actions: &self.ego_actions,
+            peer_actions: &self.peer_actions,
+        };
+        net.take_in(parameters, &decisions, &mut self.contexts, &self.active, &mut self.rows);
+        if !self.ended.is_empty() {
+            let (contexts, rows) = (&mut self.contexts, &mut self.rows);
+            net.end_episodes(parameters, &self.terminal_observations, contexts, &self.ended, rows);
         }
-        if self.ended.is_empty() {
-            return;
-        }
-        self.no_actions.resize(self.ended.len(), NO_ACTION);
-        net.encode_entries(parameters, &self.terminal_observations, &self.no_actions, &mut self.entry_rows);
-        for (row, lane) in self.ended.iter().enumerate() {
-            self.contexts[*lane].end_episode(&self.entry_rows.features()[row * width..][..width]);
-        }
-    }
-
-    /// The context actions of the deciding egos, after the advance.
-    pub(crate) fn context_actions(&self) -> &[Action] {
-        &self.context_actions
     }
 }

@@ -3,7 +3,12 @@
 use crate::batch::Batch;
 
 /// Fills in `targets` and the normalised `advantages`; the reward is `task + exploration_weight · exploration`.
-pub fn estimate_advantages(batch: &mut Batch, exploration_weight: f32, discount: f32, gae_lambda: f32) {
+pub(crate) fn estimate_advantages(
+    batch: &mut Batch,
+    exploration_weight: f32,
+    discount: f32,
+    gae_lambda: f32,
+) {
     let n_decisions = batch.n_decisions();
     batch.advantages.clear();
     batch.advantages.resize(n_decisions, 0.0);

@@ -1,39 +1,41 @@
 //! One gradient step: the weights, their optimiser, and the shards that make up a gradient.
 //!
-//! Which decisions a step is made of, and how many steps there are, is in `train`.
+//! Which decisions a step is made of, and how many steps there are, is in `ppo`.
+
+use std::ops::Range;
 
 use pace_games::Seed;
+use pace_nn::loss::PolicyLoss;
 use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, kernels};
 
 use crate::batch::Batch;
 use crate::config::TrainConfig;
-use crate::methods::{ChunkRows, LossWeights, PaceNet, UpdateJob, UpdateShard, UpdateSums};
+use crate::network::Network;
 
 /// The weights and all that changes them.
-pub(crate) struct Learner {
-    pub(crate) net: PaceNet,
+pub(crate) struct Learner<N: Network> {
+    pub(crate) net: N,
     pub(crate) parameters: Vec<f32>,
     pub(crate) adam: Adam,
     /// One per thread.
-    rooms: Vec<ChunkRows>,
+    rooms: Vec<N::LearnRows>,
     shards: Vec<UpdateShard>,
     gradients: Vec<f32>,
     /// The weights as the way back needs them.
     transposed: Vec<f32>,
 }
 
-impl Learner {
-    pub(crate) fn new(net: PaceNet, config: &TrainConfig, seed: Seed, n_threads: usize) -> Learner {
+impl<N: Network> Learner<N> {
+    pub(crate) fn new(net: N, config: &TrainConfig, seed: Seed, n_threads: usize) -> Learner<N> {
         let parameters = net.initialise(seed.child("initialise", &[]));
         let n = parameters.len();
         let adam = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
-        let groups = [net.n_warm_up_parameters(), n];
         Learner {
+            adam: Adam::new(adam, &net.group_ends()),
             net,
             parameters,
-            adam: Adam::new(adam, &groups),
-            rooms: (0..n_threads.max(1)).map(|_| ChunkRows::default()).collect(),
+            rooms: (0..n_threads.max(1)).map(|_| N::LearnRows::default()).collect(),
             shards: (0..config.shards).map(|_| UpdateShard::new(n)).collect(),
             gradients: vec![0.0; n],
             transposed: vec![0.0; n],
@@ -41,45 +43,37 @@ impl Learner {
     }
 
     pub(crate) fn set_threads(&mut self, n_threads: usize) {
-        self.rooms.resize_with(n_threads.max(1), ChunkRows::default);
+        self.rooms.resize_with(n_threads.max(1), N::LearnRows::default);
     }
 
     pub(crate) fn n_threads(&self) -> usize {
         self.rooms.len()
     }
 
-    /// The encounters of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
+    /// The due pieces of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
     /// what is taken last should be small, so that no thread waits long for another.
-    pub(crate) fn split<'a>(&self, mut encounters: &'a [u32]) -> Vec<&'a [u32]> {
-        let (n, n_shards) = (encounters.len(), self.shards.len());
+    pub(crate) fn split<'a>(&self, mut due: &'a [u32]) -> Vec<&'a [u32]> {
+        let (n, n_shards) = (due.len(), self.shards.len());
         (0..n_shards)
             .map(|shard| {
-                let (part, rest) = encounters.split_at(n / n_shards + usize::from(shard < n % n_shards));
-                encounters = rest;
+                let (part, rest) = due.split_at(n / n_shards + usize::from(shard < n % n_shards));
+                due = rest;
                 part
             })
             .collect()
     }
 
-    /// The gradient of one mini-batch. Encounters are cut into the fixed shards; the shards' gradients are added up in
+    /// The gradient of one mini-batch. Its pieces are cut into the fixed shards; the shards' gradients are added up in
     /// their order, whichever thread made them.
-    pub(crate) fn gradient(
-        &mut self,
-        batch: &Batch,
-        encounters: &[u32],
-        selection: Option<(&[u32], u32)>,
-        classes: &[Vec<usize>],
-        weights: LossWeights,
-    ) -> UpdateSums {
-        let parts = self.split(encounters);
+    pub(crate) fn gradient(&mut self, job: &UpdateJob<'_>) -> UpdateSums {
+        let parts = self.split(job.due);
         let (net, parameters) = (&self.net, &self.parameters);
         net.transpose(parameters, &mut self.transposed);
         let transposed = &self.transposed;
         for_each_shard_with(&mut self.rooms, &mut self.shards, |rows, index, shard| {
-            let job = UpdateJob { batch, encounters: parts[index], selection, classes, weights };
             shard.gradients.fill(0.0);
             shard.sums = UpdateSums::default();
-            net.accumulate(parameters, transposed, &job, rows, shard);
+            net.accumulate(parameters, transposed, &UpdateJob { due: parts[index], ..*job }, rows, shard);
         });
         let n_threads = self.n_threads();
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();
@@ -92,9 +86,77 @@ impl Learner {
         sums
     }
 
-    /// Clips the gradient to `max_norm` and takes one step with the first `n_groups` groups of weights (encoder and
-    /// identifier; actor and critic); returns the norm before clipping.
+    /// Clips the gradient to `max_norm` and takes one step with the first `n_groups` groups of weights; returns the norm
+    /// before clipping.
     pub(crate) fn step(&mut self, n_groups: usize, rate: f32, max_norm: f32) -> f32 {
         self.adam.step(self.rooms.len(), &mut self.parameters, &self.gradients, n_groups, rate, max_norm)
+    }
+}
+
+/// The weights of the terms of the loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossWeights {
+    /// The share of one decision in the mean.
+    pub(crate) per_row: f32,
+    pub(crate) auxiliary: f32,
+    pub(crate) value: f32,
+    pub(crate) value_clip: f32,
+    /// Absent during the warm-up.
+    pub(crate) policy: Option<PolicyLoss>,
+}
+
+/// What one shard has to do in one gradient step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UpdateJob<'a> {
+    pub(crate) batch: &'a Batch,
+    /// The decisions of every piece of the batch, as [`Network::pieces`] cut it.
+    pub(crate) pieces: &'a [Range<usize>],
+    /// The pieces that are due.
+    pub(crate) due: &'a [u32],
+    /// The mini-batch each decision belongs to, and the one that is due; all decisions where absent.
+    pub(crate) selection: Option<(&'a [u32], u32)>,
+    /// The classes of each training tuple.
+    pub(crate) classes: &'a [Vec<usize>],
+    pub(crate) weights: LossWeights,
+}
+
+/// Sums over decisions, for the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct UpdateSums {
+    pub(crate) n: f64,
+    pub(crate) policy_loss: f64,
+    pub(crate) value_loss: f64,
+    pub(crate) entropy: f64,
+    pub(crate) divergence: f64,
+    pub(crate) clipped: f64,
+    /// What the method alone has, named by [`Network::METRICS`].
+    pub(crate) own: [f64; N_OWN],
+}
+
+/// The most sums of its own that a method may have.
+const N_OWN: usize = 3;
+
+impl UpdateSums {
+    pub(crate) fn add(&mut self, other: &UpdateSums) {
+        self.n += other.n;
+        self.policy_loss += other.policy_loss;
+        self.value_loss += other.value_loss;
+        self.entropy += other.entropy;
+        self.divergence += other.divergence;
+        self.clipped += other.clipped;
+        self.own.iter_mut().zip(&other.own).for_each(|(sum, other)| *sum += other);
+    }
+}
+
+/// One shard's gradient and sums.
+#[derive(Debug)]
+pub(crate) struct UpdateShard {
+    pub(crate) gradients: Vec<f32>,
+    pub(crate) sums: UpdateSums,
+}
+
+impl UpdateShard {
+    pub(crate) fn new(n_parameters: usize) -> UpdateShard {
+        UpdateShard { gradients: vec![0.0; n_parameters], sums: UpdateSums::default() }
     }
 }

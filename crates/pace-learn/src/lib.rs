@@ -7,16 +7,19 @@
 
 pub mod config;
 
-pub mod batch;
+mod network;
+
+mod batch;
 mod context;
 mod crew;
 mod nets;
 mod rollout;
 
-pub mod gae;
+mod gae;
 mod learner;
 pub mod methods;
 mod minibatches;
+mod ppo;
 
 pub mod train;
 pub mod workbench;

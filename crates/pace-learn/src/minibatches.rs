@@ -8,11 +8,17 @@ use crate::batch::Batch;
 use crate::config::{Minibatch, TrainConfig};
 
 /// The mini-batches of one epoch after the other.
-pub(crate) struct Minibatches {
-    config: TrainConfig,
-    /// The encounters, in the order of this epoch.
+pub(crate) struct Minibatches<'a> {
+    kind: Minibatch,
+    spread: usize,
+    /// The decisions of every piece: of an encounter, or of a part of one that is learned from by itself.
+    pieces: &'a [Range<usize>],
+    /// The training tuple of every piece.
+    tuples: Vec<u32>,
+    n_decisions: usize,
+    /// The pieces, in the order of this epoch.
     order: Vec<u32>,
-    /// The part of its encounter's mini-batches that each decision belongs to, where encounters are divided.
+    /// The part of its piece that each decision belongs to, where pieces are divided.
     parts: Option<Vec<u32>>,
     /// The places in the order and the part of every mini-batch.
     plan: Vec<(Range<usize>, u32)>,
@@ -20,21 +26,21 @@ pub(crate) struct Minibatches {
 
 /// One gradient step's decisions.
 pub(crate) struct MinibatchRows<'a> {
-    pub(crate) encounters: &'a [u32],
+    pub(crate) due: &'a [u32],
     /// The part each decision belongs to, and the one that is due; all decisions where absent.
     pub(crate) selection: Option<(&'a [u32], u32)>,
     pub(crate) n_rows: usize,
 }
 
-impl Minibatches {
-    pub(crate) fn new(config: &TrainConfig, batch: &Batch) -> Minibatches {
-        let n = batch.n_encounters();
+impl<'a> Minibatches<'a> {
+    pub(crate) fn new(config: &TrainConfig, batch: &Batch, pieces: &'a [Range<usize>]) -> Minibatches<'a> {
+        let (n, n_decisions) = (pieces.len(), batch.n_decisions());
+        let spread = config.minibatch_spread.min(config.minibatches);
         let plan = match config.minibatch {
             Minibatch::Steps => {
-                (0..config.minibatches.min(batch.n_decisions())).map(|part| (0..n, part as u32)).collect()
+                (0..config.minibatches.min(n_decisions)).map(|part| (0..n, part as u32)).collect()
             }
             Minibatch::Encounters | Minibatch::Balanced => {
-                let spread = config.minibatch_spread.min(config.minibatches);
                 let n_groups = (config.minibatches / spread).min(n);
                 // Part by part and not group by group: what comes next is made of other encounters.
                 (0..spread as u32)
@@ -43,114 +49,113 @@ impl Minibatches {
                     .collect()
             }
         };
-        Minibatches { config: config.clone(), order: (0..n as u32).collect(), parts: None, plan }
+        let mut encounter = 0;
+        let tuples = pieces
+            .iter()
+            .map(|piece| {
+                while batch.decisions(encounter).end <= piece.start {
+                    encounter += 1;
+                }
+                batch.tuples[encounter]
+            })
+            .collect();
+        let order = (0..n as u32).collect();
+        Minibatches { kind: config.minibatch, spread, pieces, tuples, n_decisions, order, parts: None, plan }
     }
 
     /// Draws the mini-batches of the next epoch.
-    pub(crate) fn draw(&mut self, batch: &Batch, rng: &mut Stream) {
-        match self.config.minibatch {
+    pub(crate) fn draw(&mut self, rng: &mut Stream) {
+        match self.kind {
             Minibatch::Encounters => rng.shuffle(&mut self.order),
-            Minibatch::Balanced => self.balance(batch, rng),
+            Minibatch::Balanced => self.balance(rng),
             Minibatch::Steps => {
                 // Equal parts of a random order; the remainder is dropped, as in the authors' code.
-                let size = batch.n_decisions() / self.plan.len();
-                let mut parts: Vec<u32> =
-                    (0..batch.n_decisions()).map(|index| (index / size) as u32).collect();
+                let size = self.n_decisions / self.plan.len();
+                let mut parts: Vec<u32> = (0..self.n_decisions).map(|index| (index / size) as u32).collect();
                 rng.shuffle(&mut parts);
                 self.parts = Some(parts);
                 return;
             }
         }
-        let spread = self.config.minibatch_spread.min(self.config.minibatches);
-        if spread > 1 {
-            let mut parts: Vec<u32> = Vec::with_capacity(batch.n_decisions());
-            for encounter in 0..batch.n_encounters() {
-                let start = parts.len();
-                parts.extend((0..batch.decisions(encounter).len()).map(|index| (index % spread) as u32));
-                rng.shuffle(&mut parts[start..]);
+        if self.spread > 1 {
+            let mut parts = vec![0; self.n_decisions];
+            for piece in self.pieces {
+                let parts = &mut parts[piece.clone()];
+                parts.iter_mut().enumerate().for_each(|(index, part)| *part = (index % self.spread) as u32);
+                rng.shuffle(parts);
             }
             self.parts = Some(parts);
         }
     }
 
-    /// Round after round, in each one encounter with every tuple: any stretch of the order has all tuples alike.
-    fn balance(&mut self, batch: &Batch, rng: &mut Stream) {
+    /// Round after round, in each one piece with every tuple: any stretch of the order has all tuples alike.
+    fn balance(&mut self, rng: &mut Stream) {
         rng.shuffle(&mut self.order);
-        let n_tuples = 1 + batch.tuples.iter().max().copied().unwrap_or(0) as usize;
+        let n_tuples = 1 + self.tuples.iter().max().copied().unwrap_or(0) as usize;
         let mut n_seen = vec![0u32; n_tuples];
-        let rounds: Vec<u32> = self
-            .order
-            .iter()
-            .map(|encounter| {
-                let n_seen = &mut n_seen[batch.tuples[*encounter as usize] as usize];
-                *n_seen += 1;
-                *n_seen
-            })
-            .collect();
-        let mut places: Vec<usize> = (0..self.order.len()).collect();
-        places.sort_by_key(|place| rounds[*place]);
-        self.order = places.into_iter().map(|place| self.order[place]).collect();
+        let mut rounds = vec![0u32; self.order.len()];
+        for piece in &self.order {
+            let n_seen = &mut n_seen[self.tuples[*piece as usize] as usize];
+            rounds[*piece as usize] = *n_seen;
+            *n_seen += 1;
+        }
+        // A stable sort: within a round, the tuples keep their random order.
+        self.order.sort_by_key(|piece| rounds[*piece as usize]);
     }
 
     pub(crate) fn len(&self) -> usize {
         self.plan.len()
     }
 
-    pub(crate) fn get(&self, batch: &Batch, index: usize) -> MinibatchRows<'_> {
+    pub(crate) fn get(&self, index: usize) -> MinibatchRows<'_> {
         let (places, part) = &self.plan[index];
-        let encounters = &self.order[places.clone()];
+        let due = &self.order[places.clone()];
         let selection = self.parts.as_deref().map(|parts| (parts, *part));
         let n_rows = match selection {
-            None => encounters.iter().map(|encounter| batch.decisions(*encounter as usize).len()).sum(),
-            Some((parts, part)) => encounters
+            None => due.iter().map(|piece| self.pieces[*piece as usize].len()).sum(),
+            Some((parts, part)) => due
                 .iter()
-                .flat_map(|encounter| &parts[batch.decisions(*encounter as usize)])
+                .flat_map(|piece| &parts[self.pieces[*piece as usize].clone()])
                 .filter(|other| **other == part)
                 .count(),
         };
-        MinibatchRows { encounters, selection, n_rows }
+        MinibatchRows { due, selection, n_rows }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use pace_games::Seed;
 
     use super::Minibatches;
     use crate::batch::Batch;
     use crate::config::{Minibatch, TrainConfig, TrainPreset};
 
-    /// Twelve encounters with three tuples, of seven decisions each.
-    fn batch() -> Batch {
+    fn drawn(minibatch: Minibatch, minibatches: usize, spread: usize) -> Vec<(Vec<u32>, Vec<usize>)> {
+        let preset = TrainConfig::preset("overcooked", TrainPreset::Paper);
+        let config = TrainConfig { minibatch, minibatches, minibatch_spread: spread, ..preset };
+        // Twelve encounters with three tuples, of seven decisions each.
         let mut batch = Batch::default();
         for encounter in 0..12 {
             batch.open_encounter(encounter % 3);
             batch.actions.extend([0; 7]);
         }
-        batch
-    }
-
-    fn drawn(
-        minibatch: Minibatch,
-        minibatches: usize,
-        minibatch_spread: usize,
-    ) -> Vec<(Vec<u32>, Vec<usize>)> {
-        let preset = TrainConfig::preset("overcooked", TrainPreset::Paper);
-        let config = TrainConfig { minibatch, minibatches, minibatch_spread, ..preset };
-        let batch = batch();
-        let mut plan = Minibatches::new(&config, &batch);
-        plan.draw(&batch, &mut Seed::new(3).stream("order"));
+        let pieces: Vec<Range<usize>> = (0..12).map(|encounter| batch.decisions(encounter)).collect();
+        let mut plan = Minibatches::new(&config, &batch, &pieces);
+        plan.draw(&mut Seed::new(3).stream("order"));
         (0..plan.len())
             .map(|index| {
-                let rows = plan.get(&batch, index);
+                let rows = plan.get(index);
                 let decisions: Vec<usize> = rows
-                    .encounters
+                    .due
                     .iter()
-                    .flat_map(|encounter| batch.decisions(*encounter as usize))
+                    .flat_map(|piece| pieces[*piece as usize].clone())
                     .filter(|decision| rows.selection.is_none_or(|(parts, part)| parts[*decision] == part))
                     .collect();
                 assert_eq!(decisions.len(), rows.n_rows);
-                (rows.encounters.to_vec(), decisions)
+                (rows.due.to_vec(), decisions)
             })
             .collect()
     }
@@ -174,8 +179,8 @@ mod tests {
 
     #[test]
     fn balanced_minibatches_have_every_tuple_alike() {
-        for (encounters, _) in drawn(Minibatch::Balanced, 4, 1) {
-            let mut tuples: Vec<u32> = encounters.iter().map(|encounter| encounter % 3).collect();
+        for (due, _) in drawn(Minibatch::Balanced, 4, 1) {
+            let mut tuples: Vec<u32> = due.iter().map(|encounter| encounter % 3).collect();
             tuples.sort_unstable();
             assert_eq!(tuples, [0, 1, 2]);
         }
@@ -183,9 +188,8 @@ mod tests {
 
     #[test]
     fn spread_minibatches_see_more_encounters() {
-        let drawn = drawn(Minibatch::Balanced, 6, 3);
-        for (encounters, decisions) in drawn {
-            assert_eq!(encounters.len(), 6);
+        for (due, decisions) in drawn(Minibatch::Balanced, 6, 3) {
+            assert_eq!(due.len(), 6);
             assert!((12..=18).contains(&decisions.len()), "{}", decisions.len());
         }
     }

@@ -1,15 +1,15 @@
 //! Rollout: whole encounters with every training tuple that is met, written down as a batch.
 
-use pace_games::{AnyGame, Boundary, Ending, Seed, Split};
+use pace_games::{AnyGame, Boundary, PeerSight, Seed, Split};
 
 use crate::batch::Batch;
 use crate::config::{ExplorationMode, TrainConfig};
 use crate::crew::Crew;
-use crate::methods::PaceNet;
+use crate::network::{Network, Sizes};
 
 /// The part of the rollout that one shard does.
-pub(crate) struct RolloutShard {
-    crew: Crew,
+pub(crate) struct RolloutShard<N: Network> {
+    crew: Crew<N>,
     /// The encounters of this shard, by their number in the batch.
     encounters: std::ops::Range<usize>,
     /// The training tuple of each of them.
@@ -20,25 +20,28 @@ pub(crate) struct RolloutShard {
     pub(crate) batch: Batch,
 }
 
-impl RolloutShard {
+impl<N: Network> RolloutShard<N> {
     /// Cuts the encounters of a batch, with these tuples in turn, into shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
-        net: &PaceNet,
+        net: &N,
         config: &TrainConfig,
         tuples_met: &[usize],
-    ) -> Vec<RolloutShard> {
+    ) -> Vec<RolloutShard<N>> {
         let n_encounters = tuples_met.len() * config.encounters_per_tuple;
         let n_shards = config.shards.min(n_encounters);
         (0..n_shards)
             .map(|shard| {
                 let encounters = n_encounters * shard / n_shards..n_encounters * (shard + 1) / n_shards;
                 RolloutShard {
-                    crew: Crew::new(game, Split::Train, encounters.len(), net, config, None),
+                    crew: Crew::new(game, Split::Train, encounters.len(), net, None, net.peer_sight()),
                     lanes: vec![Batch::default(); encounters.len()],
                     highest: vec![0.0; encounters.len() * net.slots().len()],
                     batch: Batch::default(),
-                    tuples: encounters.clone().map(|n| tuples_met[n % tuples_met.len()]).collect(),
+                    tuples: encounters
+                        .clone()
+                        .map(|encounter| tuples_met[encounter % tuples_met.len()])
+                        .collect(),
                     encounters,
                 }
             })
@@ -48,7 +51,7 @@ impl RolloutShard {
     /// Plays every encounter of the shard to its end.
     pub(crate) fn play(
         &mut self,
-        net: &PaceNet,
+        net: &N,
         parameters: &[f32],
         config: &TrainConfig,
         n_episodes: usize,
@@ -56,34 +59,42 @@ impl RolloutShard {
         seed: Seed,
     ) {
         let slots = net.slots();
+        let n_posteriors = slots.last().map_or(0, |slot| slot.end);
         self.highest.fill(0.0);
         for (lane, encounter) in self.encounters.clone().enumerate() {
             let tuple = self.tuples[lane];
-            self.crew.begin(lane, tuple, n_episodes, seed.child("encounter", &[encounter as u64]));
+            self.crew.begin(net, lane, tuple, n_episodes, seed.child("encounter", &[encounter as u64]));
             self.lanes[lane] = Batch::default();
             self.lanes[lane].open_encounter(tuple as u32);
         }
-        let (size, n_actions) = (net.observation_size(), net.n_actions());
+        let Sizes { observation: size, n_actions, n_peers } = net.sizes();
         let mut steps_in_episode = vec![0u32; self.crew.n_lanes()];
         let mut keypoint_visited = vec![false; self.crew.n_lanes()];
         while self.crew.decide(net, parameters) {
+            for lane in self.crew.active() {
+                net.keep(self.crew.context(*lane), &mut self.lanes[*lane].kept);
+            }
             self.crew.advance(net, parameters);
-            let block = self.crew.block();
+            let (block, acted) = (self.crew.block(), self.crew.acted(net));
             for (row, &lane) in self.crew.active().iter().enumerate() {
                 let record = &mut self.lanes[lane];
-                let action = self.crew.action(lane);
+                let action = self.crew.ego_actions()[row];
                 record.observations.extend_from_slice(&self.crew.observations()[row * size..][..size]);
                 record.actions.push(action);
-                record.context_actions.push(self.crew.context_actions()[row]);
+                record.peer_actions.extend_from_slice(&self.crew.peer_actions()[row * n_peers..][..n_peers]);
+                if net.peer_sight() == PeerSight::Recorded {
+                    let n = n_peers * size;
+                    record.peer_observations.extend_from_slice(&block.peer_observations[lane * n..][..n]);
+                }
                 let logs = &self.crew.log_probabilities()[row * n_actions..][..n_actions];
                 record.log_probabilities.push(logs[usize::from(action)]);
-                record.values.push(self.crew.rows.values()[row]);
+                record.values.push(acted.values[row]);
                 record.task_rewards.push(block.task_rewards[lane]);
                 // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
-                let posteriors = &self.crew.rows.posteriors()[row * net.n_posteriors()..];
                 let mut confidence = 0.0;
                 for (index, slot) in slots.iter().enumerate() {
-                    let now = posteriors[slot.start + classes[record.tuples[0] as usize][index]];
+                    let class = classes[record.tuples[0] as usize][index];
+                    let now = acted.posteriors[row * n_posteriors + slot.start + class];
                     let highest = &mut self.highest[lane * slots.len() + index];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {
@@ -91,7 +102,7 @@ impl RolloutShard {
                         ExplorationMode::RunningMax => *highest,
                     };
                 }
-                record.exploration_rewards.push(confidence / slots.len() as f32);
+                record.exploration_rewards.push(confidence / slots.len().max(1) as f32);
                 steps_in_episode[lane] += 1;
                 keypoint_visited[lane] |= block.keypoints_visited[lane];
                 if block.boundaries[lane] != Boundary::WithinEpisode {
@@ -100,7 +111,7 @@ impl RolloutShard {
                         .extend_from_slice(&block.terminal_observations[lane * size..][..size]);
                     record.episode_lengths.push(std::mem::take(&mut steps_in_episode[lane]));
                     record.keypoints_visited.push(std::mem::take(&mut keypoint_visited[lane]));
-                    record.successes.push(block.endings[lane] == Some(Ending::Succeeded));
+                    record.endings.push(block.endings[lane].expect("an episode that ended has an ending"));
                 }
             }
         }
@@ -113,18 +124,21 @@ impl RolloutShard {
 
 #[cfg(test)]
 mod tests {
-    use pace_games::{GAMES, Preset, Split};
+    use pace_games::{GAMES, PoolListing, Preset, Split};
     use serde_json::{Map, Value};
 
+    use crate::batch::Batch;
     use crate::config::{ExplorationMode, TrainConfig, TrainPreset};
     use crate::methods::PaceNet;
-    use crate::train::Trainer;
+    use crate::network::Network;
+    use crate::ppo::Ppo;
+    use crate::train::RunPoint;
 
-    /// Calls `check` with a trainer of every game, its first weights changed by `change`.
+    /// Calls `check` with a batch of every game, played with first weights that were changed by `change`.
     fn for_every_game(
         exploration_mode: ExplorationMode,
         change: impl Fn(&PaceNet, &mut [f32]),
-        check: impl Fn(&str, &mut Trainer),
+        check: impl Fn(&str, &PoolListing, &Batch),
     ) {
         for entry in GAMES {
             let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(4))]);
@@ -134,9 +148,31 @@ mod tests {
                 exploration_mode,
                 ..TrainConfig::preset(entry.id, TrainPreset::Paper)
             };
-            let mut trainer = Trainer::new(game, config, 1, 1).expect("good keys");
-            trainer.change_parameters(&change);
-            check(entry.id, &mut trainer);
+            let pool = game.pool(Split::Train);
+            let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
+            change(&ppo.learner.net, &mut ppo.learner.parameters);
+            let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+            check(entry.id, &pool, &ppo.play(&at));
+        }
+    }
+
+    #[test]
+    fn the_chosen_tuples_are_met_and_no_others() {
+        for entry in GAMES {
+            let game = entry.open(Preset::Paper, &Map::new()).expect("a preset");
+            let pool = game.pool(Split::Train);
+            let met = |train_tuples: &[usize]| -> Vec<usize> {
+                let preset = TrainConfig::preset(entry.id, TrainPreset::Paper);
+                let train_tuples = train_tuples.to_vec();
+                let config = TrainConfig { encounters_per_tuple: 1, train_tuples, ..preset };
+                let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 2).expect("good keys");
+                let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+                ppo.play(&at).tuples.into_iter().map(|tuple| tuple as usize).collect()
+            };
+            let n_tuples = pool.tuples.len();
+            assert!(met(&[]).into_iter().eq(0..n_tuples), "{}", entry.id);
+            assert_eq!(met(&[n_tuples - 1]), [n_tuples - 1]);
+            assert_eq!(met(&[2, 0]), [2, 0]);
         }
     }
 
@@ -154,8 +190,8 @@ mod tests {
     #[test]
     fn the_exploration_reward_is_a_probability() {
         for mode in [ExplorationMode::Instant, ExplorationMode::RunningMax] {
-            for_every_game(mode, shout, |id, trainer| {
-                let rewards = trainer.roll_out().exploration_rewards;
+            for_every_game(mode, shout, |id, _, batch| {
+                let rewards = &batch.exploration_rewards;
                 assert!(rewards.iter().all(|reward| (0.0..=1.0).contains(reward)), "{id}");
                 // The identifier shouts, so both ends of the range are there.
                 let is_near = |end: f32| rewards.iter().any(|reward| (reward - end).abs() < 0.01);
@@ -167,8 +203,8 @@ mod tests {
     #[test]
     fn an_identifier_that_knows_nothing_pays_one_over_the_classes() {
         let silence = |net: &PaceNet, parameters: &mut [f32]| fill_identifier(net, parameters, &mut |_| 0.0);
-        for_every_game(ExplorationMode::Instant, silence, |id, trainer| {
-            let n_classes = trainer.game().pool(Split::Train).n_classes;
+        for_every_game(ExplorationMode::Instant, silence, |id, pool, batch| {
+            let n_classes = &pool.n_classes;
             let chance = n_classes.iter().map(|n| 1.0 / *n as f32).sum::<f32>() / n_classes.len() as f32;
             // methods.md 12.4.
             match id {
@@ -177,21 +213,20 @@ mod tests {
                 "predator-prey" => assert!((chance - 1.0 / 3.0).abs() < 1e-6),
                 _ => {}
             }
-            let rewards = trainer.roll_out().exploration_rewards;
+            let rewards = &batch.exploration_rewards;
             assert!(rewards.iter().all(|reward| (reward - chance).abs() < 1e-6), "{id}: not {chance}");
         });
     }
 
     #[test]
     fn the_running_maximum_never_falls_within_an_encounter() {
-        let has_fall = |trainer: &mut Trainer| {
-            let batch = trainer.roll_out();
+        let has_fall = |batch: &Batch| {
             (0..batch.n_encounters()).any(|encounter| {
                 let rewards = &batch.exploration_rewards[batch.decisions(encounter)];
                 rewards.windows(2).any(|pair| pair[1] < pair[0])
             })
         };
-        for_every_game(ExplorationMode::Instant, shout, |id, trainer| assert!(has_fall(trainer), "{id}"));
-        for_every_game(ExplorationMode::RunningMax, shout, |id, trainer| assert!(!has_fall(trainer), "{id}"));
+        for_every_game(ExplorationMode::Instant, shout, |id, _, batch| assert!(has_fall(batch), "{id}"));
+        for_every_game(ExplorationMode::RunningMax, shout, |id, _, batch| assert!(!has_fall(batch), "{id}"));
     }
 }

@@ -2,7 +2,9 @@
 //!
 //! Rollouts are timed on the real thing, `Trainer::roll_out`.
 
-use pace_games::{Action, GameSpec, Metric, Nouns, Seed, Stream};
+use std::ops::Range;
+
+use pace_games::{Action, Ending, GameSpec, Metric, Nouns, Seed, Stream};
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{ProductKind, ProductShape};
 use pace_nn::threads::for_each_shard_with;
@@ -10,8 +12,9 @@ use pace_nn::threads::for_each_shard_with;
 use crate::batch::Batch;
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
-use crate::learner::Learner;
-use crate::methods::{LossWeights, PaceNet};
+use crate::learner::{Learner, LossWeights, UpdateJob};
+use crate::methods::Method;
+use crate::network::Network;
 
 /// The shape of a mini-batch: all the speed of an update depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,17 +33,72 @@ pub struct WorkShape {
 
 /// A network and one mini-batch to update it on.
 pub struct Workbench {
-    learner: Learner,
+    inner: Box<dyn AnyBench>,
+}
+
+/// A bench whose method is known to nobody but itself; the methods are those of [`Workbench`].
+pub(crate) trait AnyBench {
+    fn set_threads(&mut self, n_threads: usize);
+    fn n_decisions(&self) -> usize;
+    fn update(&mut self);
+    fn weights(&self) -> &[f32];
+    fn run_products_alone(&mut self) -> f64;
+}
+
+impl Workbench {
+    /// Random observations, actions and rewards in a batch of this shape, for the network of a method with these keys.
+    pub fn synthetic(method: &Method, shape: &WorkShape, config: TrainConfig) -> Workbench {
+        Workbench { inner: method.bench(shape, config) }
+    }
+
+    /// Sets the number of threads.
+    pub fn set_threads(&mut self, n_threads: usize) {
+        self.inner.set_threads(n_threads);
+    }
+
+    /// Decisions in the mini-batch.
+    pub fn n_decisions(&self) -> usize {
+        self.inner.n_decisions()
+    }
+
+    /// One gradient step: forward, backward, sum over shards, clip, Adam.
+    pub fn update(&mut self) {
+        self.inner.update();
+    }
+
+    /// All weights, for telling whether two benches have done the same.
+    pub fn weights(&self) -> &[f32] {
+        self.inner.weights()
+    }
+
+    /// The matrix products of one update and nothing else, shard by shard on the same number of threads; returns how many
+    /// floating-point operations they are.
+    pub fn run_products_alone(&mut self) -> f64 {
+        self.inner.run_products_alone()
+    }
+}
+
+/// One product of two large square matrices, the most the engine reaches on one thread; returns its operations.
+pub fn run_square_product(buffers: &mut [Vec<f32>; 3]) -> f64 {
+    const SIDE: usize = 768;
+    let product = ProductShape { kind: ProductKind::Forward, m: SIDE, k: SIDE, n: SIDE };
+    product.run(buffers);
+    product.flops()
+}
+
+/// A bench for a method trained with PPO over encounters.
+pub(crate) struct UpdateBench<N: Network> {
+    learner: Learner<N>,
     config: TrainConfig,
     batch: Batch,
-    encounters: Vec<u32>,
+    pieces: Vec<Range<usize>>,
+    due: Vec<u32>,
     classes: Vec<Vec<usize>>,
     buffers: Vec<[Vec<f32>; 3]>,
 }
 
-impl Workbench {
-    /// Random observations, actions and rewards in a batch of this shape, for a network with these keys.
-    pub fn synthetic(shape: &WorkShape, config: TrainConfig) -> Workbench {
+impl<N: Network> UpdateBench<N> {
+    pub(crate) fn new(shape: &WorkShape, config: TrainConfig) -> UpdateBench<N> {
         const ACTION_NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         let spec = GameSpec {
             id: "synthetic",
@@ -55,7 +113,7 @@ impl Workbench {
             keypoint: "",
             nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
         };
-        let net = PaceNet::new(&spec, &shape.n_classes, &config);
+        let net = N::new(&spec, &shape.n_classes, &config);
         let seed = Seed::new(1);
         let mut rng = seed.stream("workbench");
         let mut batch = Batch::default();
@@ -66,75 +124,70 @@ impl Workbench {
             classes.push(shape.n_classes.iter().map(|n| rng.below(*n as u32) as usize).collect());
         }
         estimate_advantages(&mut batch, 0.0, config.discount as f32, config.gae_lambda as f32);
-        Workbench {
+        let pieces = net.pieces(&batch);
+        UpdateBench {
             learner: Learner::new(net, &config, seed, 1),
+            due: (0..pieces.len() as u32).collect(),
+            pieces,
             config,
             batch,
-            encounters: (0..shape.n_encounters as u32).collect(),
             classes,
             buffers: Vec::new(),
         }
     }
+}
 
-    /// Sets the number of threads.
-    pub fn set_threads(&mut self, n_threads: usize) {
+impl<N: Network> AnyBench for UpdateBench<N> {
+    fn set_threads(&mut self, n_threads: usize) {
         self.learner.set_threads(n_threads);
     }
 
-    /// Decisions in the mini-batch.
-    pub fn n_decisions(&self) -> usize {
+    fn n_decisions(&self) -> usize {
         self.batch.n_decisions()
     }
 
-    /// One gradient step: forward, backward, sum over shards, clip, Adam.
-    pub fn update(&mut self) {
-        let config = &self.config;
-        let weights = LossWeights {
-            per_row: 1.0 / self.batch.n_decisions() as f32,
-            auxiliary: config.auxiliary_weight as f32,
-            value: config.value_weight as f32,
-            value_clip: config.value_clip as f32,
-            policy: Some(PolicyLoss {
-                clip: config.clip as f32,
-                entropy_weight: config.entropy_weight as f32,
-            }),
-        };
-        self.learner.gradient(&self.batch, &self.encounters, None, &self.classes, weights);
+    fn update(&mut self) {
+        let UpdateBench { learner, config, batch, pieces, due, classes, .. } = self;
+        learner.gradient(&job(config, batch, pieces, due, classes));
         // A tiny step: however often it is timed, the network stays what it was.
-        self.learner.step(2, 1e-7, config.gradient_clip as f32);
+        learner.step(learner.adam.n_steps.len(), 1e-7, config.gradient_clip as f32);
     }
 
-    /// All weights, for telling whether two benches have done the same.
-    pub fn weights(&self) -> &[f32] {
+    fn weights(&self) -> &[f32] {
         &self.learner.parameters
     }
 
-    /// The matrix products of one update and nothing else, shard by shard on the same number of threads; returns how many
-    /// floating-point operations they are.
-    pub fn run_products_alone(&mut self) -> f64 {
-        let parts = self.learner.split(&self.encounters);
+    fn run_products_alone(&mut self) -> f64 {
+        let UpdateBench { learner, config, batch, pieces, due, classes, buffers } = self;
+        let job = job(config, batch, pieces, due, classes);
+        let parts = learner.split(due);
         let mut shards: Vec<Vec<ProductShape>> =
-            parts.iter().map(|part| self.learner.net.products(&self.batch, part)).collect();
-        let n_rooms = self.buffers.len().max(self.learner.n_threads());
-        self.buffers.resize_with(n_rooms, Default::default);
-        for_each_shard_with(
-            &mut self.buffers[..self.learner.n_threads()],
-            &mut shards,
-            |buffers, _, products| {
-                products.iter().for_each(|product| product.run(buffers));
-            },
-        );
+            parts.into_iter().map(|due| learner.net.products(&UpdateJob { due, ..job })).collect();
+        let n_rooms = buffers.len().max(learner.n_threads());
+        buffers.resize_with(n_rooms, Default::default);
+        for_each_shard_with(&mut buffers[..learner.n_threads()], &mut shards, |buffers, _, products| {
+            products.iter().for_each(|product| product.run(buffers));
+        });
         shards.iter().flatten().map(ProductShape::flops).sum()
     }
+}
 
-    /// One product of two large square matrices, the most the engine reaches on one thread; returns its operations.
-    pub fn run_square_product(&mut self) -> f64 {
-        const SIDE: usize = 768;
-        self.buffers.resize_with(self.buffers.len().max(1), Default::default);
-        let product = ProductShape { kind: ProductKind::Forward, m: SIDE, k: SIDE, n: SIDE };
-        product.run(&mut self.buffers[0]);
-        product.flops()
-    }
+/// All of the mini-batch at once.
+fn job<'a>(
+    config: &TrainConfig,
+    batch: &'a Batch,
+    pieces: &'a [Range<usize>],
+    due: &'a [u32],
+    classes: &'a [Vec<usize>],
+) -> UpdateJob<'a> {
+    let weights = LossWeights {
+        per_row: 1.0 / batch.n_decisions() as f32,
+        auxiliary: config.auxiliary_weight as f32,
+        value: config.value_weight as f32,
+        value_clip: config.value_clip as f32,
+        policy: Some(PolicyLoss { clip: config.clip as f32, entropy_weight: config.entropy_weight as f32 }),
+    };
+    UpdateJob { batch, pieces, due, selection: None, classes, weights }
 }
 
 fn add_encounter(batch: &mut Batch, shape: &WorkShape, rng: &mut Stream) {
@@ -145,10 +198,11 @@ fn add_encounter(batch: &mut Batch, shape: &WorkShape, rng: &mut Stream) {
     batch.observations.extend(observe(n_decisions as usize, rng));
     batch.terminal_observations.extend(observe(shape.episode_lengths.len(), rng));
     batch.episode_lengths.extend(&shape.episode_lengths);
+    batch.endings.extend(shape.episode_lengths.iter().map(|_| Ending::Finished));
     for _ in 0..n_decisions {
         let action = rng.below(shape.n_actions as u32) as Action;
         batch.actions.push(action);
-        batch.context_actions.push(action);
+        batch.peer_actions.extend(shape.n_classes.iter().map(|_| action));
         batch.log_probabilities.push(-(shape.n_actions as f32).ln());
         batch.values.push(rng.unit() as f32);
         batch.task_rewards.push(rng.unit() as f32 - 0.5);

@@ -38,7 +38,7 @@ pub fn uniform_within(weights: &mut [f32], bound: f64, uniform: &mut dyn FnMut()
 }
 
 /// A standard normal number, by Box and Muller.
-fn normal(uniform: &mut dyn FnMut() -> f64) -> f64 {
+pub(crate) fn normal(uniform: &mut dyn FnMut() -> f64) -> f64 {
     let radius = (-2.0 * (1.0 - uniform()).ln()).sqrt();
     radius * (std::f64::consts::TAU * uniform()).cos()
 }

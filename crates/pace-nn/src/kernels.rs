@@ -2,15 +2,13 @@
 //!
 //! The bodies are plain loops that the compiler vectorises; no sum is reordered, so every width gives the same bits.
 
-use crate::device::SimdPath;
-
-/// Defines a function whose body is compiled for the vector widths of [`SimdPath`] and dispatched at run time.
+/// Defines a function whose body is compiled for the vector widths of `SimdPath` and dispatched at run time.
 macro_rules! vectorised {
-    ($(#[$meta:meta])* pub fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
+    ($(#[$meta:meta])* $visibility:vis fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
         $(#[$meta])*
         #[inline]
         #[allow(clippy::too_many_arguments)]
-        pub fn $name($($argument: $kind),*) $(-> $result)? {
+        $visibility fn $name($($argument: $kind),*) $(-> $result)? {
             #[inline(always)]
             #[allow(clippy::too_many_arguments)]
             fn portable($($argument: $kind),*) $(-> $result)? $body
@@ -27,12 +25,12 @@ macro_rules! vectorised {
                 fn avx2($($argument: $kind),*) $(-> $result)? {
                     portable($($argument),*)
                 }
-                match SimdPath::detect() {
+                match $crate::device::SimdPath::detect() {
                     // SAFETY: the processor was just seen to have these instructions.
-                    SimdPath::Avx512 => return unsafe { avx512($($argument),*) },
+                    $crate::device::SimdPath::Avx512 => return unsafe { avx512($($argument),*) },
                     // SAFETY: the processor was just seen to have these instructions.
-                    SimdPath::Avx2 => return unsafe { avx2($($argument),*) },
-                    SimdPath::Portable => {}
+                    $crate::device::SimdPath::Avx2 => return unsafe { avx2($($argument),*) },
+                    $crate::device::SimdPath::Portable => {}
                 }
             }
             portable($($argument),*)
@@ -40,12 +38,11 @@ macro_rules! vectorised {
     };
 }
 
-/// e to the power of `x`, within two units in the last place; below −87.3 it is that of −87.3, above 88 that of 88.
-///
-/// Plain arithmetic without a branch or a table, so that loops over it are vectorised; not-a-number stays so.
+pub(crate) use vectorised;
+
+/// A power of two and what is one less than e to the power of the rest: `e^x = two · (less + 1)`.
 #[inline(always)]
-pub fn exponential(x: f32) -> f32 {
-    let x = x.clamp(-87.3, 88.0);
+fn exponential_parts(x: f32) -> (f32, f32) {
     // Adding 1.5 · 2²³ rounds to a whole number and leaves it in the lowest bits.
     const ROUNDER: f32 = 12_582_912.0;
     let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
@@ -57,8 +54,84 @@ pub fn exponential(x: f32) -> f32 {
     for coefficient in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5] {
         series = series * rest + coefficient;
     }
-    let series = series * rest * rest + rest + 1.0;
-    series * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
+    (f32::from_bits(shifted.to_bits().wrapping_add(127) << 23), series * rest * rest + rest)
+}
+
+/// e to the power of `x`, within two units in the last place; below −87.3 it is that of −87.3, above 88 that of 88.
+///
+/// Plain arithmetic without a branch or a table, so that loops over it are vectorised; not-a-number stays so.
+#[inline(always)]
+pub fn exponential(x: f32) -> f32 {
+    let (two, less) = exponential_parts(x.clamp(-87.3, 88.0));
+    (less + 1.0) * two
+}
+
+/// The logistic function `1 / (1 + e^−x)`, within three units in the last place from −87 on.
+#[inline(always)]
+pub fn logistic(x: f32) -> f32 {
+    1.0 / (1.0 + exponential(-x))
+}
+
+/// The hyperbolic tangent, within three units in the last place; exactly odd.
+#[inline(always)]
+pub fn hyperbolic_tangent(x: f32) -> f32 {
+    // From e^−2|x| − 1, which near zero is `less` alone, without the loss of subtracting one from about one.
+    let (two, less) = exponential_parts((-2.0 * x.abs()).clamp(-40.0, 0.0));
+    let fall = two * less + (two - 1.0);
+    (-fall / (fall + 2.0)).copysign(x)
+}
+
+vectorised! {
+    /// `values = tanh(values)`.
+    pub fn hyperbolic_tangents(values: &mut [f32]) {
+        for value in values {
+            *value = hyperbolic_tangent(*value);
+        }
+    }
+}
+
+/// Folds a row into sixteen interleaved lanes and the lanes into one number, in a fixed order that vectors of any width keep.
+#[inline(always)]
+fn fold_lanes(row: &[f32], start: f32, fold: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [start; 16];
+    let (chunks, rest) = row.as_chunks::<16>();
+    for chunk in chunks {
+        for (lane, value) in lanes.iter_mut().zip(chunk) {
+            *lane = fold(*lane, *value);
+        }
+    }
+    for (lane, value) in lanes.iter_mut().zip(rest) {
+        *lane = fold(*lane, *value);
+    }
+    lanes.into_iter().fold(start, fold)
+}
+
+/// The sum of a row.
+#[inline(always)]
+pub(crate) fn sum_of(row: &[f32]) -> f32 {
+    fold_lanes(row, 0.0, |sum, value| sum + value)
+}
+
+/// The highest number of a row.
+#[inline(always)]
+pub(crate) fn highest_of(row: &[f32]) -> f32 {
+    fold_lanes(row, f32::NEG_INFINITY, f32::max)
+}
+
+/// The sum of the products of two rows, in the lanes of [`sum_of`].
+#[inline(always)]
+pub(crate) fn sum_of_products(one: &[f32], other: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; 16];
+    let ((ones, one_rest), (others, other_rest)) = (one.as_chunks::<16>(), other.as_chunks::<16>());
+    for (one, other) in ones.iter().zip(others) {
+        for ((lane, one), other) in lanes.iter_mut().zip(one).zip(other) {
+            *lane += one * other;
+        }
+    }
+    for ((lane, one), other) in lanes.iter_mut().zip(one_rest).zip(other_rest) {
+        *lane += one * other;
+    }
+    lanes.into_iter().sum()
 }
 
 vectorised! {

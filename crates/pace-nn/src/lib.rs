@@ -10,9 +10,16 @@ pub mod parameters;
 
 pub mod kernels;
 pub mod product;
+pub mod rows;
 
+pub mod attention;
+pub mod dropout;
+pub mod gru;
 pub mod linear;
+pub mod norm;
 pub mod pool;
+pub mod positions;
+pub mod transformer;
 
 pub mod loss;
 
@@ -21,7 +28,13 @@ pub mod initialise;
 pub mod threads;
 
 pub use adam::{Adam, AdamConfig};
+pub use attention::{Attention, AttentionRows};
 pub use device::{Device, SimdPath};
+pub use dropout::{Dropout, DropoutKey};
+pub use gru::{Gru, GruRows};
 pub use linear::{Activation, Linear, Part, Store};
+pub use norm::LayerNorm;
 pub use parameters::{ParameterError, Parameters, TensorSpec};
 pub use pool::{EmptyEpisode, PrefixMeans};
+pub use positions::Positions;
+pub use transformer::{TransformerConfig, TransformerLayer, TransformerRows};

@@ -136,7 +136,7 @@ impl Linear {
             None => kernels::add_bias(output, bias),
         }
         if self.activation == Activation::Tanh {
-            output.iter_mut().for_each(|value| *value = value.tanh());
+            kernels::hyperbolic_tangents(output);
         }
     }
 

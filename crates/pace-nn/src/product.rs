@@ -8,7 +8,8 @@ use crate::linear::Store;
 
 /// `out (m × n) = or += lhs (m × k) · rhs (k × n)`.
 pub fn multiply(lhs: &[f32], rhs: &[f32], out: &mut [f32], m: usize, k: usize, n: usize, store: Store) {
-    run(Shape { m, k, n }, out, (lhs, k, 1), (rhs, n, 1), store);
+    assert_lengths(lhs, rhs, out, [m * k, k * n, m * n]);
+    run([m, k, n], (out, n), Strided::rows(lhs, k), Strided::rows(rhs, n), store);
 }
 
 /// `out (k × n) = or += lhsᵀ · rhs`, with `lhs (m × k)` and `rhs (m × n)`: the gradient of a product's weights.
@@ -21,7 +22,39 @@ pub fn multiply_transposed(
     n: usize,
     store: Store,
 ) {
-    run(Shape { m: k, k: m, n }, out, (lhs, 1, k), (rhs, n, 1), store);
+    assert_lengths(lhs, rhs, out, [m * k, m * n, k * n]);
+    run([k, m, n], (out, n), Strided::rows(lhs, k).transposed(), Strided::rows(rhs, n), store);
+}
+
+/// `out (m × n) = or += lhs (m × k) · rhs (k × n)` of matrices that are parts of larger ones; `out` comes with its row stride.
+pub fn multiply_strided(
+    [m, k, n]: [usize; 3],
+    lhs: Strided<'_>,
+    rhs: Strided<'_>,
+    out: (&mut [f32], usize),
+    store: Store,
+) {
+    run([m, k, n], out, lhs, rhs, store);
+}
+
+/// A matrix inside a slice that begins with its first element.
+#[derive(Clone, Copy, Debug)]
+pub struct Strided<'a> {
+    values: &'a [f32],
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> Strided<'a> {
+    /// Rows that begin this far from each other.
+    pub fn rows(values: &'a [f32], row_stride: usize) -> Strided<'a> {
+        Strided { values, row_stride, column_stride: 1 }
+    }
+
+    /// Its rows as columns.
+    pub fn transposed(self) -> Strided<'a> {
+        Strided { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
+    }
 }
 
 /// Which of the three products of a layer.
@@ -90,13 +123,6 @@ pub fn transpose(matrix: &[f32], n_rows: usize, n_columns: usize, out: &mut [f32
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Shape {
-    m: usize,
-    k: usize,
-    n: usize,
-}
-
 /// The library copies one side of a product together once there are this many panels of six rows. Its own choice, 8, is
 /// made for large matrices; a chunk's weights and gradients are in the second cache anyway, and reading them where they
 /// are is 2 % faster. The order of the sums is the same.
@@ -104,21 +130,33 @@ const UNPACKED_PANELS: usize = 64;
 
 static IS_TUNED: Once = Once::new();
 
-/// A slice with its row stride and column stride.
-type Strided<'a> = (&'a [f32], usize, usize);
+fn assert_lengths(lhs: &[f32], rhs: &[f32], out: &[f32], expected: [usize; 3]) {
+    assert_eq!([lhs.len(), rhs.len(), out.len()], expected, "numbers in the three matrices of a product");
+}
 
-fn run(shape: Shape, out: &mut [f32], lhs: Strided<'_>, rhs: Strided<'_>, store: Store) {
-    let Shape { m, k, n } = shape;
-    assert_eq!(lhs.0.len(), m * k, "left side of {shape:?}");
-    assert_eq!(rhs.0.len(), k * n, "right side of {shape:?}");
-    assert_eq!(out.len(), m * n, "output of {shape:?}");
+/// Whether every element of a matrix lies inside a slice.
+fn fits(n_values: usize, [n_rows, n_columns]: [usize; 2], [row_stride, column_stride]: [usize; 2]) -> bool {
+    let is_empty = n_rows == 0 || n_columns == 0;
+    is_empty || (n_rows - 1) * row_stride + (n_columns - 1) * column_stride < n_values
+}
+
+fn run(
+    [m, k, n]: [usize; 3],
+    (out, out_stride): (&mut [f32], usize),
+    lhs: Strided<'_>,
+    rhs: Strided<'_>,
+    store: Store,
+) {
+    assert!(fits(lhs.values.len(), [m, k], [lhs.row_stride, lhs.column_stride]), "left side of {m}×{k}×{n}");
+    assert!(fits(rhs.values.len(), [k, n], [rhs.row_stride, rhs.column_stride]), "right side of {m}×{k}×{n}");
+    assert!(n <= out_stride && fits(out.len(), [m, n], [out_stride, 1]), "output of {m}×{k}×{n}");
     if m == 0 || n == 0 {
         return;
     }
     IS_TUNED.call_once(|| gemm::set_lhs_packing_threshold_single_thread(UNPACKED_PANELS));
-    // SAFETY: the three slices hold exactly m·k, k·n and m·n numbers (asserted above), and each pair of strides is that
-    // of a dense row-major matrix or of its transpose, so that every index the library forms lies inside its slice;
-    // `out` is borrowed mutably, so it overlaps neither input.
+    // SAFETY: every index the library forms lies inside its slice (asserted above: the largest one does, and strides are
+    // not negative); rows of `out` do not overlap, since they are at least `n` apart; `out` is borrowed mutably, so it
+    // overlaps neither input.
     unsafe {
         gemm::gemm(
             m,
@@ -126,14 +164,14 @@ fn run(shape: Shape, out: &mut [f32], lhs: Strided<'_>, rhs: Strided<'_>, store:
             k,
             out.as_mut_ptr(),
             1,
-            n as isize,
+            out_stride as isize,
             store == Store::Add,
-            lhs.0.as_ptr(),
-            lhs.2 as isize,
-            lhs.1 as isize,
-            rhs.0.as_ptr(),
-            rhs.2 as isize,
-            rhs.1 as isize,
+            lhs.values.as_ptr(),
+            lhs.column_stride as isize,
+            lhs.row_stride as isize,
+            rhs.values.as_ptr(),
+            rhs.column_stride as isize,
+            rhs.row_stride as isize,
             1.0,
             1.0,
             false,
@@ -146,7 +184,7 @@ fn run(shape: Shape, out: &mut [f32], lhs: Strided<'_>, rhs: Strided<'_>, store:
 
 #[cfg(test)]
 mod tests {
-    use super::{Store, multiply, multiply_transposed, transpose};
+    use super::{Store, Strided, multiply, multiply_strided, multiply_transposed, transpose};
 
     fn numbers(n: usize, shift: usize) -> Vec<f32> {
         (0..n).map(|index| ((index * 7 + shift) % 13) as f32 - 6.0).collect()
@@ -180,6 +218,31 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn parts_of_larger_matrices_leave_the_rest_alone() {
+        // A 3×2 part times the transpose of a 4×2 part, both inside rows of 6, into a 3×4 part inside rows of 5.
+        let (x, w) = (numbers(18, 1), numbers(24, 2));
+        let mut y = vec![9.0; 15];
+        let (left, right) = (Strided::rows(&x[1..], 6), Strided::rows(&w[3..], 6).transposed());
+        multiply_strided([3, 2, 4], left, right, (&mut y[1..], 5), Store::Overwrite);
+        for row in 0..3 {
+            assert_eq!(y[row * 5], 9.0);
+            for column in 0..4 {
+                let sum: f32 = (0..2).map(|inner| x[row * 6 + 1 + inner] * w[column * 6 + 3 + inner]).sum();
+                assert_eq!(y[row * 5 + 1 + column], sum);
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "right side of 3×2×4")]
+    fn a_part_that_reaches_out_of_its_slice_is_refused() {
+        let (x, mut y) = (numbers(18, 1), vec![0.0; 12]);
+        let (left, right) = (Strided::rows(&x, 6), Strided::rows(&x, 6).transposed());
+        multiply_strided([3, 2, 4], left, right, (&mut y, 4), Store::Overwrite);
+    }
+
     #[test]
     fn transposing_swaps_rows_and_columns() {
         let (n_rows, n_columns) = (37, 18);

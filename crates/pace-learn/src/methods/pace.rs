@@ -1,15 +1,43 @@
 //! PACE: the network, the pass that acts, and the pass that learns.
 //!
-//! The exploration reward is paid in `rollout`; credit is assigned in `gae`; the order of updates is in `train`.
+//! The exploration reward is paid in `rollout`; credit is assigned in `gae`; the order of updates is in `ppo`.
 
-use pace_games::{Action, GameSpec, NO_ACTION, Seed};
-use pace_nn::loss::{PolicyLoss, clipped_value, cross_entropy, softmax_rows};
+use std::ops::Range;
+
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, Seed};
+use pace_nn::loss::cross_entropy;
 use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, PrefixMeans};
 
+use super::Method;
 use crate::batch::Batch;
-use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
+use crate::config::{ContextAction, EmptyContext, EmptyEpisode, TrainConfig};
+use crate::context::RunningContext;
+use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{ActorCritic, ActorCriticRows, ContextEncoder, EncoderRows, PeerIdentifier, fit};
+use crate::network::{Acted, Decisions, Network, Sizes};
+use crate::ppo::policy_and_value;
+
+/// The paper's method.
+pub(crate) const PACE: Method =
+    Method::of::<PaceNet>("pace", "context encoder, peer identification, exploration reward", |_| {});
+
+/// Its first ablation.
+pub(crate) const PACE_REWARD: Method =
+    Method::of::<PaceNet>("pace-reward", "PACE without the exploration reward", |config| {
+        config.exploration_weight = 0.0;
+    });
+
+/// Its second.
+pub(crate) const PACE_REWARD_AUX: Method = Method::of::<PaceNet>(
+    "pace-reward-aux",
+    "PACE without exploration reward, identification and warm-up",
+    |config| {
+        config.exploration_weight = 0.0;
+        config.auxiliary_weight = 0.0;
+        config.warm_up_steps = 0;
+    },
+);
 
 /// Rows that are passed through the network together: about what keeps a chunk's activations in the second cache.
 const CHUNK_ROWS: usize = 160;
@@ -20,8 +48,8 @@ pub(crate) struct PaceNet {
     encoder: ContextEncoder,
     identifier: PeerIdentifier,
     actor_critic: ActorCritic,
-    observation_size: usize,
-    n_actions: usize,
+    sizes: Sizes,
+    context_action: ContextAction,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
     layout: Parameters,
@@ -29,22 +57,28 @@ pub(crate) struct PaceNet {
     n_warm_up_parameters: usize,
 }
 
-impl PaceNet {
-    pub(crate) fn new(spec: &GameSpec, n_classes: &[usize], config: &TrainConfig) -> PaceNet {
+impl Network for PaceNet {
+    type Context = RunningContext;
+    type ActRows = PaceActRows;
+    type LearnRows = PaceLearnRows;
+
+    const METRICS: &'static [&'static str] = &["peer/aux_loss", "peer/posterior", "peer/top1"];
+
+    fn new(spec: &GameSpec, n_classes: &[usize], config: &TrainConfig) -> PaceNet {
         let mut layout = Parameters::default();
-        let (observation_size, n_actions) = (spec.observation_size, spec.n_actions());
+        let sizes = Sizes::of(spec);
         let width = config.encoder_width;
-        let encoder = ContextEncoder::new(&mut layout, observation_size, n_actions, width);
+        let encoder = ContextEncoder::new(&mut layout, sizes.observation, sizes.n_actions, width);
         let identifier = PeerIdentifier::new(&mut layout, width, n_classes);
         let n_warm_up_parameters = layout.len();
         let actor_critic =
-            ActorCritic::new(&mut layout, observation_size, width, config.hidden_width, n_actions);
+            ActorCritic::new(&mut layout, sizes.observation, width, config.hidden_width, sizes.n_actions);
         PaceNet {
             encoder,
             identifier,
             actor_critic,
-            observation_size,
-            n_actions,
+            sizes,
+            context_action: config.context_action,
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
             layout,
@@ -52,8 +86,15 @@ impl PaceNet {
         }
     }
 
-    /// First weights (methods.md 2.3).
-    pub(crate) fn initialise(&self, seed: Seed) -> Vec<f32> {
+    fn check(_config: &TrainConfig) -> Result<(), GameError> {
+        Ok(())
+    }
+
+    fn layout(&self) -> &Parameters {
+        &self.layout
+    }
+
+    fn initialise(&self, seed: Seed) -> Vec<f32> {
         let mut parameters = self.layout.clone();
         self.encoder.initialise(&mut parameters, &mut seed.stream("encoder"));
         self.identifier.initialise(&mut parameters, &mut seed.stream("identifier"));
@@ -61,66 +102,161 @@ impl PaceNet {
         parameters.values
     }
 
-    pub(crate) fn layout(&self) -> &Parameters {
-        &self.layout
+    fn group_ends(&self) -> Vec<usize> {
+        vec![self.n_warm_up_parameters, self.layout.len()]
     }
 
-    pub(crate) fn n_warm_up_parameters(&self) -> usize {
-        self.n_warm_up_parameters
+    fn sizes(&self) -> Sizes {
+        self.sizes
     }
 
-    pub(crate) fn width(&self) -> usize {
-        self.encoder.width()
-    }
-
-    pub(crate) fn n_actions(&self) -> usize {
-        self.n_actions
-    }
-
-    pub(crate) fn observation_size(&self) -> usize {
-        self.observation_size
-    }
-
-    pub(crate) fn n_posteriors(&self) -> usize {
-        self.identifier.n_logits()
-    }
-
-    /// The place of each peer's posterior in a row of posteriors.
-    pub(crate) fn slots(&self) -> Vec<std::ops::Range<usize>> {
+    fn slots(&self) -> Vec<Range<usize>> {
         self.identifier.slots().collect()
     }
 
-    /// f on context entries: one row of features per entry, in `rows.features`.
-    pub(crate) fn encode_entries(
-        &self,
-        parameters: &[f32],
-        observations: &[f32],
-        actions: &[Action],
-        rows: &mut ActRows,
-    ) {
-        self.encoder.encode_entries(parameters, observations, actions, &mut rows.entries);
+    fn context(&self, window: Option<usize>) -> RunningContext {
+        RunningContext::new(self.width(), self.empty_episode, window)
     }
 
-    /// Policy, value and posterior of `n_rows` decisions, given what each sees and its pooled context.
-    pub(crate) fn act(
+    fn forget(&self, context: &mut RunningContext) {
+        context.clear();
+    }
+
+    fn act(
         &self,
         parameters: &[f32],
         observations: &[f32],
-        pooled: &[f32],
-        is_empty: &[bool],
-        rows: &mut ActRows,
+        contexts: &[RunningContext],
+        lanes: &[usize],
+        rows: &mut PaceActRows,
     ) {
-        let n_rows = is_empty.len();
+        let (n_rows, width) = (lanes.len(), self.width());
+        let pooled = fit(&mut rows.pooled, n_rows * width);
+        rows.is_empty.clear();
+        for (pooled, lane) in pooled.chunks_exact_mut(width).zip(lanes) {
+            contexts[*lane].pool_into(pooled);
+            rows.is_empty.push(contexts[*lane].is_empty());
+        }
         self.encoder.encode_pooled(parameters, pooled, n_rows, &mut rows.latents);
-        let latents = &mut rows.latents.out[..n_rows * self.width()];
-        self.blank_empty(latents, is_empty);
-        let n_posteriors = n_rows * self.n_posteriors();
+        let latents = &mut rows.latents.out[..n_rows * width];
+        self.blank_empty(latents, &rows.is_empty);
+        let n_posteriors = n_rows * self.identifier.n_logits();
         let class_logits = fit(&mut rows.class_logits, n_posteriors);
         self.identifier.forward(parameters, latents, n_rows, class_logits);
         let log_posteriors = fit(&mut rows.log_posteriors, n_posteriors);
         let posteriors = fit(&mut rows.posteriors, n_posteriors);
         self.identifier.posteriors(class_logits, log_posteriors, posteriors);
         self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
+    }
+
+    fn acted<'a>(&self, rows: &'a PaceActRows) -> Acted<'a> {
+        Acted {
+            logits: rows.decisions.logits(),
+            values: rows.decisions.values(),
+            posteriors: &rows.posteriors,
+            latents: &rows.latents.out,
+            latent_size: self.width(),
+        }
+    }
+
+    fn take_in(
+        &self,
+        parameters: &[f32],
+        decisions: &Decisions<'_>,
+        contexts: &mut [RunningContext],
+        lanes: &[usize],
+        rows: &mut PaceActRows,
+    ) {
+        rows.actions.clear();
+        match self.context_action {
+            ContextAction::Ego => rows.actions.extend_from_slice(decisions.ego_actions),
+            ContextAction::Peer => rows.actions.extend(self.first_peers(decisions.peer_actions)),
+        }
+        self.encoder.encode_entries(parameters, decisions.observations, &rows.actions, &mut rows.entries);
+        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
+            contexts[*lane].add_entry(features);
+        }
+    }
+
+    fn end_episodes(
+        &self,
+        parameters: &[f32],
+        terminal_observations: &[f32],
+        contexts: &mut [RunningContext],
+        lanes: &[usize],
+        rows: &mut PaceActRows,
+    ) {
+        rows.actions.clear();
+        rows.actions.resize(lanes.len(), NO_ACTION);
+        self.encoder.encode_entries(parameters, terminal_observations, &rows.actions, &mut rows.entries);
+        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
+            contexts[*lane].end_episode(features);
+        }
+    }
+
+    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        let encoder_and_identifier = self.encoder.layers().chain(self.identifier.layers());
+        for layer in encoder_and_identifier.chain(self.actor_critic.layers()) {
+            layer.transpose(parameters, transposed);
+        }
+    }
+
+    fn accumulate(
+        &self,
+        parameters: &[f32],
+        transposed: &[f32],
+        job: &UpdateJob<'_>,
+        rows: &mut PaceLearnRows,
+        shard: &mut UpdateShard,
+    ) {
+        for chunk in chunks(job) {
+            self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
+        }
+    }
+
+    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
+        let mut products = Vec::new();
+        for chunk in chunks(job) {
+            let count = |lengths: fn(&Batch, usize) -> usize| -> usize {
+                chunk.iter().map(|encounter| lengths(job.batch, *encounter as usize)).sum()
+            };
+            let n_decisions = count(|batch, encounter| batch.decisions(encounter).len());
+            let n_episodes = count(|batch, encounter| batch.episodes(encounter).len());
+            products.extend(self.encoder.products(n_decisions + n_episodes, n_decisions));
+            products.extend(self.identifier.products(n_decisions));
+            products.extend(self.actor_critic.products(n_decisions));
+        }
+        products
+    }
+}
+
+/// Cuts the due encounters into chunks of about [`CHUNK_ROWS`] decisions.
+fn chunks<'a>(job: &UpdateJob<'a>) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+    let (pieces, mut encounters) = (job.pieces, job.due);
+    std::iter::from_fn(move || {
+        let mut n_rows = 0;
+        let n_taken = encounters
+            .iter()
+            .take_while(|encounter| {
+                let fits = n_rows < CHUNK_ROWS;
+                n_rows += pieces[**encounter as usize].len();
+                fits
+            })
+            .count();
+        let (chunk, rest) = encounters.split_at(n_taken);
+        encounters = rest;
+        (!chunk.is_empty()).then_some(chunk)
+    })
+}
+
+impl PaceNet {
+    fn width(&self) -> usize {
+        self.encoder.width()
+    }
+
+    /// The first peer's action of every step, of those of all peers.
+    fn first_peers<'a>(&self, peer_actions: &'a [Action]) -> impl Iterator<Item = Action> + use<'a> {
+        peer_actions.iter().step_by(self.sizes.n_peers).copied()
     }
 
     /// χ(∅) = 0 where the paper's text is followed.
@@ -134,75 +270,18 @@ impl PaceNet {
         }
     }
 
-    /// Cuts encounters into chunks of about [`CHUNK_ROWS`] decisions.
-    fn chunks<'a>(&self, batch: &'a Batch, mut encounters: &'a [u32]) -> impl Iterator<Item = &'a [u32]> {
-        std::iter::from_fn(move || {
-            let mut n_rows = 0;
-            let n_taken = encounters
-                .iter()
-                .take_while(|encounter| {
-                    let fits = n_rows < CHUNK_ROWS;
-                    n_rows += batch.decisions(**encounter as usize).len();
-                    fits
-                })
-                .count();
-            let (chunk, rest) = encounters.split_at(n_taken);
-            encounters = rest;
-            (!chunk.is_empty()).then_some(chunk)
-        })
-    }
-
-    /// Prepares the way back: the weights of all layers, transposed, in the layout of the parameters.
-    pub(crate) fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        let encoder_and_identifier = self.encoder.layers().chain(self.identifier.layers());
-        for layer in encoder_and_identifier.chain(self.actor_critic.layers()) {
-            layer.transpose(parameters, transposed);
-        }
-    }
-
-    /// Adds the gradient of the loss over the selected decisions of some encounters to the shard; `transposed` is what
-    /// [`PaceNet::transpose`] made of the parameters.
-    pub(crate) fn accumulate(
-        &self,
-        parameters: &[f32],
-        transposed: &[f32],
-        job: &UpdateJob<'_>,
-        rows: &mut ChunkRows,
-        shard: &mut UpdateShard,
-    ) {
-        for chunk in self.chunks(job.batch, job.encounters) {
-            self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
-        }
-    }
-
-    /// The matrix products of [`PaceNet::accumulate`] on whole encounters.
-    pub(crate) fn products(&self, batch: &Batch, encounters: &[u32]) -> Vec<ProductShape> {
-        let mut products = Vec::new();
-        for chunk in self.chunks(batch, encounters) {
-            let count = |lengths: fn(&Batch, usize) -> usize| -> usize {
-                chunk.iter().map(|encounter| lengths(batch, *encounter as usize)).sum()
-            };
-            let n_decisions = count(|batch, encounter| batch.decisions(encounter).len());
-            let n_episodes = count(|batch, encounter| batch.episodes(encounter).len());
-            products.extend(self.encoder.products(n_decisions + n_episodes, n_decisions));
-            products.extend(self.identifier.products(n_decisions));
-            products.extend(self.actor_critic.products(n_decisions));
-        }
-        products
-    }
-
     fn accumulate_chunk(
         &self,
         [parameters, transposed]: [&[f32]; 2],
         job: &UpdateJob<'_>,
         chunk: &[u32],
-        rows: &mut ChunkRows,
+        rows: &mut PaceLearnRows,
         shard: &mut UpdateShard,
     ) {
         let batch = job.batch;
-        let (size, width) = (self.observation_size, self.width());
+        let (size, width) = (self.sizes.observation, self.width());
         let UpdateShard { gradients, sums } = shard;
-        rows.gather(batch, chunk, size, job);
+        self.gather(chunk, job, rows);
         let (n_decisions, n_selected) = (rows.n_decisions, rows.selected.len());
 
         // Forward: f on every entry, the mean of means, then everything else on the selected decisions.
@@ -260,9 +339,10 @@ impl PaceNet {
                     let posterior = &posteriors[place..][..slot.len()];
                     let d_logits = &mut d_logits[place..][..slot.len()];
                     let loss = cross_entropy(posterior, *class, weight, d_logits);
-                    sums.auxiliary_loss += f64::from(loss * share);
-                    sums.posterior += f64::from(posterior[*class] * share);
-                    sums.identified += f64::from(u8::from(is_first(posterior, *class))) * f64::from(share);
+                    let [all_losses, all_posteriors, identified] = &mut sums.own;
+                    *all_losses += f64::from(loss * share);
+                    *all_posteriors += f64::from(posterior[*class] * share);
+                    *identified += f64::from(u8::from(is_first(posterior, *class))) * f64::from(share);
                 }
             }
             self.identifier.backward(transposed, gradients, latents, logits, d_logits, d_latents);
@@ -273,31 +353,10 @@ impl PaceNet {
         // Policy and value, once the warm-up is over.
         if let Some(weights) = &job.weights.policy {
             self.actor_critic.forward(parameters, observations, latents, n_selected, &mut rows.decisions);
-            let n_actions = self.n_actions;
-            let (logits, d_logits) = rows.decisions.logits_and_gradient(n_selected * n_actions);
+            let n_actions = self.sizes.n_actions;
             let probabilities = fit(&mut rows.probabilities, n_selected * n_actions);
-            softmax_rows(logits, &[n_actions], d_logits, probabilities);
-            for (row, &decision) in rows.batch_rows.iter().enumerate() {
-                let terms = weights.row(
-                    &probabilities[row * n_actions..][..n_actions],
-                    usize::from(batch.actions[decision]),
-                    batch.log_probabilities[decision],
-                    batch.advantages[decision],
-                    job.weights.per_row,
-                    &mut d_logits[row * n_actions..][..n_actions],
-                );
-                sums.policy_loss += f64::from(terms.loss);
-                sums.entropy += f64::from(terms.entropy);
-                sums.divergence += f64::from(terms.divergence);
-                sums.clipped += f64::from(u8::from(terms.is_clipped));
-            }
-            let (values, d_values) = rows.decisions.values_and_gradient();
-            for (row, &decision) in rows.batch_rows.iter().enumerate() {
-                let (old, target) = (batch.values[decision], batch.targets[decision]);
-                let (loss, gradient) = clipped_value(values[row], old, target, job.weights.value_clip);
-                d_values[row] = job.weights.per_row * job.weights.value * gradient;
-                sums.value_loss += f64::from(loss);
-            }
+            let mut policy_rows = rows.decisions.policy_rows(n_selected, n_actions, probabilities);
+            policy_and_value(job, weights, &rows.batch_rows, &mut policy_rows, sums);
             self.actor_critic.backward(
                 transposed,
                 gradients,
@@ -347,6 +406,55 @@ impl PaceNet {
             &mut rows.entries,
         );
     }
+
+    /// Brings the inputs of a chunk together.
+    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut PaceLearnRows) {
+        let (batch, size) = (job.batch, self.sizes.observation);
+        rows.spans.clear();
+        rows.observations.clear();
+        rows.actions.clear();
+        rows.lengths.clear();
+        rows.selected.clear();
+        rows.batch_rows.clear();
+        rows.encounters.clear();
+        rows.is_empty.clear();
+        for encounter in chunk {
+            let decisions = batch.decisions(*encounter as usize);
+            let episodes = batch.episodes(*encounter as usize);
+            let first_row = rows.actions.len();
+            let first_episode = rows.lengths.len();
+            for decision in decisions.clone() {
+                if job.selection.is_none_or(|(assigned, due)| assigned[decision] == due) {
+                    rows.selected.push(first_row + decision - decisions.start);
+                    rows.batch_rows.push(decision);
+                    rows.encounters.push(*encounter);
+                    rows.is_empty.push(decision == decisions.start);
+                }
+            }
+            rows.observations
+                .extend_from_slice(&batch.observations[decisions.start * size..decisions.end * size]);
+            let n_peers = self.sizes.n_peers;
+            match self.context_action {
+                ContextAction::Ego => rows.actions.extend_from_slice(&batch.actions[decisions]),
+                ContextAction::Peer => {
+                    let told = &batch.peer_actions[decisions.start * n_peers..decisions.end * n_peers];
+                    rows.actions.extend(self.first_peers(told));
+                }
+            }
+            rows.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
+            rows.spans.push(Span {
+                decisions: first_row..rows.actions.len(),
+                episodes: first_episode..rows.lengths.len(),
+            });
+        }
+        rows.n_decisions = rows.actions.len();
+        for encounter in chunk {
+            let episodes = batch.episodes(*encounter as usize);
+            rows.observations
+                .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
+        }
+        rows.actions.resize(rows.n_decisions + rows.lengths.len(), NO_ACTION);
+    }
 }
 
 /// Whether a class has the highest posterior; of equal ones the first counts.
@@ -356,9 +464,13 @@ fn is_first(posterior: &[f32], class: usize) -> bool {
 }
 
 /// The rows of a pass that acts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ActRows {
+#[derive(Debug, Default)]
+pub(crate) struct PaceActRows {
     entries: EncoderRows,
+    /// What is stored in the contexts with the entries.
+    actions: Vec<Action>,
+    pooled: Vec<f32>,
+    is_empty: Vec<bool>,
     latents: EncoderRows,
     decisions: ActorCriticRows,
     class_logits: Vec<f32>,
@@ -366,103 +478,16 @@ pub(crate) struct ActRows {
     posteriors: Vec<f32>,
 }
 
-impl ActRows {
-    pub(crate) fn features(&self) -> &[f32] {
-        &self.entries.out
-    }
-
-    pub(crate) fn latents(&self) -> &[f32] {
-        &self.latents.out
-    }
-
-    pub(crate) fn logits(&self) -> &[f32] {
-        self.decisions.logits()
-    }
-
-    pub(crate) fn values(&self) -> &[f32] {
-        self.decisions.values()
-    }
-
-    pub(crate) fn posteriors(&self) -> &[f32] {
-        &self.posteriors
-    }
-}
-
-/// The weights of the terms of the loss.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LossWeights {
-    /// The share of one decision in the mean.
-    pub(crate) per_row: f32,
-    pub(crate) auxiliary: f32,
-    pub(crate) value: f32,
-    pub(crate) value_clip: f32,
-    /// Absent during the warm-up.
-    pub(crate) policy: Option<PolicyLoss>,
-}
-
-/// What one shard has to do in one gradient step.
-#[derive(Clone, Debug)]
-pub(crate) struct UpdateJob<'a> {
-    pub(crate) batch: &'a Batch,
-    pub(crate) encounters: &'a [u32],
-    /// The mini-batch each decision belongs to, and the one that is due; all decisions where absent.
-    pub(crate) selection: Option<(&'a [u32], u32)>,
-    /// The classes of each training tuple.
-    pub(crate) classes: &'a [Vec<usize>],
-    pub(crate) weights: LossWeights,
-}
-
-/// Sums over decisions, for the log.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct UpdateSums {
-    pub(crate) n: f64,
-    pub(crate) policy_loss: f64,
-    pub(crate) value_loss: f64,
-    pub(crate) entropy: f64,
-    pub(crate) divergence: f64,
-    pub(crate) clipped: f64,
-    pub(crate) auxiliary_loss: f64,
-    pub(crate) posterior: f64,
-    pub(crate) identified: f64,
-}
-
-impl UpdateSums {
-    pub(crate) fn add(&mut self, other: &UpdateSums) {
-        self.n += other.n;
-        self.policy_loss += other.policy_loss;
-        self.value_loss += other.value_loss;
-        self.entropy += other.entropy;
-        self.divergence += other.divergence;
-        self.clipped += other.clipped;
-        self.auxiliary_loss += other.auxiliary_loss;
-        self.posterior += other.posterior;
-        self.identified += other.identified;
-    }
-}
-
-/// One shard's gradient and sums.
-#[derive(Debug)]
-pub(crate) struct UpdateShard {
-    pub(crate) gradients: Vec<f32>,
-    pub(crate) sums: UpdateSums,
-}
-
-impl UpdateShard {
-    pub(crate) fn new(n_parameters: usize) -> UpdateShard {
-        UpdateShard { gradients: vec![0.0; n_parameters], sums: UpdateSums::default() }
-    }
-}
-
 /// Where one encounter lies in a chunk.
 #[derive(Clone, Debug)]
 struct Span {
-    decisions: std::ops::Range<usize>,
-    episodes: std::ops::Range<usize>,
+    decisions: Range<usize>,
+    episodes: Range<usize>,
 }
 
 /// The inputs and activations of one chunk: what a thread works in, and finds still in its cache at the next chunk.
 #[derive(Debug, Default)]
-pub(crate) struct ChunkRows {
+pub(crate) struct PaceLearnRows {
     spans: Vec<Span>,
     n_decisions: usize,
     /// The entries of all contexts: first those of all decisions, then those of all ends of episodes, so that f is one
@@ -487,48 +512,6 @@ pub(crate) struct ChunkRows {
     d_logits: Vec<f32>,
     /// Of classes, then of actions.
     probabilities: Vec<f32>,
-    slots: Option<Vec<std::ops::Range<usize>>>,
+    slots: Option<Vec<Range<usize>>>,
     decisions: ActorCriticRows,
-}
-
-impl ChunkRows {
-    fn gather(&mut self, batch: &Batch, chunk: &[u32], size: usize, job: &UpdateJob<'_>) {
-        self.spans.clear();
-        self.observations.clear();
-        self.actions.clear();
-        self.lengths.clear();
-        self.selected.clear();
-        self.batch_rows.clear();
-        self.encounters.clear();
-        self.is_empty.clear();
-        for encounter in chunk {
-            let decisions = batch.decisions(*encounter as usize);
-            let episodes = batch.episodes(*encounter as usize);
-            let first_row = self.actions.len();
-            let first_episode = self.lengths.len();
-            for decision in decisions.clone() {
-                if job.selection.is_none_or(|(assigned, due)| assigned[decision] == due) {
-                    self.selected.push(first_row + decision - decisions.start);
-                    self.batch_rows.push(decision);
-                    self.encounters.push(*encounter);
-                    self.is_empty.push(decision == decisions.start);
-                }
-            }
-            self.observations
-                .extend_from_slice(&batch.observations[decisions.start * size..decisions.end * size]);
-            self.actions.extend_from_slice(&batch.context_actions[decisions]);
-            self.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
-            self.spans.push(Span {
-                decisions: first_row..self.actions.len(),
-                episodes: first_episode..self.lengths.len(),
-            });
-        }
-        self.n_decisions = self.actions.len();
-        for encounter in chunk {
-            let episodes = batch.episodes(*encounter as usize);
-            self.observations
-                .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
-        }
-        self.actions.resize(self.n_decisions + self.lengths.len(), NO_ACTION);
-    }
 }

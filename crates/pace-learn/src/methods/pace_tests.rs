@@ -1,12 +1,17 @@
 //! The whole loss of PACE: against PyTorch's recording, against finite differences, and what the warm-up leaves alone.
 
+use std::ops::Range;
+
 use pace_games::{GameSpec, Metric, Nouns};
 use pace_nn::loss::PolicyLoss;
 use serde_json::Value;
 
-use super::{ChunkRows, LossWeights, PaceNet, UpdateJob, UpdateShard};
+use super::PaceNet;
+use super::pace::PaceLearnRows;
 use crate::batch::Batch;
-use crate::config::{TrainConfig, TrainPreset};
+use crate::config::{ContextAction, TrainConfig, TrainPreset};
+use crate::learner::{LossWeights, UpdateJob, UpdateShard};
+use crate::network::Network;
 
 fn recording() -> Value {
     serde_json::from_str(include_str!("../../tests/pytorch/pace_loss.json")).expect("the recording is JSON")
@@ -46,6 +51,8 @@ fn net(recording: &Value, empty_context: &Value, empty_episode: &Value) -> PaceN
     config.hidden_width = size("hidden_width");
     config.empty_context = serde_json::from_value(empty_context.clone()).expect("a known name");
     config.empty_episode = serde_json::from_value(empty_episode.clone()).expect("a known name");
+    // Only peers may be without an action, and some recorded entries are.
+    config.context_action = ContextAction::Peer;
     PaceNet::new(&spec, &integers(&recording["n_classes"]), &config)
 }
 
@@ -57,9 +64,8 @@ fn batch(recording: &Value) -> (Batch, Vec<Vec<usize>>) {
         batch.observations.extend(floats(&encounter["observations"]));
         batch.terminal_observations.extend(floats(&encounter["terminals"]));
         batch.actions.extend(integers(&encounter["actions"]).iter().map(|action| *action as u8));
-        batch
-            .context_actions
-            .extend(integers(&encounter["context_actions"]).iter().map(|action| *action as u8));
+        let stored = integers(&encounter["context_actions"]);
+        batch.peer_actions.extend(stored.iter().flat_map(|action| [*action as u8, 0]));
         batch.log_probabilities.extend(floats(&encounter["old_log_probabilities"]));
         batch.values.extend(floats(&encounter["old_values"]));
         batch.targets.extend(floats(&encounter["targets"]));
@@ -86,10 +92,19 @@ fn parameters(recording: &Value, net: &PaceNet) -> Vec<f32> {
     tensors.flat_map(|tensor| floats(&recording["parameters"][&tensor.name])).collect()
 }
 
+fn job<'a>(
+    batch: &'a Batch,
+    pieces: &'a [Range<usize>],
+    classes: &'a [Vec<usize>],
+    weights: LossWeights,
+) -> UpdateJob<'a> {
+    UpdateJob { batch, pieces, due: &[0, 1, 2], selection: None, classes, weights }
+}
+
 fn accumulate(net: &PaceNet, parameters: &[f32], job: &UpdateJob<'_>, shard: &mut UpdateShard) {
     let mut transposed = vec![0.0; parameters.len()];
     net.transpose(parameters, &mut transposed);
-    net.accumulate(parameters, &transposed, job, &mut ChunkRows::default(), shard);
+    net.accumulate(parameters, &transposed, job, &mut PaceLearnRows::default(), shard);
 }
 
 #[test]
@@ -101,15 +116,15 @@ fn loss_and_gradients_equal_pytorchs() {
         let parameters = parameters(&recording, &net);
         let mut shard = UpdateShard::new(parameters.len());
         let weights = weights(&recording, batch.n_decisions());
-        let job =
-            UpdateJob { batch: &batch, encounters: &[0, 1, 2], selection: None, classes: &classes, weights };
+        let pieces = net.pieces(&batch);
+        let job = job(&batch, &pieces, &classes, weights);
         accumulate(&net, &parameters, &job, &mut shard);
         let sums = &shard.sums;
         for (found, name) in [
             (sums.policy_loss, "policy_loss"),
             (sums.value_loss, "value_loss"),
             (sums.entropy, "entropy"),
-            (sums.auxiliary_loss, "auxiliary_loss"),
+            (sums.own[0], "auxiliary_loss"),
         ] {
             let recorded = case["terms"][name].as_f64().expect("a number");
             assert!((found / sums.n - recorded).abs() < 1e-5, "{name}: {} {recorded}", found / sums.n);
@@ -138,13 +153,8 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
         let mut shard = UpdateShard::new(parameters.len());
         for selection in selections {
             let weights = weights(&recording, batch.n_decisions());
-            let job = UpdateJob {
-                batch: &batch,
-                encounters: &[0, 1, 2],
-                selection: *selection,
-                classes: &classes,
-                weights,
-            };
+            let pieces = net.pieces(&batch);
+            let job = UpdateJob { selection: *selection, ..job(&batch, &pieces, &classes, weights) };
             accumulate(&net, &parameters, &job, &mut shard);
         }
         assert_eq!(shard.sums.n, batch.n_decisions() as f64);
@@ -166,10 +176,10 @@ fn the_warm_up_leaves_actor_and_critic_alone() {
     let parameters = parameters(&recording, &net);
     let mut shard = UpdateShard::new(parameters.len());
     let weights = LossWeights { policy: None, ..weights(&recording, batch.n_decisions()) };
-    let job =
-        UpdateJob { batch: &batch, encounters: &[0, 1, 2], selection: None, classes: &classes, weights };
+    let pieces = net.pieces(&batch);
+    let job = job(&batch, &pieces, &classes, weights);
     accumulate(&net, &parameters, &job, &mut shard);
-    let (warm, rest) = shard.gradients.split_at(net.n_warm_up_parameters());
+    let (warm, rest) = shard.gradients.split_at(net.group_ends()[0]);
     assert!(warm.iter().any(|gradient| *gradient != 0.0));
     assert!(rest.iter().all(|gradient| *gradient == 0.0));
 }

@@ -5,6 +5,7 @@ use pace_nn::product::ProductShape;
 use pace_nn::{Activation, Linear, Parameters, Part, Store};
 
 use super::{fit, orthogonal, uniform};
+use crate::ppo::PolicyRows;
 
 /// Where the weights of both lie.
 #[derive(Clone, Debug)]
@@ -39,14 +40,21 @@ impl ActorCriticRows {
         &self.critic.out
     }
 
-    /// The logits of this many decisions, and the place for their gradient.
-    pub(crate) fn logits_and_gradient(&mut self, n: usize) -> (&[f32], &mut [f32]) {
-        (&self.actor.out[..n], &mut self.actor.d_out[..n])
-    }
-
-    /// The values, and the place for their gradient.
-    pub(crate) fn values_and_gradient(&mut self) -> (&[f32], &mut [f32]) {
-        (&self.critic.out, &mut self.critic.d_out)
+    /// Logits and values of this many decisions, and the places for their gradients.
+    pub(crate) fn policy_rows<'a>(
+        &'a mut self,
+        n_rows: usize,
+        n_actions: usize,
+        probabilities: &'a mut [f32],
+    ) -> PolicyRows<'a> {
+        let n = n_rows * n_actions;
+        PolicyRows {
+            logits: &self.actor.out[..n],
+            d_logits: &mut self.actor.d_out[..n],
+            values: &self.critic.out[..n_rows],
+            d_values: &mut self.critic.d_out[..n_rows],
+            probabilities,
+        }
     }
 }
 

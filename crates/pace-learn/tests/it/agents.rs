@@ -3,10 +3,10 @@
 use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, PeerSight, Seed, Split};
 use pace_learn::config::ContextAction;
 use pace_learn::{
-    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Thought, TrainConfig, TrainPreset, adapt, find_method,
+    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Thought, TrainConfig, TrainPreset, adapt,
 };
 
-use crate::{open, tiny, tiny_trainer};
+use crate::{open, pace, tiny, tiny_trainer};
 
 const N_EPISODES: usize = 6;
 
@@ -15,9 +15,8 @@ fn agent(
     entry: &pace_games::GameEntry,
     preset: TrainPreset,
 ) -> (Agent, TrainConfig, Box<dyn AnyGame>, Vec<u8>) {
-    let method = find_method("pace").expect("a method");
-    let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, preset, method) };
-    let mut trainer = tiny_trainer(entry, preset, &config, 2);
+    let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, preset, pace()) };
+    let mut trainer = tiny_trainer(pace(), entry, preset, &config, 2);
     for _ in 0..3 {
         trainer.iterate().expect("a finite run");
     }
@@ -162,7 +161,7 @@ fn a_saved_agent_thinks_what_it_thought() {
             let (agent, config, game, model) = agent(entry, preset);
             let n_classes = game.pool(Split::Train).n_classes;
             let loaded =
-                Agent::from_bytes(game.spec(), &n_classes, config.clone(), &model).expect("its own file");
+                Agent::from_bytes(pace(), game.spec(), &n_classes, &config, &model).expect("its own file");
             let adapt_config = adapt_config(Split::Test);
             for tuple in 0..game.n_tuples(Split::Test) {
                 let play = |agent: &Agent| play_alone(agent, &config, &*game, &adapt_config, tuple, 0);
@@ -171,7 +170,7 @@ fn a_saved_agent_thinks_what_it_thought() {
                 assert_eq!(before.0, after.0, "{} {}", entry.id, preset.name());
             }
             let wider = TrainConfig { hidden_width: 17, ..config.clone() };
-            assert!(Agent::from_bytes(game.spec(), &n_classes, wider, &model).is_err());
+            assert!(Agent::from_bytes(pace(), game.spec(), &n_classes, &wider, &model).is_err());
         }
     }
 }

@@ -4,7 +4,7 @@ use pace_games::{Split, find_game};
 use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt};
 
 use crate::doctored::Doctored;
-use crate::open;
+use crate::{open, pace};
 
 /// How often the identifier names the true peer in the second half of encounters it has not learned from, after a few
 /// iterations of warm-up with the first, random policy.
@@ -20,7 +20,7 @@ fn identified(doctor: impl Fn(&mut Doctored)) -> f64 {
         learning_rate: 2e-3,
         ..TrainConfig::preset(entry.id, TrainPreset::Paper)
     };
-    let mut trainer = Trainer::new(Box::new(game), config, 1, 2).expect("good keys");
+    let mut trainer = Trainer::new(pace(), Box::new(game), config, 1, 2).expect("good keys");
     for _ in 0..7 {
         trainer.iterate().expect("a finite run");
     }
@@ -67,7 +67,7 @@ fn check_best_response(peer: usize, best: f64) {
         hidden_width: 32,
         ..TrainConfig::preset(entry.id, TrainPreset::Paper)
     };
-    let mut trainer = Trainer::new(Box::new(game()), config, 1, 2).expect("good keys");
+    let mut trainer = Trainer::new(pace(), Box::new(game()), config, 1, 2).expect("good keys");
     let value = |trainer: &Trainer| {
         let config =
             AdaptConfig { split: Split::Train, passes: 50, episodes: 5, context_episodes: None, seed: 1 };

@@ -9,7 +9,7 @@ mod threads;
 mod weights;
 
 use pace_games::{AnyGame, GameEntry};
-use pace_learn::{Method, TrainConfig, TrainPreset, Trainer};
+use pace_learn::{Method, TrainConfig, TrainPreset, Trainer, find_method};
 use serde_json::{Map, Value};
 
 /// A game with short encounters.
@@ -36,6 +36,17 @@ fn tiny(entry: &GameEntry, preset: TrainPreset, method: &Method) -> TrainConfig 
 }
 
 /// A trainer of a tiny run.
-fn tiny_trainer(entry: &GameEntry, preset: TrainPreset, config: &TrainConfig, n_threads: usize) -> Trainer {
-    Trainer::new(open(entry, preset, 3), config.clone(), 7, n_threads).expect("the keys are good")
+fn tiny_trainer(
+    method: &Method,
+    entry: &GameEntry,
+    preset: TrainPreset,
+    config: &TrainConfig,
+    n_threads: usize,
+) -> Trainer {
+    Trainer::new(method, open(entry, preset, 3), config.clone(), 7, n_threads).expect("the keys are good")
+}
+
+/// The paper's method.
+fn pace() -> &'static Method {
+    find_method("pace").expect("a method")
 }

@@ -4,6 +4,8 @@ use pace_games::find_game;
 use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench};
 use serde_json::{Map, json};
 
+use crate::pace;
+
 #[test]
 fn updates_are_the_same_bytes_on_any_number_of_threads() {
     // Encounters that do not divide evenly among the shards, and more weights than one slice.
@@ -16,7 +18,7 @@ fn updates_are_the_same_bytes_on_any_number_of_threads() {
     };
     let weights = |n_threads: usize| {
         let config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
-        let mut bench = Workbench::synthetic(&shape, config);
+        let mut bench = Workbench::synthetic(pace(), &shape, config);
         let before = bench.weights().to_vec();
         bench.set_threads(n_threads);
         (0..3).for_each(|_| bench.update());
@@ -37,7 +39,7 @@ fn runs_are_the_same_bytes_on_any_number_of_threads() {
         let game =
             find_game("kuhn-poker").and_then(|entry| entry.open(TrainPreset::Paper.of_game(), &Map::new()));
         let config = TrainConfig::with("kuhn-poker", TrainPreset::Paper, &keys).expect("good keys");
-        let mut trainer = Trainer::new(game.expect("the game"), config, 3, n_threads).expect("a run");
+        let mut trainer = Trainer::new(pace(), game.expect("the game"), config, 3, n_threads).expect("a run");
         let reports: Vec<_> = (0..3).map(|_| trainer.iterate().expect("finite numbers")).collect();
         (reports, trainer.save())
     };

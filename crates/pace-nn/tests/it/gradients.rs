@@ -37,8 +37,14 @@ pub(crate) fn check_gradient(
 }
 
 /// A loss with a different slope in every output.
-fn weigh(output: &[f32]) -> f64 {
-    output.iter().enumerate().map(|(place, value)| f64::from(*value) * (1.0 + (place % 7) as f64 * 0.3)).sum()
+pub(crate) fn weigh(output: &[f32]) -> f64 {
+    let weights = weights_of_outputs(output.len());
+    output.iter().zip(weights).map(|(value, weight)| f64::from(*value) * f64::from(weight)).sum()
+}
+
+/// The gradient of [`weigh`].
+pub(crate) fn weights_of_outputs(n: usize) -> Vec<f32> {
+    (0..n).map(|place| 1.0 + (place % 7) as f32 * 0.3).collect()
 }
 
 #[test]
@@ -59,7 +65,7 @@ fn linear_layers_of_several_parts() {
             output
         };
         let output = forward(&parameters.values, &first, &second);
-        let mut d_output: Vec<f32> = (0..output.len()).map(|place| 1.0 + (place % 7) as f32 * 0.3).collect();
+        let mut d_output = weights_of_outputs(output.len());
         let mut gradients = vec![0.0; parameters.len()];
         let (mut d_first, mut d_second) = (vec![f32::NAN; first.len()], vec![1.0; second.len()]);
         let mut transposed = vec![f32::NAN; parameters.len()];
@@ -88,17 +94,38 @@ fn linear_layers_of_several_parts() {
 
 #[test]
 fn exponentials_are_within_two_units_in_the_last_place() {
-    let mut worst = 0.0f64;
-    for index in 0..400_000 {
-        let x = -87.0 + index as f32 * 175.0 / 400_000.0;
-        let exact = f64::from(x).exp();
-        let unit = f64::from(f32::EPSILON) * exact;
-        worst = worst.max((f64::from(kernels::exponential(x)) - exact).abs() / unit);
-    }
+    let worst = worst_units(-87.0, 88.0, kernels::exponential, f64::exp);
     assert!(worst < 2.0, "{worst} units");
     assert_eq!(kernels::exponential(0.0), 1.0);
     assert!(kernels::exponential(f32::NAN).is_nan());
     assert!(kernels::exponential(-1e9) < 1e-37 && kernels::exponential(1e9).is_finite());
+}
+
+/// The largest error of `found` in units in the last place of the exact value, from `low` to `high`.
+fn worst_units(low: f32, high: f32, found: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {
+    let mut worst = 0.0f64;
+    for index in 0..400_000 {
+        let x = low + (high - low) * (index as f32 / 400_000.0);
+        let exact = exact(f64::from(x));
+        let unit = f64::from(f32::EPSILON) * exact.abs();
+        let error = (f64::from(found(x)) - exact).abs();
+        worst = worst.max(if error == 0.0 { 0.0 } else { error / unit });
+    }
+    worst
+}
+
+#[test]
+fn logistic_and_tangent_are_within_three_units_in_the_last_place() {
+    let logistic = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let worst = worst_units(-86.0, 40.0, kernels::logistic, logistic);
+    assert!(worst < 3.0, "{worst} units");
+    for reach in [40.0, 1.0, 1e-3, 1e-20] {
+        let worst = worst_units(-reach, reach, kernels::hyperbolic_tangent, f64::tanh);
+        assert!(worst < 3.0, "{worst} units within ±{reach}");
+    }
+    assert_eq!((kernels::logistic(0.0), kernels::hyperbolic_tangent(0.0)), (0.5, 0.0));
+    assert_eq!((kernels::logistic(1e9), kernels::hyperbolic_tangent(-1e9)), (1.0, -1.0));
+    assert!(kernels::logistic(f32::NAN).is_nan() && kernels::hyperbolic_tangent(f32::NAN).is_nan());
 }
 
 #[test]

@@ -1,4 +1,7 @@
 //! Integration tests of the engine, one binary.
 
 mod gradients;
+mod gru;
 mod pooling;
+mod recording;
+mod transformer;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pace_games::{GAMES, GameEntry};
-use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench};
+use pace_learn::workbench::run_square_product;
+use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench, find_method};
 use serde_json::{Map, Value, json};
 
 use crate::build_info::all_threads;
@@ -116,7 +117,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let shapes: Vec<_> = shapes().into_iter().filter(|(name, _)| is_wanted(name)).collect();
     anyhow::ensure!(!shapes.is_empty(), "--shape: no shape has {:?} in its name", args.shape);
     let mut peak = Times::default();
-    let (mut cases, peak_flops) = time_updates(&shapes, &counts, time.mul_f64(0.75), &mut peak);
+    let (mut cases, peak_flops) = time_updates(&shapes, &counts, time.mul_f64(0.75), &mut peak)?;
     let games = GAMES.iter().filter(|entry| is_wanted(entry.id));
     let rollouts = time_rollouts(&games.collect::<Vec<_>>(), &counts, time.mul_f64(0.25))?;
     let peak = peak_flops / peak.best() / 1e9;
@@ -174,11 +175,11 @@ fn time_updates(
     counts: &[usize],
     time: Duration,
     peak: &mut Times,
-) -> (Vec<Case>, f64) {
+) -> anyhow::Result<(Vec<Case>, f64)> {
     let mut benches = Vec::new();
     for (name, shape) in shapes {
         let config = TrainConfig::preset(name, TrainPreset::Paper);
-        benches.push(Workbench::synthetic(shape, config));
+        benches.push(Workbench::synthetic(find_method("pace")?, shape, config));
     }
     let mut cases: Vec<(usize, Case)> = Vec::new();
     for (index, (shape, _)) in shapes.iter().enumerate() {
@@ -196,6 +197,7 @@ fn time_updates(
     }
     let begin = Instant::now();
     let mut peak_flops = 0.0;
+    let mut square = Default::default();
     let mut n_rounds = 0;
     while n_rounds < 4 || begin.elapsed() < time {
         n_rounds += 1;
@@ -204,10 +206,10 @@ fn time_updates(
             bench.set_threads(case.n_threads);
             case.update.take(|| bench.update());
             case.flops = case.products.take(|| bench.run_products_alone());
-            peak_flops = peak.take(|| bench.run_square_product());
+            peak_flops = peak.take(|| run_square_product(&mut square));
         }
     }
-    (cases.into_iter().map(|(_, case)| case).collect(), peak_flops)
+    Ok((cases.into_iter().map(|(_, case)| case).collect(), peak_flops))
 }
 
 fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyhow::Result<Vec<RolloutCase>> {
@@ -223,7 +225,7 @@ fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyh
                 RolloutCase { game: entry.id, n_threads: *n_threads, n_decisions: 0, n_updates, times };
             cases.push((trainers.len(), case));
         }
-        trainers.push(Trainer::new(game, config, 1, 1)?);
+        trainers.push(Trainer::new(find_method("pace")?, game, config, 1, 1)?);
     }
     let begin = Instant::now();
     let mut n_rounds = 0;
@@ -231,7 +233,7 @@ fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyh
         n_rounds += 1;
         for (index, case) in &mut cases {
             trainers[*index].set_threads(case.n_threads);
-            case.n_decisions = case.times.take(|| trainers[*index].roll_out()).n_decisions();
+            case.n_decisions = case.times.take(|| trainers[*index].roll_out());
         }
     }
     Ok(cases.into_iter().map(|(_, case)| case).collect())

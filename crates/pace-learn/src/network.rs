@@ -1,0 +1,157 @@
+//! What a method brings: a network, what a lane keeps of its encounter, the pass that acts and the pass that learns.
+//!
+//! Rollout, learner and adaptation are generic over [`Network`], so that their loops know the method; the type is erased
+//! once, where `train` and `agent` meet the public API.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use pace_games::{Action, GameError, GameSpec, PeerSight, Seed};
+use pace_nn::Parameters;
+use pace_nn::product::ProductShape;
+
+use crate::batch::Batch;
+use crate::config::TrainConfig;
+use crate::learner::{UpdateJob, UpdateShard};
+
+/// The network of a method trained with PPO over encounters.
+pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
+    /// What a lane keeps of its encounter from one decision to the next.
+    type Context: Clone + Debug + Send;
+    /// The rows of a pass that acts.
+    type ActRows: Debug + Default + Send;
+    /// The rows of a pass that learns: what a thread works in.
+    type LearnRows: Debug + Default + Send;
+
+    /// The names in the log of the method's own sums ([`crate::learner::UpdateSums::own`]).
+    const METRICS: &'static [&'static str];
+
+    /// The network for a game, whose peers have this many classes.
+    fn new(spec: &GameSpec, n_classes: &[usize], config: &TrainConfig) -> Self;
+
+    /// Refuses keys that the method could not follow.
+    fn check(config: &TrainConfig) -> Result<(), GameError>;
+
+    /// Names, shapes and places of the weights.
+    fn layout(&self) -> &Parameters;
+
+    /// First weights (methods.md 2.3).
+    fn initialise(&self, seed: Seed) -> Vec<f32>;
+
+    /// Where each group of weights ends. Where there are two, the warm-up trains the first alone.
+    fn group_ends(&self) -> Vec<usize> {
+        vec![self.layout().len()]
+    }
+
+    /// What goes in and out.
+    fn sizes(&self) -> Sizes;
+
+    /// The place of each peer's posterior in a row of posteriors; none where the method identifies nobody.
+    fn slots(&self) -> Vec<Range<usize>> {
+        Vec::new()
+    }
+
+    /// Whether the batch must hold what the peers saw.
+    fn peer_sight(&self) -> PeerSight {
+        PeerSight::Skipped
+    }
+
+    /// The context of an encounter that begins; it keeps at most `window` episodes, where the method can tell them apart.
+    fn context(&self, window: Option<usize>) -> Self::Context;
+
+    /// Makes a context that of an encounter that begins.
+    fn forget(&self, context: &mut Self::Context);
+
+    /// Passes one decision of each of `lanes` through the network; [`Network::acted`] reads the result. Changes no context.
+    fn act(
+        &self,
+        parameters: &[f32],
+        observations: &[f32],
+        contexts: &[Self::Context],
+        lanes: &[usize],
+        rows: &mut Self::ActRows,
+    );
+
+    /// What [`Network::act`] made of its decisions.
+    fn acted<'a>(&self, rows: &'a Self::ActRows) -> Acted<'a>;
+
+    /// Adds the decisions that [`Network::act`] just passed through `rows` to the contexts of their lanes.
+    fn take_in(
+        &self,
+        parameters: &[f32],
+        decisions: &Decisions<'_>,
+        contexts: &mut [Self::Context],
+        lanes: &[usize],
+        rows: &mut Self::ActRows,
+    );
+
+    /// Ends the episodes of some lanes with what their egos saw last.
+    fn end_episodes(
+        &self,
+        parameters: &[f32],
+        terminal_observations: &[f32],
+        contexts: &mut [Self::Context],
+        lanes: &[usize],
+        rows: &mut Self::ActRows,
+    );
+
+    /// Writes down what the pass that learns needs of a context, as it is before a decision.
+    fn keep(&self, _context: &Self::Context, _kept: &mut Vec<f32>) {}
+
+    /// The pieces that mini-batches are made of: the decisions of each.
+    fn pieces(&self, batch: &Batch) -> Vec<Range<usize>> {
+        (0..batch.n_encounters()).map(|encounter| batch.decisions(encounter)).collect()
+    }
+
+    /// Prepares the way back: the weights of all layers, transposed, in the layout of the parameters.
+    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]);
+
+    /// Adds the gradient of the loss over the due decisions to the shard; `transposed` is what [`Network::transpose`] made
+    /// of the parameters.
+    fn accumulate(
+        &self,
+        parameters: &[f32],
+        transposed: &[f32],
+        job: &UpdateJob<'_>,
+        rows: &mut Self::LearnRows,
+        shard: &mut UpdateShard,
+    );
+
+    /// The matrix products of [`Network::accumulate`] on whole pieces.
+    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape>;
+}
+
+/// The numbers of a game that shape its networks and batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    /// Numbers in an observation.
+    pub(crate) observation: usize,
+    pub(crate) n_actions: usize,
+    pub(crate) n_peers: usize,
+}
+
+impl Sizes {
+    pub(crate) fn of(spec: &GameSpec) -> Sizes {
+        Sizes { observation: spec.observation_size, n_actions: spec.n_actions(), n_peers: spec.n_peers() }
+    }
+}
+
+/// One row per decision; the slices may be longer than the decisions need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acted<'a> {
+    pub(crate) logits: &'a [f32],
+    pub(crate) values: &'a [f32],
+    /// The posteriors of all peers, one after the other; empty where the method identifies nobody.
+    pub(crate) posteriors: &'a [f32],
+    pub(crate) latents: &'a [f32],
+    pub(crate) latent_size: usize,
+}
+
+/// Decisions that were carried out, one per lane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decisions<'a> {
+    pub(crate) observations: &'a [f32],
+    pub(crate) ego_actions: &'a [Action],
+    /// What all peers did in each step, one step after the other.
+    pub(crate) peer_actions: &'a [Action],
+}

@@ -1,0 +1,284 @@
+//! PPO over whole encounters: one iteration of Algorithm 1, and the terms of the loss that all methods share.
+//!
+//! What else a method's loss has is in its file under `methods`; one gradient step is in `learner`.
+
+use std::collections::BTreeMap;
+
+use pace_games::{AnyGame, Ending, GameError, PoolListing, Seed};
+use pace_nn::loss::{PolicyLoss, clipped_value, softmax_rows};
+use pace_nn::threads::for_each_shard;
+
+use crate::agent::{Agent, Trained};
+use crate::batch::Batch;
+use crate::config::TrainConfig;
+use crate::gae::estimate_advantages;
+use crate::learner::{Learner, LossWeights, UpdateJob, UpdateSums};
+use crate::minibatches::{MinibatchRows, Minibatches};
+use crate::network::Network;
+use crate::rollout::RolloutShard;
+use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
+
+const FIRST_MOMENT_FILE: &str = "adam_first.safetensors";
+const SECOND_MOMENT_FILE: &str = "adam_second.safetensors";
+
+/// The weights of a method, and the lanes they are trained in.
+pub(crate) struct Ppo<N: Network> {
+    pub(crate) learner: Learner<N>,
+    rollout: Vec<RolloutShard<N>>,
+    /// The classes of each training tuple.
+    classes: Vec<Vec<usize>>,
+}
+
+impl<N: Network> Ppo<N> {
+    pub(crate) fn new(
+        game: &dyn AnyGame,
+        pool: &PoolListing,
+        config: &TrainConfig,
+        seed: u64,
+        n_threads: usize,
+    ) -> Result<Ppo<N>, GameError> {
+        N::check(config)?;
+        let net = N::new(game.spec(), &pool.n_classes, config);
+        let tuples_met = config.tuples_met(pool.tuples.len())?;
+        Ok(Ppo {
+            rollout: RolloutShard::split(game, &net, config, &tuples_met),
+            learner: Learner::new(net, config, Seed::new(seed), n_threads),
+            classes: pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect(),
+        })
+    }
+
+    /// The first half of an iteration: plays the encounters of one batch.
+    pub(crate) fn play(&mut self, at: &RunPoint<'_>) -> Batch {
+        let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
+        let n_episodes = at.game.spec().episodes_per_encounter;
+        let Learner { net, parameters, .. } = &self.learner;
+        let (config, classes) = (at.config, &self.classes);
+        for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
+            shard.play(net, parameters, config, n_episodes, classes, seed);
+        });
+        let mut batch = Batch::default();
+        for shard in &mut self.rollout {
+            batch.append(&mut shard.batch);
+        }
+        batch
+    }
+
+    /// The second half: credit and updates.
+    fn learn(&mut self, at: &RunPoint<'_>, mut batch: Batch) -> Result<Iterated, TrainError> {
+        let config = at.config;
+        let progress = at.steps as f64 / config.total_steps as f64;
+        let fade = 1.0 - at.steps as f64 / config.exploration_decay_steps.max(1) as f64;
+        let exploration_weight = config.exploration_weight * fade.max(0.0);
+        estimate_advantages(
+            &mut batch,
+            exploration_weight as f32,
+            config.discount as f32,
+            config.gae_lambda as f32,
+        );
+        at.check_finite("the mean value", mean(&batch.values))?;
+        at.check_finite("the mean advantage", mean(&batch.advantages))?;
+        let (sums, gradient_norm) = self.update(at, &batch, progress);
+        let per_decision = |sum: f64| sum / sums.n;
+        at.check_finite("the gradient's norm", gradient_norm)?;
+        at.check_finite("the policy loss", per_decision(sums.policy_loss))?;
+        at.check_finite("the value loss", per_decision(sums.value_loss))?;
+        let own = || N::METRICS.iter().zip(sums.own).map(|(name, sum)| (*name, per_decision(sum)));
+        own().try_for_each(|(name, value)| at.check_finite(name, value))?;
+        at.check_finite("the sum of the weights", mean(&self.learner.parameters))?;
+        let rate = config.learning_rate_decay.apply(config.learning_rate, progress);
+        let entropy_weight = config.entropy_decay.apply(config.entropy_weight, progress);
+        let mut metrics = batch_metrics(&batch);
+        if !self.learner.net.slots().is_empty() {
+            metrics.extend([
+                ("explore/coef", exploration_weight),
+                ("explore/reward", mean(&batch.exploration_rewards)),
+            ]);
+        }
+        metrics.extend([
+            ("charts/learning_rate", rate),
+            ("charts/encounters", batch.n_encounters() as f64),
+            ("losses/entropy_coef", entropy_weight),
+            ("losses/policy_loss", per_decision(sums.policy_loss)),
+            ("losses/value_loss", per_decision(sums.value_loss)),
+            ("losses/entropy", per_decision(sums.entropy)),
+            ("losses/approx_kl", per_decision(sums.divergence)),
+            ("losses/clipfrac", per_decision(sums.clipped)),
+            ("losses/gradient_norm", gradient_norm),
+        ]);
+        metrics.extend(own());
+        Ok(Iterated { n_steps: batch.n_decisions() as u64, metrics })
+    }
+
+    /// All epochs and mini-batches; the sums of the last epoch and the mean gradient norm of all.
+    fn update(&mut self, at: &RunPoint<'_>, batch: &Batch, progress: f64) -> (UpdateSums, f64) {
+        let config = at.config;
+        let is_warm_up = at.steps < config.warm_up_steps;
+        let rate = config.learning_rate_decay.apply(config.learning_rate, progress) as f32;
+        let policy = PolicyLoss {
+            clip: config.clip as f32,
+            entropy_weight: config.entropy_decay.apply(config.entropy_weight, progress) as f32,
+        };
+        let mut rng = Seed::new(at.seed).child("update", &[at.iteration]).stream("order");
+        let mut sums = UpdateSums::default();
+        let mut total_norm = 0.0;
+        let pieces = self.learner.net.pieces(batch);
+        let mut minibatches = Minibatches::new(config, batch, &pieces);
+        for _ in 0..config.epochs {
+            sums = UpdateSums::default();
+            minibatches.draw(&mut rng);
+            for index in 0..minibatches.len() {
+                let MinibatchRows { due, selection, n_rows } = minibatches.get(index);
+                let weights = LossWeights {
+                    per_row: 1.0 / n_rows as f32,
+                    auxiliary: config.auxiliary_weight as f32,
+                    value: config.value_weight as f32,
+                    value_clip: config.value_clip as f32,
+                    policy: (!is_warm_up).then_some(policy),
+                };
+                let (pieces, classes) = (&pieces[..], &self.classes[..]);
+                let job = UpdateJob { batch, pieces, due, selection, classes, weights };
+                sums.add(&self.learner.gradient(&job));
+                // The warm-up trains the first group of weights alone.
+                let n_groups = if is_warm_up { 1 } else { self.learner.adam.n_steps.len() };
+                total_norm += f64::from(self.learner.step(n_groups, rate, config.gradient_clip as f32));
+            }
+        }
+        (sums, total_norm / (config.epochs * minibatches.len()) as f64)
+    }
+}
+
+impl<N: Network> Training for Ppo<N> {
+    fn n_parameters(&self) -> usize {
+        self.learner.parameters.len()
+    }
+
+    fn set_threads(&mut self, n_threads: usize) {
+        self.learner.set_threads(n_threads);
+    }
+
+    fn roll_out(&mut self, at: &RunPoint<'_>) -> usize {
+        self.play(at).n_decisions()
+    }
+
+    fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError> {
+        let batch = self.play(at);
+        rolled_out();
+        self.learn(at, batch)
+    }
+
+    fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
+        let Learner { net, parameters, adam, .. } = &self.learner;
+        let layout = net.layout();
+        let files = vec![
+            (MODEL_FILE, layout.to_bytes(parameters)),
+            (FIRST_MOMENT_FILE, layout.to_bytes(&adam.first)),
+            (SECOND_MOMENT_FILE, layout.to_bytes(&adam.second)),
+        ];
+        (files, adam.n_steps.clone())
+    }
+
+    fn restore(
+        &mut self,
+        read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
+        adam_steps: Vec<u64>,
+    ) -> Result<(), TrainError> {
+        let layout = self.learner.net.layout();
+        let parameters = layout.from_bytes(&read(MODEL_FILE)?)?;
+        let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
+        let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
+        let adam = &mut self.learner.adam;
+        if adam_steps.len() != adam.n_steps.len() {
+            let (found, expected) = (adam_steps.len(), adam.n_steps.len());
+            let reason = format!("the number of weight groups is {found}, this run has {expected}");
+            return Err(TrainError::State { reason });
+        }
+        self.learner.parameters = parameters;
+        (adam.first, adam.second, adam.n_steps) = (first, second, adam_steps);
+        Ok(())
+    }
+
+    fn agent(&self) -> Agent {
+        let Learner { net, parameters, .. } = &self.learner;
+        Agent::new(Trained { net: net.clone(), parameters: parameters.clone() })
+    }
+}
+
+/// The rows of policy and value, and the places for their gradients.
+pub(crate) struct PolicyRows<'a> {
+    pub(crate) logits: &'a [f32],
+    pub(crate) d_logits: &'a mut [f32],
+    pub(crate) values: &'a [f32],
+    pub(crate) d_values: &'a mut [f32],
+    /// Room for the probabilities.
+    pub(crate) probabilities: &'a mut [f32],
+}
+
+/// The terms of PPO: clipped surrogate, entropy bonus and clipped value of the decisions named by `batch_rows`, one per row.
+pub(crate) fn policy_and_value(
+    job: &UpdateJob<'_>,
+    policy: &PolicyLoss,
+    batch_rows: &[usize],
+    rows: &mut PolicyRows<'_>,
+    sums: &mut UpdateSums,
+) {
+    let batch = job.batch;
+    let n_actions = rows.logits.len() / batch_rows.len().max(1);
+    softmax_rows(rows.logits, &[n_actions], rows.d_logits, rows.probabilities);
+    for (row, &decision) in batch_rows.iter().enumerate() {
+        let terms = policy.row(
+            &rows.probabilities[row * n_actions..][..n_actions],
+            usize::from(batch.actions[decision]),
+            batch.log_probabilities[decision],
+            batch.advantages[decision],
+            job.weights.per_row,
+            &mut rows.d_logits[row * n_actions..][..n_actions],
+        );
+        sums.policy_loss += f64::from(terms.loss);
+        sums.entropy += f64::from(terms.entropy);
+        sums.divergence += f64::from(terms.divergence);
+        sums.clipped += f64::from(u8::from(terms.is_clipped));
+    }
+    for (row, &decision) in batch_rows.iter().enumerate() {
+        let (old, target) = (batch.values[decision], batch.targets[decision]);
+        let (loss, gradient) = clipped_value(rows.values[row], old, target, job.weights.value_clip);
+        rows.d_values[row] = job.weights.per_row * job.weights.value * gradient;
+        sums.value_loss += f64::from(loss);
+    }
+}
+
+fn mean(values: &[f32]) -> f64 {
+    values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len() as f64
+}
+
+/// What the batch says about play.
+fn batch_metrics(batch: &Batch) -> BTreeMap<&'static str, f64> {
+    let n_episodes = batch.episode_lengths.len() as f64;
+    let share = |n: usize| n as f64 / n_episodes;
+    // The last tenth of the decisions of every encounter against the first: is there adaptation?
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for encounter in 0..batch.n_encounters() {
+        let range = batch.decisions(encounter);
+        let tenth = (range.len() / 10).max(1);
+        first.extend_from_slice(&batch.task_rewards[range.start..range.start + tenth]);
+        last.extend_from_slice(&batch.task_rewards[range.end - tenth..range.end]);
+    }
+    let steps_per_episode = batch.n_decisions() as f64 / n_episodes;
+    let variance = |values: &dyn Fn(usize) -> f64| {
+        let n = batch.n_decisions();
+        let mean = (0..n).map(values).sum::<f64>() / n as f64;
+        (0..n).map(|index| (values(index) - mean).powi(2)).sum::<f64>() / n as f64
+    };
+    let target_variance = variance(&|index| f64::from(batch.targets[index]));
+    let error_variance = variance(&|index| f64::from(batch.targets[index]) - f64::from(batch.values[index]));
+    let n_successes = batch.endings.iter().filter(|ending| **ending == Ending::Succeeded).count();
+    let n_visits = batch.keypoints_visited.iter().filter(|visited| **visited).count();
+    BTreeMap::from([
+        ("charts/episodic_return", mean(&batch.task_rewards) * steps_per_episode),
+        ("charts/episodic_length", steps_per_episode),
+        ("charts/success", share(n_successes)),
+        ("charts/keypoint", share(n_visits)),
+        ("adapt/first_tenth", mean(&first) * steps_per_episode),
+        ("adapt/last_tenth", mean(&last) * steps_per_episode),
+        ("losses/explained_variance", 1.0 - error_variance / target_variance.max(1e-12)),
+    ])
+}

@@ -1,0 +1,219 @@
+//! A Transformer encoder layer, normalised after each of its two halves, as PyTorch's `nn.TransformerEncoderLayer`.
+//!
+//! `y = norm(x + drop(attention(x)))`, then `norm(y + drop(W₂ · drop(relu(W₁ · y))))`.
+
+use crate::attention::{Attention, AttentionRows};
+use crate::dropout::{Dropout, DropoutKey};
+use crate::initialise;
+use crate::kernels::add;
+use crate::linear::{Activation, Linear, Part, Store};
+use crate::norm::LayerNorm;
+use crate::parameters::Parameters;
+use crate::product::ProductShape;
+use crate::rows::fit;
+
+/// The sizes that a person chooses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransformerConfig {
+    /// Width of a row.
+    pub width: usize,
+    /// Heads of the attention.
+    pub n_heads: usize,
+    /// Width between the two linear layers.
+    pub hidden_width: usize,
+    /// Share that is dropped in each of the four places.
+    pub dropout: f32,
+}
+
+/// Where the weights lie.
+#[derive(Clone, Debug)]
+pub struct TransformerLayer {
+    config: TransformerConfig,
+    attention: Attention,
+    attention_norm: LayerNorm,
+    forward_layers: [Linear; 2],
+    forward_norm: LayerNorm,
+    dropout: Dropout,
+}
+
+/// The rows of one chunk, kept for the way back.
+#[derive(Clone, Debug, Default)]
+pub struct TransformerRows {
+    /// One row per input row.
+    pub out: Vec<f32>,
+    /// The place for its gradient.
+    pub d_out: Vec<f32>,
+    attention: AttentionRows,
+    /// After the first norm.
+    middle: Vec<f32>,
+    d_middle: Vec<f32>,
+    hidden: Vec<f32>,
+    d_hidden: Vec<f32>,
+    normalised: [Vec<f32>; 2],
+    scales: [Vec<f32>; 2],
+}
+
+/// The four uses of a pass's key.
+mod place {
+    pub(super) const WEIGHTS: u64 = 0;
+    pub(super) const ATTENDED: u64 = 1;
+    pub(super) const HIDDEN: u64 = 2;
+    pub(super) const FORWARDED: u64 = 3;
+}
+
+impl TransformerLayer {
+    /// Reserves the weights.
+    pub fn new(parameters: &mut Parameters, name: &str, config: TransformerConfig) -> TransformerLayer {
+        let TransformerConfig { width, n_heads, hidden_width, dropout } = config;
+        let dropout = Dropout::new(dropout);
+        let named = |part: &str| format!("{name}.{part}");
+        TransformerLayer {
+            config,
+            attention: Attention::new(parameters, &named("attention"), width, n_heads, dropout),
+            attention_norm: LayerNorm::new(parameters, &named("attention_norm"), width),
+            forward_layers: [
+                Linear::new(parameters, &named("forward.0"), &[width], hidden_width, Activation::Relu),
+                Linear::new(parameters, &named("forward.1"), &[hidden_width], width, Activation::Identity),
+            ],
+            forward_norm: LayerNorm::new(parameters, &named("forward_norm"), width),
+            dropout,
+        }
+    }
+
+    /// First weights as PyTorch has them.
+    pub fn initialise(&self, parameters: &mut Parameters, uniform: &mut dyn FnMut() -> f64) {
+        self.attention.initialise(parameters, uniform);
+        for layer in &self.forward_layers {
+            let bound = 1.0 / (layer.n_in() as f64).sqrt();
+            for tensor in [layer.weights(), layer.biases()] {
+                initialise::uniform_within(&mut parameters.values[tensor.range()], bound, uniform);
+            }
+        }
+        self.attention_norm.initialise(parameters);
+        self.forward_norm.initialise(parameters);
+    }
+
+    /// Width of a row.
+    pub fn width(&self) -> usize {
+        self.config.width
+    }
+
+    /// The matrix products of one pass forward and back on sequences of these lengths.
+    pub fn products(&self, lengths: &[usize]) -> Vec<ProductShape> {
+        let mut products = self.attention.products(lengths);
+        for layer in &self.forward_layers {
+            products.extend(layer.products(lengths.iter().sum(), &[Some(true)]));
+        }
+        products
+    }
+
+    /// Writes one row to `rows.out` per row of the sequences, which lie one after the other. Without a key nothing is
+    /// dropped.
+    pub fn forward(
+        &self,
+        parameters: &[f32],
+        inputs: &[f32],
+        lengths: &[usize],
+        key: Option<DropoutKey>,
+        rows: &mut TransformerRows,
+    ) {
+        let n_rows = lengths.iter().sum::<usize>();
+        let n = n_rows * self.config.width;
+        let [attended, forwarded] = &mut rows.normalised;
+        let [attention_scales, forward_scales] = &mut rows.scales;
+        let attended = fit(attended, n);
+        let weights_key = key.map(|key| key.of(place::WEIGHTS));
+        self.attention.forward(parameters, inputs, lengths, weights_key, &mut rows.attention, attended);
+        self.drop(key, place::ATTENDED, attended);
+        add(attended, inputs);
+        let middle = fit(&mut rows.middle, n);
+        self.attention_norm.forward(parameters, attended, fit(attention_scales, n_rows), middle);
+
+        let hidden = fit(&mut rows.hidden, n_rows * self.config.hidden_width);
+        self.forward_layers[0].forward(parameters, &[Part::Dense(middle)], n_rows, hidden);
+        self.drop(key, place::HIDDEN, hidden);
+        let forwarded = fit(forwarded, n);
+        self.forward_layers[1].forward(parameters, &[Part::Dense(hidden)], n_rows, forwarded);
+        self.drop(key, place::FORWARDED, forwarded);
+        add(forwarded, middle);
+        let out = fit(&mut rows.out, n);
+        self.forward_norm.forward(parameters, forwarded, fit(forward_scales, n_rows), out);
+        fit(&mut rows.d_out, n);
+    }
+
+    /// Prepares the way back, as [`Linear::transpose`] does.
+    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        self.attention.transpose(parameters, transposed);
+        for layer in &self.forward_layers {
+            layer.transpose(parameters, transposed);
+        }
+        self.attention_norm.transpose(parameters, transposed);
+        self.forward_norm.transpose(parameters, transposed);
+    }
+
+    /// Takes `rows.d_out` back through the chunk that was last computed, with its key: adds to `gradients` and writes the
+    /// gradient of the inputs.
+    #[allow(clippy::too_many_arguments)]
+    pub fn backward(
+        &self,
+        transposed: &[f32],
+        gradients: &mut [f32],
+        inputs: &[f32],
+        lengths: &[usize],
+        key: Option<DropoutKey>,
+        rows: &mut TransformerRows,
+        d_inputs: &mut [f32],
+    ) {
+        let n_rows = lengths.iter().sum::<usize>();
+        let n = n_rows * self.config.width;
+        let d_out = &mut rows.d_out[..n];
+        let (normalised, scales) = (&rows.normalised[1][..n], &rows.scales[1][..n_rows]);
+        self.forward_norm.backward(transposed, gradients, normalised, scales, d_out);
+        // What goes past the linear layers.
+        let d_middle = fit(&mut rows.d_middle, n);
+        d_middle.copy_from_slice(d_out);
+        self.drop(key, place::FORWARDED, d_out);
+        let n_hidden = n_rows * self.config.hidden_width;
+        let (hidden, d_hidden) = (&rows.hidden[..n_hidden], fit(&mut rows.d_hidden, n_hidden));
+        let mut d_parts = [Some((&mut *d_hidden, Store::Overwrite))];
+        self.forward_layers[1].backward(
+            transposed,
+            gradients,
+            &[Part::Dense(hidden)],
+            &[],
+            d_out,
+            &mut d_parts,
+        );
+        self.drop(key, place::HIDDEN, d_hidden);
+        // Where a unit was dropped `hidden` is zero, and so is its gradient: the ReLU's rule says the same.
+        self.forward_layers[0].backward(
+            transposed,
+            gradients,
+            &[Part::Dense(&rows.middle[..n])],
+            hidden,
+            d_hidden,
+            &mut [Some((&mut *d_middle, Store::Add))],
+        );
+
+        let (normalised, scales) = (&rows.normalised[0][..n], &rows.scales[0][..n_rows]);
+        self.attention_norm.backward(transposed, gradients, normalised, scales, d_middle);
+        d_inputs.copy_from_slice(d_middle);
+        self.drop(key, place::ATTENDED, d_middle);
+        self.attention.backward(
+            transposed,
+            gradients,
+            inputs,
+            lengths,
+            key.map(|key| key.of(place::WEIGHTS)),
+            &mut rows.attention,
+            d_middle,
+            (d_inputs, Store::Add),
+        );
+    }
+
+    fn drop(&self, key: Option<DropoutKey>, place: u64, rows: &mut [f32]) {
+        if let Some(key) = key {
+            self.dropout.apply(key.of(place), rows);
+        }
+    }
+}
