@@ -272,6 +272,25 @@ vectorised! {
 }
 
 vectorised! {
+    /// `values = factor · values`.
+    pub fn scale(values: &mut [f32], factor: f32) {
+        for value in values {
+            *value *= factor;
+        }
+    }
+}
+
+vectorised! {
+    /// `values −= others`; returns the sum of squares of the result.
+    pub fn subtract_and_square(values: &mut [f32], others: &[f32]) -> f32 {
+        for (value, other) in values.iter_mut().zip(others) {
+            *value -= other;
+        }
+        sum_of_products(values, values)
+    }
+}
+
+vectorised! {
     /// `out = factor · values`.
     pub fn scale_into(out: &mut [f32], values: &[f32], factor: f32) {
         for (out, value) in out.iter_mut().zip(values) {

@@ -223,7 +223,7 @@ mod tests {
     fn parts_of_larger_matrices_leave_the_rest_alone() {
         // A 3×2 part times the transpose of a 4×2 part, both inside rows of 6, into a 3×4 part inside rows of 5.
         let (x, w) = (numbers(18, 1), numbers(24, 2));
-        let mut y = vec![9.0; 15];
+        let mut y = [9.0; 15];
         let (left, right) = (Strided::rows(&x[1..], 6), Strided::rows(&w[3..], 6).transposed());
         multiply_strided([3, 2, 4], left, right, (&mut y[1..], 5), Store::Overwrite);
         for row in 0..3 {
