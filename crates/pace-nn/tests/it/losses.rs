@@ -71,6 +71,18 @@ fn classes_of_several_groups_of_which_some_have_none() {
     });
 }
 
+/// The loss of every distribution and the gradient of their sum.
+fn of_rows(
+    distributions: &[f32],
+    n: usize,
+    loss: impl Fn(usize, &[f32], &mut [f32]) -> f32,
+) -> (Vec<f32>, Vec<f32>) {
+    let mut gradient = vec![0.0; distributions.len()];
+    let rows = distributions.chunks_exact(2 * n).zip(gradient.chunks_exact_mut(2 * n)).enumerate();
+    let losses = rows.map(|(index, (row, d_row))| loss(index, row, d_row)).collect();
+    (losses, gradient)
+}
+
 #[test]
 fn recorded_distributions() {
     let recording = recording();
@@ -86,17 +98,13 @@ fn recorded_distributions() {
 
     let fixed = floats(&recorded["fixed"]);
     let weight = weight(&recording);
-    let of_rows = |row_loss: &dyn Fn(&[f32], &[f32], &mut [f32]) -> f32| -> (Vec<f32>, Vec<f32>) {
-        let mut gradient = vec![0.0; distributions.len()];
-        let rows = distributions.chunks_exact(2 * n).zip(fixed.chunks_exact(2 * n));
-        let rows = rows.zip(gradient.chunks_exact_mut(2 * n));
-        let losses = rows.map(|((row, fixed), d_row)| row_loss(row, fixed, d_row)).collect();
-        (losses, gradient)
-    };
-    let (losses, gradient) = of_rows(&|row, _, d_row| divergence_from_standard(row, weight, d_row));
+    let (losses, gradient) =
+        of_rows(&distributions, n, |_, row, d_row| divergence_from_standard(row, weight, d_row));
     check_recorded(&losses, &recorded["from_standard"], "divergence from the standard");
     check_recorded(&gradient, &recorded["d_from_standard"], "its gradient");
-    let (losses, gradient) = of_rows(&|row, fixed, d_row| divergence(row, fixed, weight, d_row));
+    let (losses, gradient) = of_rows(&distributions, n, |index, row, d_row| {
+        divergence(row, &fixed[index * 2 * n..][..2 * n], weight, d_row)
+    });
     check_recorded(&losses, &recorded["from_fixed"], "divergence from another");
     check_recorded(&gradient, &recorded["d_from_fixed"], "its gradient");
 }
