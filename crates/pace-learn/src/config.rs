@@ -111,6 +111,17 @@ pub enum EmptyEpisode {
     CountsAsZero,
 }
 
+/// What the identifier learns of the peers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identify {
+    /// Which of the training peers they are.
+    #[default]
+    Classes,
+    /// How they behave, in the numbers the game has for that: a guess between training peers is not a mistake.
+    Traits,
+}
+
 /// What the exploration reward pays for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -165,6 +176,9 @@ pub struct TrainConfig {
     pub entropy_weight: f64,
     /// How it changes.
     pub entropy_decay: Decay,
+    /// What the identifier learns.
+    #[serde(default)]
+    pub identify: Identify,
     /// Weight of the identifier's loss; 0 trains no identifier.
     pub auxiliary_weight: f64,
     /// c: weight of the exploration reward at the start.
@@ -295,6 +309,7 @@ impl TrainConfig {
             value_weight: 0.5,
             entropy_weight: 5e-4,
             entropy_decay: Decay::Constant,
+            identify: Identify::Classes,
             auxiliary_weight: 1.0,
             exploration_weight: 0.01,
             exploration_decay_steps: 4_000_000,

@@ -37,8 +37,8 @@ impl<N: Network> Ppo<N> {
         seed: u64,
         n_threads: usize,
     ) -> Result<Ppo<N>, GameError> {
-        N::check(config)?;
-        let net = N::new(game.spec(), &pool.n_classes, config);
+        N::check(config, pool)?;
+        let net = N::new(game.spec(), pool, config);
         let tuples_met = config.tuples_met(pool.tuples.len())?;
         Ok(Ppo {
             rollout: RolloutShard::split(game, &net, config, &tuples_met),

@@ -58,8 +58,7 @@ impl<N: Network> RolloutShard<N> {
         classes: &[Vec<usize>],
         seed: Seed,
     ) {
-        let slots = net.slots();
-        let n_posteriors = slots.last().map_or(0, |slot| slot.end);
+        let n_slots = net.slots().len();
         self.highest.fill(0.0);
         for (lane, encounter) in self.encounters.clone().enumerate() {
             let tuple = self.tuples[lane];
@@ -92,17 +91,17 @@ impl<N: Network> RolloutShard<N> {
                 record.task_rewards.push(block.task_rewards[lane]);
                 // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
                 let mut confidence = 0.0;
-                for (index, slot) in slots.iter().enumerate() {
-                    let class = classes[record.tuples[0] as usize][index];
-                    let now = acted.posteriors[row * n_posteriors + slot.start + class];
-                    let highest = &mut self.highest[lane * slots.len() + index];
+                for slot in 0..n_slots {
+                    let class = classes[record.tuples[0] as usize][slot];
+                    let now = net.confidence(&self.crew.rows, row, slot, class);
+                    let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {
                         ExplorationMode::Instant => now,
                         ExplorationMode::RunningMax => *highest,
                     };
                 }
-                record.exploration_rewards.push(confidence / slots.len().max(1) as f32);
+                record.exploration_rewards.push(confidence / n_slots.max(1) as f32);
                 steps_in_episode[lane] += 1;
                 keypoint_visited[lane] |= block.keypoints_visited[lane];
                 if block.boundaries[lane] != Boundary::WithinEpisode {

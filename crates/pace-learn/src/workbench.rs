@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use pace_games::{Action, Ending, GameSpec, Metric, Nouns, Seed, Stream};
+use pace_games::{Action, Ending, GameSpec, Metric, Nouns, PoolListing, Seed, Stream};
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{ProductKind, ProductShape};
 use pace_nn::threads::for_each_shard_with;
@@ -113,7 +113,8 @@ impl<N: Network> UpdateBench<N> {
             keypoint: "",
             nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
         };
-        let net = N::new(&spec, &shape.n_classes, &config);
+        let pool = PoolListing { n_classes: shape.n_classes.clone(), ..PoolListing::default() };
+        let net = N::new(&spec, &pool, &config);
         let seed = Seed::new(1);
         let mut rng = seed.stream("workbench");
         let mut batch = Batch::default();

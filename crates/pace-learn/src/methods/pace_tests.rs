@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pace_games::{GameSpec, Metric, Nouns};
+use pace_games::{GameSpec, Metric, Nouns, PoolListing};
 use pace_nn::loss::PolicyLoss;
 use serde_json::Value;
 
@@ -53,7 +53,8 @@ fn net(recording: &Value, empty_context: &Value, empty_episode: &Value) -> PaceN
     config.empty_episode = serde_json::from_value(empty_episode.clone()).expect("a known name");
     // Only peers may be without an action, and some recorded entries are.
     config.context_action = ContextAction::Peer;
-    PaceNet::new(&spec, &integers(&recording["n_classes"]), &config)
+    let pool = PoolListing { n_classes: integers(&recording["n_classes"]), ..PoolListing::default() };
+    PaceNet::new(&spec, &pool, &config)
 }
 
 fn batch(recording: &Value) -> (Batch, Vec<Vec<usize>>) {

@@ -159,9 +159,9 @@ fn a_saved_agent_thinks_what_it_thought() {
     for entry in GAMES {
         for preset in TrainPreset::ALL {
             let (agent, config, game, model) = agent(entry, preset);
-            let n_classes = game.pool(Split::Train).n_classes;
+            let pool = game.pool(Split::Train);
             let loaded =
-                Agent::from_bytes(pace(), game.spec(), &n_classes, &config, &model).expect("its own file");
+                Agent::from_bytes(pace(), game.spec(), &pool, &config, &model).expect("its own file");
             let adapt_config = adapt_config(Split::Test);
             for tuple in 0..game.n_tuples(Split::Test) {
                 let play = |agent: &Agent| play_alone(agent, &config, &*game, &adapt_config, tuple, 0);
@@ -170,7 +170,7 @@ fn a_saved_agent_thinks_what_it_thought() {
                 assert_eq!(before.0, after.0, "{} {}", entry.id, preset.name());
             }
             let wider = TrainConfig { hidden_width: 17, ..config.clone() };
-            assert!(Agent::from_bytes(pace(), game.spec(), &n_classes, &wider, &model).is_err());
+            assert!(Agent::from_bytes(pace(), game.spec(), &pool, &wider, &model).is_err());
         }
     }
 }
@@ -179,7 +179,7 @@ fn a_saved_agent_thinks_what_it_thought() {
 fn thoughts_are_distributions() {
     for entry in GAMES {
         let (agent, config, game, _) = agent(entry, TrainPreset::Paper);
-        let n_classes = game.pool(Split::Train).n_classes;
+        let pool = game.pool(Split::Train);
         let (_, thoughts) = play_alone(&agent, &config, &*game, &adapt_config(Split::Test), 0, 0);
         for thought in thoughts {
             let is_distribution = |values: &[f32]| {
@@ -190,7 +190,7 @@ fn thoughts_are_distributions() {
             assert_eq!(thought.probabilities.len(), game.spec().n_actions());
             assert!(thought.posteriors.iter().all(|posterior| is_distribution(posterior)), "{thought:?}");
             let lengths: Vec<usize> = thought.posteriors.iter().map(Vec::len).collect();
-            assert_eq!(lengths, n_classes);
+            assert_eq!(lengths, pool.n_classes);
             assert!(thought.value.is_finite() && thought.latent.iter().all(|value| *value >= 0.0));
         }
     }
