@@ -35,6 +35,16 @@ impl Agent {
         Ok(Agent::new(net, parameters, config))
     }
 
+    /// The length of the observations it can read, and the number of actions it chooses from.
+    pub fn shape(&self) -> (usize, usize) {
+        (self.net.observation_size(), self.net.n_actions())
+    }
+
+    /// How many numbers its latent has.
+    pub fn latent_width(&self) -> usize {
+        self.net.width()
+    }
+
     /// An encounter from this agent's side, with an empty context.
     pub fn encounter(&self) -> AgentEncounter {
         AgentEncounter {

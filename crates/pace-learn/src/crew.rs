@@ -71,8 +71,13 @@ impl Crew {
 
     /// Seats a tuple in a lane, with an empty context.
     pub(crate) fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
-        self.lanes.begin(lane, tuple, n_episodes, seed);
         self.contexts[lane].clear();
+        self.switch(lane, tuple, n_episodes, seed);
+    }
+
+    /// Seats a tuple in a lane whose peers have left, and leaves the context as it is.
+    pub(crate) fn switch(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
+        self.lanes.begin(lane, tuple, n_episodes, seed);
         self.rngs[lane] = Some(seed.stream("ego"));
     }
 
@@ -103,6 +108,16 @@ impl Crew {
 
     pub(crate) fn context(&self, lane: usize) -> &RunningContext {
         &self.contexts[lane]
+    }
+
+    /// Clears the context of a lane between two episodes.
+    pub(crate) fn clear_context(&mut self, lane: usize) {
+        self.contexts[lane].clear();
+    }
+
+    /// The same, but for the episode just finished.
+    pub(crate) fn keep_last_episode(&mut self, lane: usize) {
+        self.contexts[lane].keep_last_episode();
     }
 
     /// Passes every waiting decision through the network and draws the actions; false when all encounters are over.

@@ -1,6 +1,9 @@
 //! Algorithm 2: an agent meets peers it was not trained with, and adapts within the encounter.
 
-use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, NO_ACTION, Seed, Split};
+mod detector;
+mod switch;
+
+use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, Metric, NO_ACTION, Seed, Split};
 use pace_nn::loss::softmax;
 use pace_nn::threads::for_each_shard;
 
@@ -8,6 +11,10 @@ use crate::agent::Agent;
 use crate::config::ContextAction;
 use crate::crew::Crew;
 use crate::methods::ActRows;
+
+use detector::Watch;
+pub use detector::{Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, Verdict};
+pub use switch::Switch;
 
 /// Whom the agent meets, and how often.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,17 +25,73 @@ pub struct AdaptConfig {
     pub passes: usize,
     /// N_eps: episodes per encounter.
     pub episodes: usize,
-    /// N_ctx: the most episodes the context keeps; all if absent.
+    /// N_ctx: the most episodes the context keeps, the current one included; all if absent.
     pub context_episodes: Option<usize>,
+    /// Whether and when other peers take the first ones' places.
+    pub switch: Option<Switch>,
+    /// What clears the context within an encounter.
+    pub detector: Detector,
+    /// What clearing leaves.
+    pub clear_keeps: ClearKeeps,
+    /// The class of each peer of each tuple, where these are the classes of the identifier. Guesses are judged by it; the
+    /// agent does not see it.
+    pub classes: Option<Vec<Vec<usize>>>,
+    /// Whether the latents of the first encounter with each tuple are wanted.
+    pub keep_latents: bool,
     /// All chance of the encounters; the same seed gives every agent the same cards.
     pub seed: u64,
 }
 
+impl AdaptConfig {
+    /// The plain protocol: the same peers all along, and the whole encounter in the context.
+    pub fn new(split: Split, passes: usize, episodes: usize, seed: u64) -> AdaptConfig {
+        AdaptConfig {
+            split,
+            passes,
+            episodes,
+            context_episodes: None,
+            switch: None,
+            detector: Detector::None,
+            clear_keeps: ClearKeeps::Last,
+            classes: None,
+            keep_latents: false,
+            seed,
+        }
+    }
+
+    fn check(&self, n_tuples: usize) -> Result<(), GameError> {
+        let Some(Switch { after }) = self.switch else { return Ok(()) };
+        if !(1..self.episodes).contains(&after) {
+            let expected =
+                format!("a number from 1 to {}, below the episodes of an encounter", self.episodes - 1);
+            return Err(GameError::bad_value("switch_at", &after, &expected));
+        }
+        if n_tuples < 2 {
+            return Err(GameError::bad_value(
+                "switch_at",
+                &after,
+                "a pool of two tuples or more to switch between",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The most episodes in the running context. Only one that counts its episodes can keep the last.
+    fn window(&self) -> Option<usize> {
+        let must_count = matches!(self.detector, Detector::Drop { .. });
+        self.context_episodes.or(must_count.then_some(self.episodes))
+    }
+}
+
 /// One encounter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EncounterOutcome {
     /// The number of the tuple in its split.
     pub tuple: usize,
+    /// The tuple that took its place, where there was a switch.
+    pub successor: Option<usize>,
+    /// Which of the encounters with this tuple.
+    pub pass: usize,
     /// What came of each episode.
     pub episodes: Vec<EpisodeOutcome>,
     /// The highest posterior class of each peer at the start of each episode, episode after episode. What it means to be
@@ -36,19 +99,50 @@ pub struct EncounterOutcome {
     pub guesses: Vec<Vec<usize>>,
     /// The identifier's confidence in these guesses, averaged over peers.
     pub confidence: Vec<f32>,
+    /// How right the identifier was at every decision; empty where no class is known.
+    pub identified: Vec<Identified>,
+    /// When the detector found that the peers had changed.
+    pub alarms: Vec<Alarm>,
+    /// The latent of every decision, one after the other; empty unless asked for.
+    pub latents: Vec<f32>,
+}
+
+/// How right the identifier was at one decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Identified {
+    /// The share of peers whose best guess is right.
+    pub accuracy: f32,
+    /// The probability given to the truth, averaged over peers.
+    pub posterior: f32,
+}
+
+impl EncounterOutcome {
+    /// The tuple that was met in an episode, counted from 0.
+    pub fn tuple_in(&self, episode: usize, switch: Option<Switch>) -> usize {
+        match (switch, self.successor) {
+            (Some(Switch { after }), Some(successor)) if episode >= after => successor,
+            _ => self.tuple,
+        }
+    }
 }
 
 /// Encounters that run side by side in one shard; few enough to balance threads, enough for fast products.
 const LANES_PER_SHARD: usize = 64;
 
 /// Plays all encounters. The result does not depend on the number of threads.
+///
+/// # Panics
+/// If the game's observations or actions are not those that the agent was trained with.
 pub fn adapt(
     agent: &Agent,
     game: &dyn AnyGame,
     config: &AdaptConfig,
     n_threads: usize,
 ) -> Result<Vec<EncounterOutcome>, GameError> {
+    let shape = (game.spec().observation_size, game.spec().n_actions());
+    assert_eq!(shape, agent.shape(), "observation size and number of actions");
     let n_tuples = game.n_tuples(config.split);
+    config.check(n_tuples)?;
     let n_encounters = n_tuples * config.passes;
     let mut shards: Vec<(usize, Vec<EncounterOutcome>)> =
         (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Vec::new())).collect();
@@ -67,19 +161,24 @@ fn play_shard(
     encounters: std::ops::Range<usize>,
 ) -> Vec<EncounterOutcome> {
     let (net, parameters) = (&*agent.net, &agent.parameters[..]);
+    let metric = game.spec().metric;
     let n_lanes = encounters.len();
-    let mut crew = Crew::new(game, config.split, n_lanes, net, &agent.config, config.context_episodes);
+    let mut crew = Crew::new(game, config.split, n_lanes, net, &agent.config, config.window());
     let mut outcomes: Vec<EncounterOutcome> = Vec::with_capacity(n_lanes);
+    let seed_of = |outcome: &EncounterOutcome| {
+        Seed::new(config.seed).child("encounter", &[outcome.tuple as u64, outcome.pass as u64])
+    };
     for (lane, encounter) in encounters.enumerate() {
-        let (tuple, pass) = (encounter % n_tuples, encounter / n_tuples);
-        let path = [tuple as u64, pass as u64];
-        crew.begin(lane, tuple, config.episodes, Seed::new(config.seed).child("encounter", &path));
-        outcomes.push(EncounterOutcome {
+        let tuple = encounter % n_tuples;
+        let outcome = EncounterOutcome {
             tuple,
-            episodes: Vec::with_capacity(config.episodes),
-            guesses: Vec::new(),
-            confidence: Vec::new(),
-        });
+            successor: config.switch.map(|_| Switch::successor(tuple, n_tuples)),
+            pass: encounter / n_tuples,
+            ..EncounterOutcome::default()
+        };
+        let n_episodes = config.switch.map_or(config.episodes, |switch| switch.after);
+        crew.begin(lane, tuple, n_episodes, seed_of(&outcome));
+        outcomes.push(outcome);
     }
     let mut closed_form = ClosedForm::new(agent, game);
     let slots = net.slots();
@@ -91,6 +190,16 @@ fn play_shard(
         keypoint_visited: false,
     };
     let mut current: Vec<EpisodeOutcome> = (0..n_lanes).map(|_| blank()).collect();
+    // Who sits in each lane now.
+    let mut tuples: Vec<usize> = outcomes.iter().map(|outcome| outcome.tuple).collect();
+    let watch = Watch::new(
+        config.detector,
+        config.clear_keeps,
+        config.switch.map(|switch| switch.after),
+        config.context_episodes.unwrap_or(config.episodes),
+    );
+    let mut watches = vec![watch; n_lanes];
+    let mut ended = Vec::new();
     while crew.decide(net, parameters) {
         // A first decision of an episode: what is the episode worth, and whom does the agent think it plays with?
         let fresh: Vec<(usize, usize)> = crew
@@ -100,26 +209,27 @@ fn play_shard(
             .enumerate()
             .filter(|(_, lane)| current[*lane].n_steps == 0)
             .collect();
-        closed_form.fill(agent, game, config.split, &crew, &fresh, &outcomes, &mut current);
-        for (row, lane) in fresh {
+        closed_form.fill(agent, game, config.split, &crew, &fresh, &tuples, &mut current);
+        for (row, &lane) in crew.active().iter().enumerate() {
+            let outcome = &mut outcomes[lane];
             let posteriors = &crew.rows.posteriors()[row * net.n_posteriors()..][..net.n_posteriors()];
-            let mut confidence = 0.0;
-            let guesses = slots
-                .iter()
-                .map(|slot| {
-                    let posterior = &posteriors[slot.clone()];
-                    let best = (0..posterior.len())
-                        .max_by(|one, other| posterior[*one].total_cmp(&posterior[*other]));
-                    let best = best.expect("a peer has classes");
-                    confidence += posterior[best] / slots.len() as f32;
-                    best
-                })
-                .collect();
-            outcomes[lane].guesses.push(guesses);
-            outcomes[lane].confidence.push(confidence);
+            if current[lane].n_steps == 0 {
+                let guesses: Vec<usize> =
+                    slots.iter().map(|slot| best_guess(&posteriors[slot.clone()])).collect();
+                let sure = slots.iter().zip(&guesses).map(|(slot, guess)| posteriors[slot.start + guess]);
+                outcome.confidence.push(sure.sum::<f32>() / slots.len().max(1) as f32);
+                outcome.guesses.push(guesses);
+            }
+            if let Some(classes) = &config.classes {
+                outcome.identified.push(judge(posteriors, &slots, &classes[tuples[lane]]));
+            }
+            if config.keep_latents && outcome.pass == 0 {
+                outcome.latents.extend_from_slice(&crew.rows.latents()[row * net.width()..][..net.width()]);
+            }
         }
         crew.advance(net, parameters);
         let block = crew.block();
+        ended.clear();
         for &lane in crew.active() {
             let outcome = &mut current[lane];
             outcome.task_return += f64::from(block.task_rewards[lane]);
@@ -128,10 +238,50 @@ fn play_shard(
             if block.boundaries[lane] != Boundary::WithinEpisode {
                 outcome.ending = block.endings[lane].expect("an episode that ended has an ending");
                 outcomes[lane].episodes.push(std::mem::replace(outcome, blank()));
+                ended.push(lane);
+            }
+        }
+        for &lane in &ended {
+            let outcome = &mut outcomes[lane];
+            let n_finished = outcome.episodes.len();
+            if let Some((alarm, keeps)) =
+                watches[lane].episode_ended(told(&outcome.episodes[n_finished - 1], metric))
+            {
+                outcome.alarms.push(alarm);
+                match keeps {
+                    ClearKeeps::Last => crew.keep_last_episode(lane),
+                    ClearKeeps::Nothing => crew.clear_context(lane),
+                }
+            }
+            if let Some(successor) =
+                outcome.successor.filter(|_| config.switch == Some(Switch { after: n_finished }))
+            {
+                tuples[lane] = successor;
+                crew.switch(lane, successor, config.episodes - n_finished, Switch::seed(seed_of(outcome)));
             }
         }
     }
     outcomes
+}
+
+/// The score of an episode as the ego learns it: what chance made of it, and not what it was worth before.
+fn told(outcome: &EpisodeOutcome, metric: Metric) -> f64 {
+    EpisodeOutcome { expected_return: None, ..*outcome }.score(metric)
+}
+
+fn best_guess(posterior: &[f32]) -> usize {
+    let best = (0..posterior.len()).max_by(|one, other| posterior[*one].total_cmp(&posterior[*other]));
+    best.expect("a peer has classes")
+}
+
+fn judge(posteriors: &[f32], slots: &[std::ops::Range<usize>], classes: &[usize]) -> Identified {
+    let mut judged = Identified { accuracy: 0.0, posterior: 0.0 };
+    for (slot, &class) in slots.iter().zip(classes) {
+        let is_right = best_guess(&posteriors[slot.clone()]) == class;
+        judged.accuracy += f32::from(u8::from(is_right)) / slots.len() as f32;
+        judged.posterior += posteriors[slot.start + class] / slots.len() as f32;
+    }
+    judged
 }
 
 /// The exact value of an episode, for games that have one: the agent's answers at every decision point, given its context
@@ -174,7 +324,7 @@ impl ClosedForm {
         split: Split,
         crew: &Crew,
         fresh: &[(usize, usize)],
-        outcomes: &[EncounterOutcome],
+        tuples: &[usize],
         current: &mut [EpisodeOutcome],
     ) {
         if self.points.is_empty() || fresh.is_empty() {
@@ -201,7 +351,7 @@ impl ClosedForm {
         for (index, (_, lane)) in fresh.iter().enumerate() {
             let mut answers = self.rows.logits()[index * per_lane..][..per_lane].to_vec();
             answers.chunks_exact_mut(n_actions).for_each(softmax);
-            let value = game.expected_return(split, outcomes[*lane].tuple, &answers);
+            let value = game.expected_return(split, tuples[*lane], &answers);
             current[*lane].expected_return = Some(value.expect("the tuple is being played"));
         }
     }
