@@ -40,6 +40,11 @@ impl Agent {
         (self.net.observation_size(), self.net.n_actions())
     }
 
+    /// How many peers it has an opinion about; none if its method has no identifier.
+    pub fn n_identified(&self) -> usize {
+        self.net.slots().len()
+    }
+
     /// How many numbers its latent has.
     pub fn latent_width(&self) -> usize {
         self.net.width()
