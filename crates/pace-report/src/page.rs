@@ -8,7 +8,7 @@ use crate::markup::{Markup, Px};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, PeerRecord, TrainRecord};
 use crate::svg::{self, Chart, Frame};
-use crate::table::{at, detection_line, game_keys, visits_spread};
+use crate::table::{at, detection_line, game_keys, mean_steps, visits_spread};
 
 /// The page of a run's adaptation, with its training if that is known.
 pub fn render(adapt: &AdaptRecord, train: Option<&TrainRecord>) -> String {
@@ -269,29 +269,27 @@ fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.leaf("h2", &[], "When the peers change");
     if let Some(switch) = &adapt.switch {
         let note = format!(
-            "After {} {} the next tuple of the pool sits down, and the agent is not told. The scripted agents are, and begin anew.",
+            "After {} {} the next tuple of the pool sits down. The scripted agents are told, and begin anew.",
             words.episode, switch.after_episode
         );
         out.leaf("p", &[("class", &"note")], &note);
-        out.open("dl", &[("class", &"headline")]);
-        let all = crate::PartRecord { mean: adapt.mean, standard_error: adapt.standard_error };
-        for (name, part) in [("before", switch.before), ("after", switch.after), ("all along", all)] {
-            let error = part
-                .standard_error
-                .map_or(String::new(), |error| format!("± {}", number::typeset(error, decimals)));
-            card(
-                out,
-                &format!("{} {name}", words.score),
-                "value",
-                &number::typeset(part.mean, decimals),
-                &error,
-            );
-        }
-        out.close("dl");
     }
     if let Some(detection) = &adapt.detection {
         out.leaf("p", &[("class", &"note")], &format!("The {}.", detection_line(detection, &words.episodes)));
     }
+    let Some(switch) = &adapt.switch else {
+        out.close("section");
+        return;
+    };
+    let all = crate::PartRecord { mean: adapt.mean, standard_error: adapt.standard_error };
+    out.open("dl", &[("class", &"headline")]);
+    for (name, part) in [("before", switch.before), ("after", switch.after), ("all along", all)] {
+        let error = part
+            .standard_error
+            .map_or(String::new(), |error| format!("± {}", number::typeset(error, decimals)));
+        card(out, &format!("{} {name}", words.score), "value", &number::typeset(part.mean, decimals), &error);
+    }
+    out.close("dl");
     out.close("section");
 }
 
@@ -313,8 +311,7 @@ fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
         figure(out, chart, id, (398.0, 280.0), (344.0, 270.0));
         let spread = adapt.keypoint_visits.as_ref().filter(|_| *id == "keypoint").and_then(visits_spread);
         if let Some(spread) = spread {
-            let note =
-                format!("{} with a {} per encounter: {spread}.", adapt.words.episodes, adapt.words.keypoint);
+            let note = format!("{} per encounter with such a visit: {spread}.", adapt.words.episodes);
             out.leaf("p", &[("class", &"note")], &note);
         }
         out.close("div");
@@ -336,6 +333,7 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     let references = adapt.references_in_order();
     let has_rate = adapt.keypoint_rate.is_some();
     let has_guess = adapt.blocks.iter().any(|block| block.identification.is_some());
+    let has_steps = adapt.blocks.iter().any(|block| block.steps.is_some());
     let rate_name = format!("{} rate", words.keypoint);
     out.open("section", &[]);
     out.leaf("h2", &[], &format!("As the {} go by", words.episodes));
@@ -354,6 +352,9 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     }
     if has_guess {
         names.push("identified");
+    }
+    if has_steps {
+        names.push("steps");
     }
     for name in names {
         out.leaf("th", &[("role", &"columnheader"), ("scope", &"col")], name);
@@ -377,6 +378,10 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
             let guess = block.identification.map(|identification| identification.accuracy);
             cell(out, "identified", "number", &guess.map_or(nothing(), number::percent));
         }
+        if has_steps {
+            let steps = block.steps.map_or(nothing(), |steps| number::typeset(steps, 1));
+            cell(out, "steps", "number", &steps);
+        }
         out.close("tr");
     }
     out.open("tr", &[("role", &"row"), ("class", &"all")]);
@@ -390,6 +395,10 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     }
     if has_guess {
         cell(out, "identified", "number", "");
+    }
+    if has_steps {
+        let steps = mean_steps(adapt).map_or(nothing(), |steps| number::typeset(steps, 1));
+        cell(out, "steps", "number", &steps);
     }
     out.close("tr");
     out.close("tbody");

@@ -374,16 +374,14 @@ impl Chart {
             let x = plot.x(mark.x);
             let path = format!("M{} {}V{}", Px(x), Px(plot.top), Px(plot.bottom));
             out.empty("path", &[("class", &"zero"), ("stroke-dasharray", &"3 4"), ("d", &path)]);
-            // Above the plot, on the side with more room.
-            let (anchor, room) =
-                if x > (plot.left + plot.right) / 2.0 { ("end", 4.0) } else { ("start", -4.0) };
+            // In the line of the axis label, which stands at the right: clear of the curves.
             out.leaf(
                 "text",
                 &[
                     ("class", &"quiet"),
-                    ("x", &Px(x + room)),
-                    ("y", &Px(plot.top - 2.0)),
-                    ("text-anchor", &anchor),
+                    ("x", &Px(x)),
+                    ("y", &Px(plot.bottom + 33.0)),
+                    ("text-anchor", &"middle"),
                 ],
                 &mark.label,
             );

@@ -119,9 +119,13 @@ pub fn diagnostics(record: &AdaptRecord) -> String {
         record.detection.as_ref().map(|detection| clean(&detection_line(detection, &words.episodes))),
     );
     if let Some(visits) = &record.keypoint_visits {
-        let mean = with_error(visits.mean, visits.standard_error, 2);
-        let mut line =
-            format!("{} {} with a {} per encounter", mean, clean(&words.episodes), clean(&words.keypoint));
+        let mut line = format!(
+            "{} in {} of the {} {} of an encounter",
+            clean(&words.keypoint),
+            with_error(visits.mean, visits.standard_error, 2),
+            record.episodes,
+            clean(&words.episodes)
+        );
         if let Some(spread) = visits_spread(visits) {
             line.push_str(&format!(" ({spread})"));
         }
@@ -172,7 +176,7 @@ pub(crate) fn detection_line(detection: &DetectionRecord, episodes: &str) -> Str
     line + " per encounter"
 }
 
-/// How the encounters spread over the number of visits: `none 2 %, 1 in 92 %`; nothing if the list would be too long.
+/// How the encounters spread over the number of visits: `0 in 8 %, 1 in 92 %`; nothing if the list would be too long.
 pub(crate) fn visits_spread(visits: &VisitsRecord) -> Option<String> {
     let total = visits.encounters.iter().sum::<usize>();
     if total == 0 || visits.encounters.len() > 11 {
@@ -189,7 +193,8 @@ pub(crate) fn game_keys(record: &AdaptRecord) -> String {
     keys.collect::<Vec<_>>().join(", ")
 }
 
-fn mean_steps(record: &AdaptRecord) -> Option<f64> {
+/// Decisions in an episode, over the whole encounter.
+pub(crate) fn mean_steps(record: &AdaptRecord) -> Option<f64> {
     let length = |block: &BlockRecord| (block.last + 1 - block.first) as f64;
     let sums: Option<Vec<f64>> =
         record.blocks.iter().map(|block| Some(block.steps? * length(block))).collect();

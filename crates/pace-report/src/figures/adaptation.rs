@@ -59,7 +59,10 @@ pub fn by_episode(record: &AdaptRecord) -> Option<Chart> {
     }
     let mut alone = AdaptRecord { blocks: record.by_episode.clone(), ..record.clone() };
     alone.references.clear();
-    Some(chart(&alone))
+    let mut chart = chart(&alone);
+    // A dot for each of many episodes would hide the line.
+    chart.series[0].points.iter_mut().for_each(|point| point.note = None);
+    Some(chart)
 }
 
 pub(super) fn axis_label(record: &AdaptRecord) -> String {

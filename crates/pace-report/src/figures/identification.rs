@@ -55,7 +55,8 @@ pub fn by_decision(record: &AdaptRecord) -> Option<Chart> {
             let (share, error) = value(bin);
             let note = format!("decisions {}: {name} {}", bin.range("\u{2013}"), number::percent(share));
             let band = error.map(|error| (share - error, share + error));
-            Point { x: bin.middle(), y: share, band, note: Some(note) }
+            // A dot for each of many bins would hide the line.
+            Point { x: bin.middle(), y: share, band, note: (bins.len() <= 20).then_some(note) }
         });
         Series { name: name.to_owned(), look, points: points.collect(), end_decimals: None }
     };
