@@ -14,6 +14,13 @@ fn adapt(run: &Path, more: &[&str]) -> Value {
     serde_json::from_str(text(&output.stdout)).expect("JSON")
 }
 
+/// A run of a few iterations with so many episodes per encounter.
+fn train_short(run: &Path, n_episodes: usize) {
+    let key = format!("episodes_per_encounter={n_episodes}");
+    let more = ["--set", &key, "--set", "warm_up_steps=0", "--steps", "1000"];
+    check(&mut pace(&train(run, &more)), FINISHED);
+}
+
 fn without_command(mut record: Value) -> Value {
     assert!(record["command"].take().is_string());
     record
@@ -92,7 +99,7 @@ fn a_change_of_peers_is_measured_and_recorded() {
 fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
     let scratch = scratch();
     let run = scratch.path().join("run");
-    check(&mut pace(&train(&run, &["--set", "episodes_per_encounter=5"])), FINISHED);
+    train_short(&run, 5);
     let record = adapt(
         &run,
         &["--passes", "2", "--switch-at", "5", "--detector", "drop:0.8", "--clear-keeps", "nothing"],
@@ -113,8 +120,7 @@ fn the_grid_of_horizons() {
     let scratch = scratch();
     for n_context in [4, 8] {
         let run = scratch.path().join(format!("context-{n_context}"));
-        let key = format!("episodes_per_encounter={n_context}");
-        check(&mut pace(&train(&run, &["--set", &key])), FINISHED);
+        train_short(&run, n_context);
         for n_episodes in [4, 8, 11] {
             let (n, n_text) = (n_context.to_string(), n_episodes.to_string());
             let more = ["--passes", "2", "--episodes", &n_text];
