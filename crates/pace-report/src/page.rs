@@ -311,7 +311,7 @@ fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
         figure(out, chart, id, (398.0, 280.0), (344.0, 270.0));
         let spread = adapt.keypoint_visits.as_ref().filter(|_| *id == "keypoint").and_then(visits_spread);
         if let Some(spread) = spread {
-            let note = format!("{} per encounter with such a visit: {spread}.", adapt.words.episodes);
+            let note = format!("Visits per encounter, counted in {}: {spread}.", adapt.words.episodes);
             out.leaf("p", &[("class", &"note")], &note);
         }
         out.close("div");

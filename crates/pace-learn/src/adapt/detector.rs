@@ -42,7 +42,7 @@ pub const DETECTORS: &[DetectorEntry] = &[
     },
     DetectorEntry {
         form: "drop:C",
-        summary: "clears after a score below C·highest + (1−C)·lowest of the episodes in the context, if two or more",
+        summary: "clears after a score below C·highest + (1−C)·lowest of those in the context",
         expected: "drop:C with C from 0 to 1, for example drop:0.8",
         read: |argument| {
             let share = argument?.parse().ok()?;
@@ -186,9 +186,10 @@ impl Watch {
             Detector::None => false,
             Detector::Known => self.switch_after == Some(self.n_finished),
             Detector::Drop { share } => {
+                // c · highest + (1 − c) · lowest, written so that equal scores give exactly that score.
                 let highest = self.scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                 let lowest = self.scores.iter().copied().fold(f64::INFINITY, f64::min);
-                self.scores.len() >= 2 && score < share * highest + (1.0 - share) * lowest
+                self.scores.len() >= 2 && score < lowest + share * (highest - lowest)
             }
         };
         if !has_alarm {
@@ -267,6 +268,8 @@ mod tests {
         // At the ends: with 0 only below the lowest, which cannot be; with 1 whatever is not the highest.
         assert_eq!(alarms(watch(0.0, 9), &[3.0, 2.0, 1.0, 0.0]), "");
         assert_eq!(alarms(watch(1.0, 9), &[3.0, 3.0, 2.99]), "3f");
+        // Whatever the rounding, no score is below itself.
+        assert!((1..1000).all(|n| alarms(watch(0.8, 9), &[-0.1 * f64::from(n); 3]).is_empty()));
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn drops(outcome: &EncounterOutcome, metric: Metric, n_context: usize, keeps: Cl
         }
         let high = context.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let low = context.iter().copied().fold(f64::INFINITY, f64::min);
-        if context.len() > 1 && score < 0.8 * high + (1.0 - 0.8) * low {
+        if context.len() > 1 && score < low + 0.8 * (high - low) {
             found.push(index + 1);
             context = if keeps == ClearKeeps::Last { vec![score] } else { vec![] };
         }
