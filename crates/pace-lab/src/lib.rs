@@ -61,7 +61,8 @@
 //! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
-//! | `adaptation.rs` | `AdaptOptions` | a trained agent meets a pool, beside the scripted egos |
+//! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
+//! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -84,9 +85,10 @@ pub mod run_config;
 pub mod training;
 
 pub mod adaptation;
+mod diagnostics;
 pub mod meetings;
 
-pub use adaptation::{AdaptOptions, adapt_agent, adapt_run, train_record};
+pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
 };

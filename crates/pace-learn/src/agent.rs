@@ -21,6 +21,9 @@ pub struct Agent {
 
 /// An agent, its method known to nobody but itself.
 pub(crate) trait AnyAgent: Debug + Send + Sync {
+    fn shape(&self) -> (usize, usize);
+    fn n_identified(&self) -> usize;
+    fn latent_width(&self) -> usize;
     /// An encounter from its side.
     fn encounter(self: Arc<Self>) -> Box<dyn AnyEncounter>;
     /// Plays some of the encounters that `adapt` numbers, side by side.
@@ -55,6 +58,21 @@ impl Agent {
         model: &[u8],
     ) -> Result<Agent, ParameterError> {
         method.load(spec, pool, config, model)
+    }
+
+    /// The length of the observations it can read, and the number of actions it chooses from.
+    pub fn shape(&self) -> (usize, usize) {
+        self.inner.shape()
+    }
+
+    /// How many peers it has an opinion about; none if its method has no identifier.
+    pub fn n_identified(&self) -> usize {
+        self.inner.n_identified()
+    }
+
+    /// How many numbers its latent has.
+    pub fn latent_width(&self) -> usize {
+        self.inner.latent_width()
     }
 
     /// An encounter from this agent's side, with an empty context.
@@ -130,6 +148,19 @@ pub(crate) struct Trained<N: Network> {
 }
 
 impl<N: Network> AnyAgent for Trained<N> {
+    fn shape(&self) -> (usize, usize) {
+        let sizes = self.net.sizes();
+        (sizes.observation, sizes.n_actions)
+    }
+
+    fn n_identified(&self) -> usize {
+        self.net.slots().len()
+    }
+
+    fn latent_width(&self) -> usize {
+        self.net.acted(&N::ActRows::default()).latent_size
+    }
+
     fn encounter(self: Arc<Self>) -> Box<dyn AnyEncounter> {
         Box::new(TrainedEncounter {
             context: [self.net.context(None)],

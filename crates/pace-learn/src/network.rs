@@ -62,6 +62,11 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// Makes a context that of an encounter that begins.
     fn forget(&self, context: &mut Self::Context);
 
+    /// Forgets all but the episode just finished; everything, where the method cannot tell episodes apart.
+    fn forget_but_last(&self, context: &mut Self::Context) {
+        self.forget(context);
+    }
+
     /// Passes one decision of each of `lanes` through the network; [`Network::acted`] reads the result. Changes no context.
     fn act(
         &self,

@@ -125,6 +125,10 @@ impl Network for PaceNet {
         context.clear();
     }
 
+    fn forget_but_last(&self, context: &mut RunningContext) {
+        context.keep_last_episode();
+    }
+
     fn act(
         &self,
         parameters: &[f32],
