@@ -14,6 +14,11 @@ use crate::seed::Stream;
 pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// One line for people.
     fn describe(&self) -> String;
+
+    /// What an ego has to find out about the peer, in a few words: peers of one kind want the same answer.
+    fn kind(&self) -> String {
+        self.describe()
+    }
 }
 
 /// A peer in play: a spec and whatever it remembers from step to step.

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, EpisodeOutcome, Metric, Split};
-use pace_learn::{AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, adapt};
+use pace_learn::{AdaptConfig, Agent, EncounterOutcome, adapt};
 use pace_report::stats::Estimate;
 use pace_report::{
     AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, PeerRecord, RunRecord, TrainRecord,
     WordsRecord,
 };
 
-use crate::checkpoint::CheckpointLimits;
 use crate::error::LabError;
 use crate::meetings::{Meetings, blocks};
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
-use crate::training::check_revision;
+use crate::trained_agent::TrainedAgent;
 
 /// Whom the agent meets, and how often.
 #[derive(Clone, Debug)]
@@ -38,25 +37,14 @@ pub struct AdaptOptions {
 
 /// The agent of a run's newest checkpoint meets the peers.
 pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<AdaptRecord, LabError> {
-    let file = view.path().join("config.toml").display().to_string();
-    let config = RunConfig::from_toml(&file, &view.config()?)?;
+    let TrainedAgent { agent, game, config, steps } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
-    let game = config.open_game()?;
-    check_revision(&manifest, &*game)?;
-    let checkpoint = view
-        .checkpoints(CheckpointLimits::default())
-        .load_newest_valid()?
-        .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
-    let n_classes = game.pool(Split::Train).n_classes;
-    let agent =
-        Agent::from_bytes(game.spec(), &n_classes, config.train.clone(), checkpoint.file(MODEL_FILE)?)
-            .map_err(pace_learn::TrainError::from)?;
     let run = RunRecord {
         folder: view.path().display().to_string(),
         seed: config.seed,
         commit: manifest.spec.commit.clone(),
         config_hash: Some(config.hash()),
-        steps: checkpoint.step,
+        steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
     adapt_agent(&agent, &*game, &config, run, options)

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pace_games::{Action, Ego, NO_ACTION};
+use pace_games::{Action, Ego, NO_ACTION, Stream};
 use pace_nn::ParameterError;
-use pace_nn::loss::softmax;
+use pace_nn::loss::{sample_categorical, softmax};
 
 use crate::config::{ContextAction, TrainConfig};
 use crate::context::RunningContext;
@@ -69,6 +69,13 @@ pub struct Thought {
     pub latent: Vec<f32>,
     /// Its posterior over the training classes of each peer.
     pub posteriors: Vec<Vec<f32>>,
+}
+
+impl Thought {
+    /// Draws an action, as adaptation does.
+    pub fn draw(&self, rng: &mut Stream) -> Action {
+        sample_categorical(&self.probabilities, rng.unit() as f32) as Action
+    }
 }
 
 impl AgentEncounter {

@@ -4,3 +4,4 @@ mod commands;
 mod tidy;
 #[cfg(unix)]
 mod training;
+mod watching;
