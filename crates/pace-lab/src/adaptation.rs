@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, EpisodeOutcome, Metric, PoolListing, Split};
-use pace_learn::{
-    AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, MODEL_FILE, Switch, adapt, find_method,
-};
+use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Switch, adapt};
 use pace_report::stats::Estimate;
 use pace_report::{
     AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, LatentsRecord, PartRecord, PeerRecord,
@@ -13,13 +11,12 @@ use pace_report::{
 };
 use serde_json::{Map, Value};
 
-use crate::checkpoint::CheckpointLimits;
 use crate::diagnostics;
 use crate::error::LabError;
 use crate::meetings::{Meetings, blocks, over_encounters};
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
-use crate::training::check_revision;
+use crate::trained_agent::TrainedAgent;
 
 /// Whom the agent meets, how often, and under which conditions.
 #[derive(Clone, Debug)]
@@ -83,26 +80,14 @@ pub struct Adaptation {
 
 /// The agent of a run's newest checkpoint meets the peers.
 pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, LabError> {
-    let file = view.path().join("config.toml").display().to_string();
-    let config = RunConfig::from_toml(&file, &view.config()?)?;
+    let TrainedAgent { agent, game, config, steps } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
-    let game = config.open_game()?;
-    check_revision(&manifest, &*game)?;
-    let checkpoint = view
-        .checkpoints(CheckpointLimits::default())
-        .load_newest_valid()?
-        .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
-    let pool = game.pool(Split::Train);
-    let method = find_method(&config.method)?;
-    let model = checkpoint.file(MODEL_FILE)?;
-    let agent = Agent::from_bytes(method, game.spec(), &pool, &config.train, model)
-        .map_err(pace_learn::TrainError::from)?;
     let run = RunRecord {
         folder: view.path().display().to_string(),
         seed: config.seed,
         commit: manifest.spec.commit.clone(),
         config_hash: Some(config.hash()),
-        steps: checkpoint.step,
+        steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
     adapt_agent(&agent, &*game, &config, run, options)

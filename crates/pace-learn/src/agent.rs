@@ -4,9 +4,9 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pace_games::{Action, AnyGame, Ego, NO_ACTION};
+use pace_games::{Action, AnyGame, Ego, NO_ACTION, Stream};
 use pace_nn::ParameterError;
-use pace_nn::loss::softmax;
+use pace_nn::loss::{sample_categorical, softmax};
 
 use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
 use crate::config::TrainConfig;
@@ -107,6 +107,13 @@ pub struct Thought {
     pub latent: Vec<f32>,
     /// Its posterior over the training classes of each peer; empty if the method identifies nobody.
     pub posteriors: Vec<Vec<f32>>,
+}
+
+impl Thought {
+    /// Draws an action, as adaptation does.
+    pub fn draw(&self, rng: &mut Stream) -> Action {
+        sample_categorical(&self.probabilities, rng.unit() as f32) as Action
+    }
 }
 
 impl AgentEncounter {

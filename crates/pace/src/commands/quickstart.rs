@@ -86,7 +86,8 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "\nThe page with the curves: {}", page.display())?;
     writeln!(
         out,
-        "Next: pace watch kuhn-poker --peer 3    pace watch overcooked    pace train kuhn-poker --preset best    pace list games"
+        "Next: pace watch {} --peer 3    pace watch overcooked    pace train kuhn-poker --preset best    pace list games",
+        args.out.display()
     )?;
     Ok(())
 }

@@ -5,3 +5,4 @@ mod commands;
 mod studies;
 mod tidy;
 mod training;
+mod watching;
