@@ -3,21 +3,19 @@
 mod actor_critic;
 mod encoder;
 mod identifier;
+mod peer_model;
+mod transition;
 
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
 pub(crate) use encoder::{ContextEncoder, EncoderRows};
 pub(crate) use identifier::PeerIdentifier;
+pub(crate) use peer_model::{PeerModel, PeerModelRows};
+pub(crate) use transition::{TransitionPredictor, TransitionRows};
+
+pub(crate) use pace_nn::rows::fit;
 
 use pace_games::Stream;
 use pace_nn::{Linear, Parameters, initialise};
-
-/// Makes a buffer at least this long; passes over chunks reuse it.
-pub(crate) fn fit(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
-    if buffer.len() < n {
-        buffer.resize(n, 0.0);
-    }
-    &mut buffer[..n]
-}
 
 /// Orthogonal weights of length `gain`, biases zero.
 pub(crate) fn orthogonal(parameters: &mut Parameters, layer: &Linear, gain: f64, rng: &mut Stream) {
