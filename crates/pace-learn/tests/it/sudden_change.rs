@@ -28,7 +28,7 @@ fn play(agent: &Agent, game: &dyn AnyGame, config: &AdaptConfig) -> Vec<Encounte
 fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
     for entry in GAMES {
         for preset in [TrainPreset::Paper, TrainPreset::Reference] {
-            let (agent, train_config, game, _) = agent(entry, preset);
+            let (agent, train_config, game, _) = agent(pace(), entry, preset);
             let config = switched(Split::Test);
             let n_tuples = game.n_tuples(Split::Test);
             for outcome in play(&agent, &*game, &config) {
@@ -49,7 +49,7 @@ fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
 #[test]
 fn until_the_switch_it_is_the_plain_encounter() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
         let plain = play(&agent, &*game, &AdaptConfig::new(Split::Test, 2, 3, 5));
         for (plain, switched) in plain.iter().zip(play(&agent, &*game, &switched(Split::Test))) {
             assert_eq!(plain.episodes, switched.episodes[..3], "{}", entry.id);
@@ -61,7 +61,7 @@ fn until_the_switch_it_is_the_plain_encounter() {
 #[test]
 fn who_is_told_of_the_switch_begins_anew() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
         let told = AdaptConfig { detector: Detector::Known, ..switched(Split::Test) };
         let fresh = &play(&agent, &*game, &AdaptConfig::new(Split::Test, 1, 1, 5))[0];
         let mut n_other_thoughts = 0;
@@ -103,7 +103,7 @@ fn drops(outcome: &EncounterOutcome, metric: Metric, n_context: usize, keeps: Cl
 #[test]
 fn alarms_follow_from_the_scores_and_clear_the_context() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
         for (keeps, n_context) in [(ClearKeeps::Last, 4), (ClearKeeps::Nothing, 4), (ClearKeeps::Last, 3)] {
             let base = AdaptConfig {
                 episodes: 9,
@@ -145,7 +145,7 @@ fn alarms_follow_from_the_scores_and_clear_the_context() {
 #[test]
 fn a_switch_does_not_depend_on_threads_nor_on_how_many_meet() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
         for detector in [Detector::None, DROP, Detector::Known] {
             let config = AdaptConfig {
                 passes: 4,
@@ -165,7 +165,7 @@ fn a_switch_does_not_depend_on_threads_nor_on_how_many_meet() {
 #[test]
 fn chance_is_the_same_whatever_the_agent_forgets() {
     for entry in GAMES {
-        let (_, train_config, game, mut model) = agent(entry, TrainPreset::Paper);
+        let (_, train_config, game, mut model) = agent(pace(), entry, TrainPreset::Paper);
         // Without weights every context gives the same answer, so that only chance is left to differ.
         let start = 8 + u64::from_le_bytes(model[..8].try_into().expect("eight bytes")) as usize;
         model[start..].fill(0);
@@ -186,7 +186,7 @@ fn chance_is_the_same_whatever_the_agent_forgets() {
 #[test]
 fn a_window_that_nothing_leaves_is_none_and_a_smaller_one_forgets() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
         let whole = AdaptConfig::new(Split::Test, 2, 6, 5);
         let window = |n| play(&agent, &*game, &AdaptConfig { context_episodes: Some(n), ..whole.clone() });
         let all = play(&agent, &*game, &whole);
@@ -202,7 +202,7 @@ fn a_window_that_nothing_leaves_is_none_and_a_smaller_one_forgets() {
 
 #[test]
 fn impossible_switches_are_refused() {
-    let (agent, _, game, _) = agent(find_game("kuhn-poker").expect("a game"), TrainPreset::Paper);
+    let (agent, _, game, _) = agent(pace(), find_game("kuhn-poker").expect("a game"), TrainPreset::Paper);
     for after in [0, 6, 7] {
         let config = AdaptConfig { switch: Some(Switch { after }), ..switched(Split::Test) };
         let error = adapt(&agent, &*game, &config, 1).expect_err("no such switch").to_string();
@@ -215,7 +215,7 @@ fn impossible_switches_are_refused() {
 #[test]
 fn guesses_are_judged_at_every_decision_and_latents_are_those_of_the_agent() {
     for entry in GAMES {
-        let (agent, train_config, game, _) = agent(entry, TrainPreset::Paper);
+        let (agent, train_config, game, _) = agent(pace(), entry, TrainPreset::Paper);
         let classes: Vec<Vec<usize>> =
             game.pool(Split::Train).tuples.into_iter().map(|tuple| tuple.classes).collect();
         let config =
