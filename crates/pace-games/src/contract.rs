@@ -7,7 +7,7 @@ use crate::arena::{Arena, PeerSight};
 use crate::ego::play_encounter;
 use crate::encounter::{Encounter, PeerViews};
 use crate::game::{Action, Boundary, Game, MAX_SEATS, NO_ACTION, Seat};
-use crate::peer::{Peer, PeerTuple, SpecOf};
+use crate::peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 use crate::seed::Seed;
 
 /// A promise that a game did not keep.
@@ -76,6 +76,15 @@ fn pool_fits_spec<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         format!("tuples have {} peers, the spec {n_peers}", pool.n_classes().len())
     })?;
     for (slot, n_classes) in pool.n_classes().iter().enumerate() {
+        let traits = |tuple: &PeerTuple<SpecOf<G>>| tuple.specs[slot].traits();
+        let n_traits = traits(&pool.train()[0]).len();
+        for tuple in pool.train().iter().chain(pool.test()) {
+            let traits = traits(tuple);
+            ensure(
+                traits.len() == n_traits && traits.iter().all(|value| (0.0..=1.0).contains(value)),
+                || format!("slot {slot} has {n_traits} traits from 0 to 1, but {tuple:?} has {traits:?}"),
+            )?;
+        }
         for class in 0..*n_classes {
             ensure(pool.train().iter().any(|tuple| tuple.classes[slot] == class), || {
                 format!("class {class} of slot {slot} has no training peer")

@@ -91,7 +91,7 @@ pub struct Meeting<'a> {
 }
 
 /// The peers of one split, for people and records.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PoolListing {
     /// The split's name.
     pub name: String,
@@ -99,6 +99,8 @@ pub struct PoolListing {
     pub content_hash: String,
     /// Classes the identifier tells apart, per slot.
     pub n_classes: Vec<usize>,
+    /// By slot and class, the traits of the peers of that class ([`PeerSpec::traits`]).
+    pub traits: Vec<Vec<Vec<f32>>>,
     /// The tuples in order.
     pub tuples: Vec<TupleListing>,
 }
@@ -175,6 +177,7 @@ impl<G: Game> AnyGame for Opened<G> {
             name: split.name(),
             content_hash: self.pool.content_hash(),
             n_classes: self.pool.n_classes().to_vec(),
+            traits: self.pool.class_traits(),
             tuples: self
                 .tuples(split)
                 .map(|tuple| TupleListing {

@@ -14,6 +14,12 @@ use crate::seed::Stream;
 pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// One line for people.
     fn describe(&self) -> String;
+
+    /// How it behaves, in numbers from 0 to 1, where peers that behave alike have alike numbers; equally many for every peer
+    /// of a slot. An identifier may learn these instead of the names of the training peers. None unless the peers say so.
+    fn traits(&self) -> Vec<f32> {
+        Vec::new()
+    }
 }
 
 /// A peer in play: a spec and whatever it remembers from step to step.

@@ -85,6 +85,16 @@ impl<S: PeerSpec> PeerPool<S> {
         &self.test
     }
 
+    /// By slot and class, the traits of the training peers of that class.
+    pub fn class_traits(&self) -> Vec<Vec<Vec<f32>>> {
+        let peer = |slot: usize, class: usize| {
+            let tuple = self.train.iter().find(|tuple| tuple.classes[slot] == class);
+            tuple.map_or_else(Vec::new, |tuple| tuple.specs[slot].traits())
+        };
+        let classes = |(slot, n): (usize, &usize)| (0..*n).map(|class| peer(slot, class)).collect();
+        self.n_classes.iter().enumerate().map(classes).collect()
+    }
+
     /// How many classes the identifier tells apart in each slot.
     pub fn n_classes(&self) -> &[usize] {
         &self.n_classes

@@ -47,10 +47,10 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<AdaptRecord, 
         .checkpoints(CheckpointLimits::default())
         .load_newest_valid()?
         .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
-    let n_classes = game.pool(Split::Train).n_classes;
+    let pool = game.pool(Split::Train);
     let method = find_method(&config.method)?;
     let model = checkpoint.file(MODEL_FILE)?;
-    let agent = Agent::from_bytes(method, game.spec(), &n_classes, &config.train, model)
+    let agent = Agent::from_bytes(method, game.spec(), &pool, &config.train, model)
         .map_err(pace_learn::TrainError::from)?;
     let run = RunRecord {
         folder: view.path().display().to_string(),

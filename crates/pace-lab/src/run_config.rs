@@ -1,6 +1,6 @@
 //! `config.toml`: every key of a run, resolved from preset, file and command line.
 
-use pace_games::{AnyGame, GameError, find_game};
+use pace_games::{AnyGame, GameError, Split, find_game};
 use pace_learn::{TrainConfig, TrainPreset, find_method};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -64,8 +64,7 @@ impl RunConfig {
             config.set(&keys)?;
         }
         config.set(&request.overrides)?;
-        config.train.check()?;
-        config.game_keys = keys_of(&*config.open_game()?);
+        config.game_keys = keys_of(&*config.check()?);
         Ok(config)
     }
 
@@ -90,6 +89,14 @@ impl RunConfig {
         self.open_game().map(drop)
     }
 
+    /// The game under these keys, if the keys of training fit it.
+    fn check(&self) -> Result<Box<dyn AnyGame>, GameError> {
+        let game = self.open_game()?;
+        self.train.check()?;
+        self.train.tuples_met(game.n_tuples(Split::Train))?;
+        Ok(game)
+    }
+
     /// The game under these keys.
     pub fn open_game(&self) -> Result<Box<dyn AnyGame>, GameError> {
         find_game(&self.game)?.open(self.preset.of_game(), &self.game_keys)
@@ -105,11 +112,10 @@ impl RunConfig {
         let config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
         let check = || {
             find_method(&config.method)?;
-            config.open_game()?;
-            config.train.check()
+            config.check()
         };
         match check() {
-            Ok(()) => Ok(config),
+            Ok(_) => Ok(config),
             // Here the file is wrong, not the command line.
             Err(error) => Err(LabError::BadConfig { file: file.to_owned(), reason: error.to_string() }),
         }

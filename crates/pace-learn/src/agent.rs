@@ -46,15 +46,15 @@ impl Agent {
         Agent { inner: Arc::new(inner) }
     }
 
-    /// The agent whose weights a run saved, for the game it was trained on.
+    /// The agent whose weights a run saved, for the game and the training pool it was trained with.
     pub fn from_bytes(
         method: &Method,
         spec: &pace_games::GameSpec,
-        n_classes: &[usize],
+        pool: &pace_games::PoolListing,
         config: &TrainConfig,
         model: &[u8],
     ) -> Result<Agent, ParameterError> {
-        method.load(spec, n_classes, config, model)
+        method.load(spec, pool, config, model)
     }
 
     /// An encounter from this agent's side, with an empty context.

@@ -75,6 +75,8 @@ impl Decay {
 pub enum Minibatch {
     /// Whole encounters in random order: each context entry is encoded once per pass.
     Encounters,
+    /// Whole encounters, as many with one training tuple as with any other.
+    Balanced,
     /// Single steps in random order, as in the authors' code: every mini-batch encodes every encounter.
     Steps,
     /// Chunks of consecutive steps, each begun from the hidden state it had in the rollout; for recurrent methods.
@@ -86,6 +88,7 @@ impl Minibatch {
     pub fn name(self) -> &'static str {
         match self {
             Minibatch::Encounters => "encounters",
+            Minibatch::Balanced => "balanced",
             Minibatch::Steps => "steps",
             Minibatch::Chunks => "chunks",
         }
@@ -142,6 +145,17 @@ pub enum EmptyEpisode {
     CountsAsZero,
 }
 
+/// What the identifier learns of the peers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Identify {
+    /// Which of the training peers they are.
+    #[default]
+    Classes,
+    /// How they behave, in the numbers the game has for that: a guess between training peers is not a mistake.
+    Traits,
+}
+
 /// What the exploration reward pays for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -160,12 +174,19 @@ pub struct TrainConfig {
     pub total_steps: u64,
     /// Whole encounters with each training tuple in a batch.
     pub encounters_per_tuple: usize,
+    /// The numbers of the training tuples that are met; all if empty. Classes stay those of the whole pool.
+    #[serde(default)]
+    pub train_tuples: Vec<usize>,
     /// Passes over a batch.
     pub epochs: usize,
     /// Gradient steps per pass.
     pub minibatches: usize,
     /// What a mini-batch is made of.
     pub minibatch: Minibatch,
+    /// Into how many mini-batches an encounter is divided, where they are made of encounters: each then has so many times
+    /// as many encounters, and every entry of their contexts is encoded as often. 1 keeps encounters whole.
+    #[serde(default = "one")]
+    pub minibatch_spread: usize,
     /// Step size of Adam.
     pub learning_rate: f64,
     /// How it changes.
@@ -184,14 +205,20 @@ pub struct TrainConfig {
     /// What becomes of a last decision that ran out of time.
     #[serde(default = "kept")]
     pub timeout_credit: TimeoutCredit,
-    /// How far PPO lets the probability ratio and the value move.
+    /// How far PPO lets the probability ratio move.
     pub clip: f64,
+    /// How far it lets the value move.
+    #[serde(default = "paper_clip")]
+    pub value_clip: f64,
     /// Weight of the value loss.
     pub value_weight: f64,
     /// Weight of the entropy bonus.
     pub entropy_weight: f64,
     /// How it changes.
     pub entropy_decay: Decay,
+    /// What the identifier learns.
+    #[serde(default)]
+    pub identify: Identify,
     /// Weight of what a method learns about its peers beside the policy: the identifier's loss, or a prediction's.
     pub auxiliary_weight: f64,
     /// c: weight of the exploration reward at the start.
@@ -227,7 +254,16 @@ pub struct TrainConfig {
     pub checkpoint_every: usize,
 }
 
-// Keys that runs made before there were baselines do not have; what they did then.
+// What keys were before they could be chosen, for runs written down then.
+
+fn one() -> usize {
+    1
+}
+
+fn paper_clip() -> f64 {
+    0.2
+}
+
 fn whole_encounter() -> Span {
     Span::Encounter
 }
@@ -318,10 +354,12 @@ impl TrainConfig {
             total_steps: 5_000_000,
             // 40 tuples × 15 × about 135 decisions: the paper's 80 000.
             encounters_per_tuple: 15,
+            train_tuples: Vec::new(),
             epochs: 15,
             minibatches: 12,
             // Deviation D4: the same objective over an epoch, with far fewer encodings of the context.
             minibatch: Minibatch::Encounters,
+            minibatch_spread: 1,
             learning_rate: 2e-4,
             learning_rate_decay: Decay::Constant,
             adam_epsilon: 1e-8,
@@ -331,9 +369,11 @@ impl TrainConfig {
             return_span: Span::Encounter,
             timeout_credit: TimeoutCredit::Kept,
             clip: 0.2,
+            value_clip: 0.2,
             value_weight: 0.5,
             entropy_weight: 5e-4,
             entropy_decay: Decay::Constant,
+            identify: Identify::Classes,
             auxiliary_weight: 1.0,
             exploration_weight: 0.01,
             exploration_decay_steps: 4_000_000,
@@ -364,7 +404,21 @@ impl TrainConfig {
         Ok(config)
     }
 
-    /// Refuses values that cannot be meant.
+    /// The training tuples that are met, of the `n_tuples` there are.
+    pub fn tuples_met(&self, n_tuples: usize) -> Result<Vec<usize>, GameError> {
+        if self.train_tuples.is_empty() {
+            return Ok((0..n_tuples).collect());
+        }
+        for (index, tuple) in self.train_tuples.iter().enumerate() {
+            if *tuple >= n_tuples || self.train_tuples[..index].contains(tuple) {
+                let expected = format!("different numbers from 0 to {}, or [] for all", n_tuples - 1);
+                return Err(GameError::bad_value("train_tuples", tuple, &expected));
+            }
+        }
+        Ok(self.train_tuples.clone())
+    }
+
+    /// Refuses values that cannot be meant. What depends on the pool is in [`TrainConfig::tuples_met`].
     pub fn check(&self) -> Result<(), GameError> {
         let count = |key: &str, value: u64, most: u64| {
             let is_good = (1..=most).contains(&value);
@@ -375,6 +429,7 @@ impl TrainConfig {
         count("encounters_per_tuple", self.encounters_per_tuple as u64, 100_000)?;
         count("epochs", self.epochs as u64, 1000)?;
         count("minibatches", self.minibatches as u64, 100_000)?;
+        count("minibatch_spread", self.minibatch_spread as u64, 100_000)?;
         count("encoder_width", self.encoder_width as u64, 4096)?;
         count("hidden_width", self.hidden_width as u64, 4096)?;
         count("chunk_steps", self.chunk_steps as u64, 100_000)?;
@@ -391,6 +446,7 @@ impl TrainConfig {
         within("discount", self.discount, 0.0, 1.0)?;
         within("gae_lambda", self.gae_lambda, 0.0, 1.0)?;
         within("clip", self.clip, 1e-3, 10.0)?;
+        within("value_clip", self.value_clip, 1e-3, 1e9)?;
         within("value_weight", self.value_weight, 0.0, 1e3)?;
         within("entropy_weight", self.entropy_weight, 0.0, 1e3)?;
         within("auxiliary_weight", self.auxiliary_weight, 0.0, 1e3)?;

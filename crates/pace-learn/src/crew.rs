@@ -15,7 +15,7 @@ pub(crate) struct Crew<N: Network> {
     /// The lanes that decide, in order; every row below belongs to one of them.
     active: Vec<usize>,
     observations: Vec<f32>,
-    rows: N::ActRows,
+    pub(crate) rows: N::ActRows,
     log_probabilities: Vec<f32>,
     probabilities: Vec<f32>,
     ego_actions: Vec<Action>,

@@ -98,6 +98,7 @@ pub(crate) struct LossWeights {
     pub(crate) per_row: f32,
     pub(crate) auxiliary: f32,
     pub(crate) value: f32,
+    pub(crate) value_clip: f32,
     /// Absent during the warm-up.
     pub(crate) policy: Option<PolicyLoss>,
 }

@@ -18,6 +18,7 @@ mod rollout;
 mod gae;
 mod learner;
 pub mod methods;
+mod minibatches;
 mod ppo;
 
 pub mod train;

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, PeerSight, Seed};
+use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed};
 use pace_nn::Parameters;
 use pace_nn::product::ProductShape;
 
@@ -26,11 +26,11 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// The names in the log of the method's own sums ([`crate::learner::UpdateSums::own`]).
     const METRICS: &'static [&'static str];
 
-    /// The network for a game, whose peers have this many classes.
-    fn new(spec: &GameSpec, n_classes: &[usize], config: &TrainConfig) -> Self;
+    /// The network for a game with these training peers.
+    fn new(spec: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> Self;
 
     /// Refuses keys that the method could not follow.
-    fn check(config: &TrainConfig) -> Result<(), GameError>;
+    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError>;
 
     /// Names, shapes and places of the weights.
     fn layout(&self) -> &Parameters;
@@ -74,6 +74,12 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// What [`Network::act`] made of its decisions.
     fn acted<'a>(&self, rows: &'a Self::ActRows) -> Acted<'a>;
+
+    /// How well the method knows that the peer of a slot is of a class, from 0 to 1, in a row of [`Network::act`]. A method
+    /// that identifies nobody knows nothing.
+    fn confidence(&self, _rows: &Self::ActRows, _row: usize, _slot: usize, _class: usize) -> f32 {
+        0.0
+    }
 
     /// Adds the decisions that [`Network::act`] just passed through `rows` to the contexts of their lanes.
     fn take_in(

@@ -10,9 +10,10 @@ use pace_nn::threads::for_each_shard;
 
 use crate::agent::{Agent, Trained};
 use crate::batch::Batch;
-use crate::config::{Minibatch, TrainConfig};
+use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::{Learner, LossWeights, UpdateJob, UpdateSums};
+use crate::minibatches::{MinibatchRows, Minibatches};
 use crate::network::Network;
 use crate::rollout::RolloutShard;
 use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
@@ -36,11 +37,11 @@ impl<N: Network> Ppo<N> {
         seed: u64,
         n_threads: usize,
     ) -> Result<Ppo<N>, GameError> {
-        N::check(config)?;
-        let net = N::new(game.spec(), &pool.n_classes, config);
-        let n_encounters = pool.tuples.len() * config.encounters_per_tuple;
+        N::check(config, pool)?;
+        let net = N::new(game.spec(), pool, config);
+        let tuples_met = config.tuples_met(pool.tuples.len())?;
         Ok(Ppo {
-            rollout: RolloutShard::split(game, &net, config, n_encounters),
+            rollout: RolloutShard::split(game, &net, config, &tuples_met),
             learner: Learner::new(net, config, Seed::new(seed), n_threads),
             classes: pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect(),
         })
@@ -116,38 +117,19 @@ impl<N: Network> Ppo<N> {
         let mut sums = UpdateSums::default();
         let mut total_norm = 0.0;
         let pieces = self.learner.net.pieces(batch);
-        let mut order: Vec<u32> = (0..pieces.len() as u32).collect();
-        let is_single_steps = config.minibatch == Minibatch::Steps;
-        let n_minibatches =
-            config.minibatches.min(if is_single_steps { batch.n_decisions() } else { pieces.len() });
+        let mut minibatches = Minibatches::new(config, batch, &pieces);
         for _ in 0..config.epochs {
             sums = UpdateSums::default();
-            let assigned = if is_single_steps {
-                // Equal parts of a random order; the remainder is dropped, as in the authors' code.
-                let size = batch.n_decisions() / n_minibatches;
-                let mut assigned: Vec<u32> =
-                    (0..batch.n_decisions()).map(|index| (index / size) as u32).collect();
-                rng.shuffle(&mut assigned);
-                Some(assigned)
-            } else {
-                rng.shuffle(&mut order);
-                None
-            };
-            for minibatch in 0..n_minibatches {
-                let (due, n_rows) = if is_single_steps {
-                    (&order[..], batch.n_decisions() / n_minibatches)
-                } else {
-                    let n = pieces.len();
-                    let due = &order[n * minibatch / n_minibatches..n * (minibatch + 1) / n_minibatches];
-                    (due, due.iter().map(|piece| pieces[*piece as usize].decisions.len()).sum())
-                };
+            minibatches.draw(&mut rng);
+            for index in 0..minibatches.len() {
+                let MinibatchRows { due, selection, n_rows } = minibatches.get(index);
                 let weights = LossWeights {
                     per_row: 1.0 / n_rows as f32,
                     auxiliary: config.auxiliary_weight as f32,
                     value: config.value_weight as f32,
+                    value_clip: config.value_clip as f32,
                     policy: (!is_warm_up).then_some(policy),
                 };
-                let selection = assigned.as_deref().map(|assigned| (assigned, minibatch as u32));
                 let (pieces, classes) = (&pieces[..], &self.classes[..]);
                 let job = UpdateJob { batch, pieces, due, selection, classes, weights };
                 sums.add(&self.learner.gradient(&job));
@@ -156,7 +138,7 @@ impl<N: Network> Ppo<N> {
                 total_norm += f64::from(self.learner.step(n_groups, rate, config.gradient_clip as f32));
             }
         }
-        (sums, total_norm / (config.epochs * n_minibatches) as f64)
+        (sums, total_norm / (config.epochs * minibatches.len()) as f64)
     }
 }
 
@@ -253,7 +235,7 @@ pub(crate) fn policy_and_value(
     }
     for (row, &decision) in batch_rows.iter().enumerate() {
         let (old, target) = (batch.values[decision], batch.targets[decision]);
-        let (loss, gradient) = clipped_value(rows.values[row], old, target, policy.clip);
+        let (loss, gradient) = clipped_value(rows.values[row], old, target, job.weights.value_clip);
         rows.d_values[row] = job.weights.per_row * job.weights.value * gradient;
         sums.value_loss += f64::from(loss);
     }

@@ -1,4 +1,4 @@
-//! Rollout: whole encounters with every training tuple, written down as a batch.
+//! Rollout: whole encounters with every training tuple that is met, written down as a batch.
 
 use pace_games::{AnyGame, Boundary, PeerSight, Seed, Split};
 
@@ -12,6 +12,8 @@ pub(crate) struct RolloutShard<N: Network> {
     crew: Crew<N>,
     /// The encounters of this shard, by their number in the batch.
     encounters: std::ops::Range<usize>,
+    /// The training tuple of each of them.
+    tuples: Vec<usize>,
     lanes: Vec<Batch>,
     /// The highest posterior of each peer's class so far, by lane and slot.
     highest: Vec<f32>,
@@ -19,13 +21,14 @@ pub(crate) struct RolloutShard<N: Network> {
 }
 
 impl<N: Network> RolloutShard<N> {
-    /// Cuts the encounters of a batch into shards of nearly equal size.
+    /// Cuts the encounters of a batch, with these tuples in turn, into shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
         net: &N,
         config: &TrainConfig,
-        n_encounters: usize,
+        tuples_met: &[usize],
     ) -> Vec<RolloutShard<N>> {
+        let n_encounters = tuples_met.len() * config.encounters_per_tuple;
         let n_shards = config.shards.min(n_encounters);
         (0..n_shards)
             .map(|shard| {
@@ -35,6 +38,10 @@ impl<N: Network> RolloutShard<N> {
                     lanes: vec![Batch::default(); encounters.len()],
                     highest: vec![0.0; encounters.len() * net.slots().len()],
                     batch: Batch::default(),
+                    tuples: encounters
+                        .clone()
+                        .map(|encounter| tuples_met[encounter % tuples_met.len()])
+                        .collect(),
                     encounters,
                 }
             })
@@ -51,11 +58,10 @@ impl<N: Network> RolloutShard<N> {
         classes: &[Vec<usize>],
         seed: Seed,
     ) {
-        let slots = net.slots();
-        let n_posteriors = slots.last().map_or(0, |slot| slot.end);
+        let n_slots = net.slots().len();
         self.highest.fill(0.0);
         for (lane, encounter) in self.encounters.clone().enumerate() {
-            let tuple = encounter % classes.len();
+            let tuple = self.tuples[lane];
             self.crew.begin(net, lane, tuple, n_episodes, seed.child("encounter", &[encounter as u64]));
             self.lanes[lane] = Batch::default();
             self.lanes[lane].open_encounter(tuple as u32);
@@ -85,17 +91,17 @@ impl<N: Network> RolloutShard<N> {
                 record.task_rewards.push(block.task_rewards[lane]);
                 // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
                 let mut confidence = 0.0;
-                for (index, slot) in slots.iter().enumerate() {
-                    let class = classes[record.tuples[0] as usize][index];
-                    let now = acted.posteriors[row * n_posteriors + slot.start + class];
-                    let highest = &mut self.highest[lane * slots.len() + index];
+                let true_classes = &classes[record.tuples[0] as usize];
+                for (slot, class) in true_classes.iter().enumerate().take(n_slots) {
+                    let now = net.confidence(&self.crew.rows, row, slot, *class);
+                    let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {
                         ExplorationMode::Instant => now,
                         ExplorationMode::RunningMax => *highest,
                     };
                 }
-                record.exploration_rewards.push(confidence / slots.len().max(1) as f32);
+                record.exploration_rewards.push(confidence / n_slots.max(1) as f32);
                 steps_in_episode[lane] += 1;
                 keypoint_visited[lane] |= block.keypoints_visited[lane];
                 if block.boundaries[lane] != Boundary::WithinEpisode {
@@ -146,6 +152,26 @@ mod tests {
             change(&ppo.learner.net, &mut ppo.learner.parameters);
             let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
             check(entry.id, &pool, &ppo.play(&at));
+        }
+    }
+
+    #[test]
+    fn the_chosen_tuples_are_met_and_no_others() {
+        for entry in GAMES {
+            let game = entry.open(Preset::Paper, &Map::new()).expect("a preset");
+            let pool = game.pool(Split::Train);
+            let met = |train_tuples: &[usize]| -> Vec<usize> {
+                let preset = TrainConfig::preset(entry.id, TrainPreset::Paper);
+                let train_tuples = train_tuples.to_vec();
+                let config = TrainConfig { encounters_per_tuple: 1, train_tuples, ..preset };
+                let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 2).expect("good keys");
+                let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+                ppo.play(&at).tuples.into_iter().map(|tuple| tuple as usize).collect()
+            };
+            let n_tuples = pool.tuples.len();
+            assert!(met(&[]).into_iter().eq(0..n_tuples), "{}", entry.id);
+            assert_eq!(met(&[n_tuples - 1]), [n_tuples - 1]);
+            assert_eq!(met(&[2, 0]), [2, 0]);
         }
     }
 

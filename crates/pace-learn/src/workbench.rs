@@ -2,7 +2,7 @@
 //!
 //! Rollouts are timed on the real thing, `Trainer::roll_out`.
 
-use pace_games::{Action, Ending, GameSpec, Metric, Nouns, Seed, Stream};
+use pace_games::{Action, Ending, GameSpec, Metric, Nouns, PoolListing, Seed, Stream};
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{ProductKind, ProductShape};
 use pace_nn::threads::for_each_shard_with;
@@ -111,7 +111,8 @@ impl<N: Network> UpdateBench<N> {
             keypoint: "",
             nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
         };
-        let net = N::new(&spec, &shape.n_classes, &config);
+        let pool = PoolListing { n_classes: shape.n_classes.clone(), ..PoolListing::default() };
+        let net = N::new(&spec, &pool, &config);
         let seed = Seed::new(1);
         let mut rng = seed.stream("workbench");
         let mut batch = Batch::default();
@@ -184,6 +185,7 @@ fn job<'a>(
         per_row: 1.0 / batch.n_decisions() as f32,
         auxiliary: config.auxiliary_weight as f32,
         value: config.value_weight as f32,
+        value_clip: config.value_clip as f32,
         policy: Some(PolicyLoss { clip: config.clip as f32, entropy_weight: config.entropy_weight as f32 }),
     };
     UpdateJob { batch, pieces, due, selection: None, classes, weights }

@@ -131,7 +131,7 @@ impl Gru {
                 0 => initial,
                 _ => &earlier[(first - live[step - 1]) * width..][..n * width],
             };
-            scale_rows(before, previous, &keep[first..first + n]);
+            scale_rows(before, previous, &keep[first..first + n], width);
             let recurrent = &mut recurrent[..n * 3 * width];
             multiply(before, hidden_weights, recurrent, n, width, 3 * width, Store::Overwrite);
             open_gates(
@@ -208,7 +208,7 @@ impl Gru {
             );
             if step > 0 {
                 multiply(d_recurrent, hidden_weights, carried, n, 3 * width, width, Store::Add);
-                scale_rows_in_place(carried, &keep[first..end]);
+                scale_rows_in_place(carried, &keep[first..end], width);
             }
             end = first;
         }
@@ -236,8 +236,7 @@ fn n_rows(live: &[usize]) -> usize {
 
 vectorised! {
     /// Multiplies every row by its factor.
-    fn scale_rows(out: &mut [f32], rows: &[f32], factors: &[f32]) {
-        let width = out.len() / factors.len().max(1);
+    fn scale_rows(out: &mut [f32], rows: &[f32], factors: &[f32], width: usize) {
         for ((out, row), factor) in out.chunks_exact_mut(width).zip(rows.chunks_exact(width)).zip(factors) {
             for (out, value) in out.iter_mut().zip(row) {
                 *out = factor * value;
@@ -248,8 +247,7 @@ vectorised! {
 
 vectorised! {
     /// Multiplies every row by its factor.
-    fn scale_rows_in_place(rows: &mut [f32], factors: &[f32]) {
-        let width = rows.len() / factors.len().max(1);
+    fn scale_rows_in_place(rows: &mut [f32], factors: &[f32], width: usize) {
         for (row, factor) in rows.chunks_exact_mut(width).zip(factors) {
             for value in row {
                 *value *= factor;

@@ -40,7 +40,7 @@ macro_rules! vectorised {
 
 pub(crate) use vectorised;
 
-/// A power of two and what is one less than e to the power of the rest: `e^x = two · (less + 1)`.
+/// `two` and `less` such that `e^x = two · (1 + less)`: a power of two, and e to the power of a rest near zero, less one.
 #[inline(always)]
 fn exponential_parts(x: f32) -> (f32, f32) {
     // Adding 1.5 · 2²³ rounds to a whole number and leaves it in the lowest bits.
@@ -268,6 +268,25 @@ vectorised! {
         for (sum, value) in sums.iter_mut().zip(values) {
             *sum += factor * value;
         }
+    }
+}
+
+vectorised! {
+    /// `values = factor · values`.
+    pub fn scale(values: &mut [f32], factor: f32) {
+        for value in values {
+            *value *= factor;
+        }
+    }
+}
+
+vectorised! {
+    /// `values −= others`; returns the sum of squares of the result.
+    pub fn subtract_and_square(values: &mut [f32], others: &[f32]) -> f32 {
+        for (value, other) in values.iter_mut().zip(others) {
+            *value -= other;
+        }
+        sum_of_products(values, values)
     }
 }
 

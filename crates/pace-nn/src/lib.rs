@@ -21,6 +21,7 @@ pub mod pool;
 pub mod positions;
 pub mod transformer;
 
+pub mod gaussian;
 pub mod loss;
 
 pub mod adam;

@@ -134,19 +134,6 @@ pub fn clipped_value(value: f32, old_value: f32, target: f32, clip: f32) -> (f32
     }
 }
 
-/// The squared error averaged over a row; writes its gradient and returns the loss.
-#[inline]
-pub fn mean_squared_error(values: &[f32], targets: &[f32], weight: f32, d_values: &mut [f32]) -> f32 {
-    let share = 1.0 / values.len() as f32;
-    let mut squares = 0.0;
-    for ((place, value), target) in d_values.iter_mut().zip(values).zip(targets) {
-        let error = value - target;
-        squares += error * error;
-        *place = 2.0 * weight * share * error;
-    }
-    squares * share
-}
-
 /// Cross-entropy of one class, from a row of [`softmax_rows`]. `d_logits` comes in holding the log-probabilities and goes
 /// out holding the gradient. Returns the loss.
 #[inline]
@@ -157,4 +144,51 @@ pub fn cross_entropy(probabilities: &[f32], class: usize, weight: f32, d_logits:
     }
     d_logits[class] -= weight;
     loss
+}
+
+/// The mean over the groups of a row of [`softmax_rows`] of the cross-entropy of each group's class; `d_logits` as in
+/// [`cross_entropy`]. A class past a group's last one stands for none: its term is zero, the divisor stays.
+pub fn mean_cross_entropy(
+    probabilities: &[f32],
+    groups: &[usize],
+    classes: &[u8],
+    weight: f32,
+    d_logits: &mut [f32],
+) -> f32 {
+    assert_eq!(classes.len(), groups.len(), "a class for every group");
+    let share = 1.0 / groups.len() as f32;
+    let (mut start, mut total) = (0, 0.0);
+    for (n, class) in groups.iter().zip(classes) {
+        let d_group = &mut d_logits[start..][..*n];
+        if usize::from(*class) < *n {
+            let probabilities = &probabilities[start..][..*n];
+            total += cross_entropy(probabilities, usize::from(*class), weight * share, d_group);
+        } else {
+            d_group.fill(0.0);
+        }
+        start += n;
+    }
+    total * share
+}
+
+/// The squared error of every row, averaged over its `width` numbers and multiplied by its number in `mask`; returns the
+/// sum over rows. `d_rows` comes in holding the predictions and goes out holding the gradient.
+pub fn mean_squared_errors(
+    targets: &[f32],
+    width: usize,
+    mask: &[f32],
+    weight: f32,
+    d_rows: &mut [f32],
+) -> f64 {
+    let n = mask.len() * width;
+    assert_eq!((targets.len(), d_rows.len()), (n, n), "{} rows of {width}", mask.len());
+    let share = 1.0 / width as f32;
+    let rows = d_rows.chunks_exact_mut(width).zip(targets.chunks_exact(width));
+    let mut total = 0.0;
+    for ((d_row, target), mask) in rows.zip(mask) {
+        let squares = kernels::subtract_and_square(d_row, target);
+        total += f64::from(squares * share * mask);
+        kernels::scale(d_row, 2.0 * share * weight * mask);
+    }
+    total
 }

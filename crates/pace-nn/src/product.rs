@@ -9,7 +9,7 @@ use crate::linear::Store;
 /// `out (m × n) = or += lhs (m × k) · rhs (k × n)`.
 pub fn multiply(lhs: &[f32], rhs: &[f32], out: &mut [f32], m: usize, k: usize, n: usize, store: Store) {
     assert_lengths(lhs, rhs, out, [m * k, k * n, m * n]);
-    run([m, k, n], (out, n), Strided::rows(lhs, k), Strided::rows(rhs, n), store);
+    multiply_strided([m, k, n], Strided::rows(lhs, k), Strided::rows(rhs, n), (out, n), store);
 }
 
 /// `out (k × n) = or += lhsᵀ · rhs`, with `lhs (m × k)` and `rhs (m × n)`: the gradient of a product's weights.
@@ -23,18 +23,8 @@ pub fn multiply_transposed(
     store: Store,
 ) {
     assert_lengths(lhs, rhs, out, [m * k, m * n, k * n]);
-    run([k, m, n], (out, n), Strided::rows(lhs, k).transposed(), Strided::rows(rhs, n), store);
-}
-
-/// `out (m × n) = or += lhs (m × k) · rhs (k × n)` of matrices that are parts of larger ones; `out` comes with its row stride.
-pub fn multiply_strided(
-    [m, k, n]: [usize; 3],
-    lhs: Strided<'_>,
-    rhs: Strided<'_>,
-    out: (&mut [f32], usize),
-    store: Store,
-) {
-    run([m, k, n], out, lhs, rhs, store);
+    let lhs = Strided::rows(lhs, k).transposed();
+    multiply_strided([k, m, n], lhs, Strided::rows(rhs, n), (out, n), store);
 }
 
 /// A matrix inside a slice that begins with its first element.
@@ -136,15 +126,20 @@ fn assert_lengths(lhs: &[f32], rhs: &[f32], out: &[f32], expected: [usize; 3]) {
 
 /// Whether every element of a matrix lies inside a slice.
 fn fits(n_values: usize, [n_rows, n_columns]: [usize; 2], [row_stride, column_stride]: [usize; 2]) -> bool {
-    let is_empty = n_rows == 0 || n_columns == 0;
-    is_empty || (n_rows - 1) * row_stride + (n_columns - 1) * column_stride < n_values
+    if n_rows == 0 || n_columns == 0 {
+        return true;
+    }
+    // Saturating: a stride that overflows must not come out small.
+    let last_row = (n_rows - 1).saturating_mul(row_stride);
+    last_row.saturating_add((n_columns - 1).saturating_mul(column_stride)) < n_values
 }
 
-fn run(
+/// `out (m × n) = or += lhs (m × k) · rhs (k × n)` of matrices that are parts of larger ones; `out` comes with its row stride.
+pub fn multiply_strided(
     [m, k, n]: [usize; 3],
-    (out, out_stride): (&mut [f32], usize),
     lhs: Strided<'_>,
     rhs: Strided<'_>,
+    (out, out_stride): (&mut [f32], usize),
     store: Store,
 ) {
     assert!(fits(lhs.values.len(), [m, k], [lhs.row_stride, lhs.column_stride]), "left side of {m}×{k}×{n}");
@@ -223,7 +218,7 @@ mod tests {
     fn parts_of_larger_matrices_leave_the_rest_alone() {
         // A 3×2 part times the transpose of a 4×2 part, both inside rows of 6, into a 3×4 part inside rows of 5.
         let (x, w) = (numbers(18, 1), numbers(24, 2));
-        let mut y = vec![9.0; 15];
+        let mut y = [9.0; 15];
         let (left, right) = (Strided::rows(&x[1..], 6), Strided::rows(&w[3..], 6).transposed());
         multiply_strided([3, 2, 4], left, right, (&mut y[1..], 5), Store::Overwrite);
         for row in 0..3 {

@@ -38,6 +38,10 @@ impl PeerSpec for KuhnSpec {
     fn describe(&self) -> String {
         format!("bluffs J {:.3}, calls with Q {:.3}", self.xi, self.eta)
     }
+
+    fn traits(&self) -> Vec<f32> {
+        vec![self.xi as f32, self.eta as f32]
+    }
 }
 
 /// A peer at the table; it remembers nothing.

@@ -41,6 +41,16 @@ impl PeerSpec for CookSpec {
         let Recipe { left, right } = self.recipe;
         format!("{left:?} and {right:?}, sideways {:.3}, random {:.3}", self.p_nav, self.p_act)
     }
+
+    /// Its recipe, ingredient by ingredient.
+    fn traits(&self) -> Vec<f32> {
+        let wanted = self.recipe.ingredients();
+        Ingredient::LEFT
+            .into_iter()
+            .chain(Ingredient::RIGHT)
+            .map(|food| f32::from(u8::from(wanted.contains(food))))
+            .collect()
+    }
 }
 
 /// The kinds of errand, in the order of [`CookSpec::weights`].

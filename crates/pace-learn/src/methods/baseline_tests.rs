@@ -1,6 +1,6 @@
 //! The baselines: their losses against PyTorch's recording and finite differences, and where their contexts begin and end.
 
-use pace_games::{AnyGame, GAMES, Preset, Split};
+use pace_games::{AnyGame, GAMES, PoolListing, Preset, Split};
 use serde_json::{Map, Value};
 
 use super::lili::LiliNet;
@@ -39,7 +39,7 @@ fn keys(recording: &Recording, case: &Value) -> TrainConfig {
 }
 
 fn check_case<N: Network>(recording: &Recording, case: &Value, own: &[&str]) {
-    let net = N::new(&recording.spec(), &[2, 2], &keys(recording, case));
+    let net = N::new(&recording.spec(), &PoolListing::default(), &keys(recording, case));
     let recorded = case["net"].as_str().expect("a name");
     let parameters = parameters(&net, &recording.0["parameters"][recorded]);
     let batch = recording.batch();
@@ -112,7 +112,8 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
         let mut batch = ppo.play(&at);
         estimate_advantages(&mut batch, 0.0, &config);
         let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
-        let weights = LossWeights { per_row: 1.0, auxiliary: 1.0, value: 1.0, policy: Some(policy) };
+        let weights =
+            LossWeights { per_row: 1.0, auxiliary: 1.0, value: 1.0, value_clip: 1.0, policy: Some(policy) };
         let classes: Vec<Vec<usize>> = pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect();
         // Values are compared one by one: as targets of themselves.
         batch.targets = batch.values.clone();
@@ -151,7 +152,7 @@ fn lead<N: Network>(
     let entry = &GAMES[0];
     let game = open(entry);
     let config = small(entry.id, method, change);
-    let net = N::new(game.spec(), &game.pool(Split::Train).n_classes, &config);
+    let net = N::new(game.spec(), &game.pool(Split::Train), &config);
     let parameters = net.initialise(pace_games::Seed::new(4));
     let mut rng = pace_games::Seed::new(5).stream("observations");
     let size = net.sizes().observation;
@@ -215,7 +216,7 @@ fn hidden_states_end_where_the_method_says() {
     let net_and_state = |seed| {
         let game = open(&GAMES[0]);
         let config = small(GAMES[0].id, "liamx", |_| {});
-        let net = LiamNet::new(game.spec(), &game.pool(Split::Train).n_classes, &config);
+        let net = LiamNet::new(game.spec(), &game.pool(Split::Train), &config);
         let mut state = net.context(None);
         state.hidden_mut().fill(seed);
         net.forget(&mut state);

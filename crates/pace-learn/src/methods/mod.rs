@@ -90,7 +90,7 @@ pub struct Method {
 }
 
 type Begin = fn(&dyn AnyGame, &PoolListing, &TrainConfig, u64, usize) -> Result<Box<dyn Training>, GameError>;
-type Load = fn(&GameSpec, &[usize], &TrainConfig, &[u8]) -> Result<Agent, ParameterError>;
+type Load = fn(&GameSpec, &PoolListing, &TrainConfig, &[u8]) -> Result<Agent, ParameterError>;
 
 impl Method {
     /// A method trained with PPO over encounters.
@@ -102,8 +102,8 @@ impl Method {
             begin: |game, pool, config, seed, n_threads| {
                 Ok(Box::new(Ppo::<N>::new(game, pool, config, seed, n_threads)?))
             },
-            load: |spec, n_classes, config, model| {
-                let net = N::new(spec, n_classes, config);
+            load: |spec, pool, config, model| {
+                let net = N::new(spec, pool, config);
                 let parameters = net.layout().from_bytes(model)?;
                 Ok(Agent::new(Trained { net, parameters }))
             },
@@ -130,11 +130,11 @@ impl Method {
     pub(crate) fn load(
         &self,
         spec: &GameSpec,
-        n_classes: &[usize],
+        pool: &PoolListing,
         config: &TrainConfig,
         model: &[u8],
     ) -> Result<Agent, ParameterError> {
-        (self.load)(spec, n_classes, config, model)
+        (self.load)(spec, pool, config, model)
     }
 
     pub(crate) fn bench(&self, shape: &WorkShape, config: TrainConfig) -> Box<dyn AnyBench> {

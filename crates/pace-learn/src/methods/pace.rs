@@ -4,14 +4,13 @@
 
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, Seed};
-use pace_nn::loss::cross_entropy;
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, PrefixMeans};
 
 use super::{CHUNK_ROWS, Method, check_minibatch};
 use crate::batch::Batch;
-use crate::config::{ContextAction, EmptyContext, EmptyEpisode, Minibatch, TrainConfig};
+use crate::config::{ContextAction, EmptyContext, EmptyEpisode, Identify, Minibatch, TrainConfig};
 use crate::context::RunningContext;
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{ActorCritic, ActorCriticRows, ContextEncoder, EncoderRows, PeerIdentifier, fit};
@@ -61,12 +60,12 @@ impl Network for PaceNet {
 
     const METRICS: &'static [&'static str] = &["peer/aux_loss", "peer/posterior", "peer/top1"];
 
-    fn new(spec: &GameSpec, n_classes: &[usize], config: &TrainConfig) -> PaceNet {
+    fn new(spec: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet {
         let mut layout = Parameters::default();
         let sizes = Sizes::of(spec);
         let width = config.encoder_width;
         let encoder = ContextEncoder::new(&mut layout, sizes.observation, sizes.n_actions, width);
-        let identifier = PeerIdentifier::new(&mut layout, width, n_classes);
+        let identifier = PeerIdentifier::new(&mut layout, width, pool, config.identify);
         let n_warm_up_parameters = layout.len();
         let actor_critic =
             ActorCritic::new(&mut layout, sizes.observation, width, config.hidden_width, sizes.n_actions);
@@ -83,8 +82,12 @@ impl Network for PaceNet {
         }
     }
 
-    fn check(config: &TrainConfig) -> Result<(), GameError> {
-        check_minibatch(config, &[Minibatch::Encounters, Minibatch::Steps])
+    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError> {
+        if config.identify == Identify::Traits && pool.traits.iter().any(|slot| slot[0].is_empty()) {
+            let expected = "\"classes\": the peers of this game have no traits";
+            return Err(GameError::bad_value("identify", &"traits", expected));
+        }
+        check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
     }
 
     fn layout(&self) -> &Parameters {
@@ -108,7 +111,7 @@ impl Network for PaceNet {
     }
 
     fn slots(&self) -> Vec<Range<usize>> {
-        self.identifier.slots().collect()
+        self.identifier.slots().to_vec()
     }
 
     fn context(&self, window: Option<usize>) -> RunningContext {
@@ -137,12 +140,17 @@ impl Network for PaceNet {
         self.encoder.encode_pooled(parameters, pooled, n_rows, &mut rows.latents);
         let latents = &mut rows.latents.out[..n_rows * width];
         self.blank_empty(latents, &rows.is_empty);
-        let n_posteriors = n_rows * self.identifier.n_logits();
-        let class_logits = fit(&mut rows.class_logits, n_posteriors);
-        self.identifier.forward(parameters, latents, n_rows, class_logits);
-        let log_posteriors = fit(&mut rows.log_posteriors, n_posteriors);
-        let posteriors = fit(&mut rows.posteriors, n_posteriors);
-        self.identifier.posteriors(class_logits, log_posteriors, posteriors);
+        let (n_outputs, n_posteriors) = (self.identifier.n_outputs(), self.identifier.n_posteriors());
+        let outputs = fit(&mut rows.outputs, n_rows * n_outputs);
+        let room = fit(&mut rows.room, n_rows * n_outputs);
+        let guesses = fit(&mut rows.guesses, n_rows * n_outputs);
+        self.identifier.forward(parameters, latents, n_rows, outputs, room, guesses);
+        let posteriors = fit(&mut rows.posteriors, n_rows * n_posteriors);
+        for (guesses, posteriors) in
+            guesses.chunks_exact(n_outputs).zip(posteriors.chunks_exact_mut(n_posteriors))
+        {
+            self.identifier.posteriors(guesses, posteriors);
+        }
         self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
     }
 
@@ -154,6 +162,11 @@ impl Network for PaceNet {
             latents: &rows.latents.out,
             latent_size: self.width(),
         }
+    }
+
+    fn confidence(&self, rows: &PaceActRows, row: usize, slot: usize, class: usize) -> f32 {
+        let n_outputs = self.identifier.n_outputs();
+        self.identifier.confidence(&rows.guesses[row * n_outputs..][..n_outputs], slot, class)
     }
 
     fn take_in(
@@ -301,29 +314,26 @@ impl PaceNet {
 
         // The identifier's loss, on every selected decision.
         if job.weights.auxiliary > 0.0 {
-            let n_logits = self.identifier.n_logits();
-            let logits = fit(&mut rows.logits, n_selected * n_logits);
-            self.identifier.forward(parameters, latents, n_selected, logits);
-            let d_logits = fit(&mut rows.d_logits, n_selected * n_logits);
-            let posteriors = fit(&mut rows.probabilities, n_selected * n_logits);
-            self.identifier.posteriors(logits, d_logits, posteriors);
-            let slots = rows.slots.get_or_insert_with(|| self.slots());
-            let share = 1.0 / slots.len() as f32;
+            let n_outputs = self.identifier.n_outputs();
+            let outputs = fit(&mut rows.outputs, n_selected * n_outputs);
+            let d_outputs = fit(&mut rows.d_outputs, n_selected * n_outputs);
+            let guesses = fit(&mut rows.probabilities, n_selected * n_outputs);
+            self.identifier.forward(parameters, latents, n_selected, outputs, d_outputs, guesses);
+            let share = 1.0 / self.identifier.slots().len() as f32;
             let weight = job.weights.per_row * job.weights.auxiliary * share;
             for (row, encounter) in rows.encounters.iter().enumerate() {
                 let classes = &job.classes[batch.tuples[*encounter as usize] as usize];
-                for (slot, class) in slots.iter().zip(classes) {
-                    let place = row * n_logits + slot.start;
-                    let posterior = &posteriors[place..][..slot.len()];
-                    let d_logits = &mut d_logits[place..][..slot.len()];
-                    let loss = cross_entropy(posterior, *class, weight, d_logits);
-                    let [all_losses, all_posteriors, identified] = &mut sums.own;
-                    *all_losses += f64::from(loss * share);
-                    *all_posteriors += f64::from(posterior[*class] * share);
-                    *identified += f64::from(u8::from(is_first(posterior, *class))) * f64::from(share);
+                let guesses = &guesses[row * n_outputs..][..n_outputs];
+                let d_outputs = &mut d_outputs[row * n_outputs..][..n_outputs];
+                for (slot, class) in classes.iter().enumerate() {
+                    let terms = self.identifier.learn(guesses, slot, *class, weight, d_outputs);
+                    let [all_losses, all_confidence, identified] = &mut sums.own;
+                    *all_losses += f64::from(terms.loss * share);
+                    *all_confidence += f64::from(terms.confidence * share);
+                    *identified += f64::from(u8::from(terms.is_right)) * f64::from(share);
                 }
             }
-            self.identifier.backward(transposed, gradients, latents, logits, d_logits, d_latents);
+            self.identifier.backward(transposed, gradients, latents, outputs, d_outputs, d_latents);
         } else {
             d_latents.fill(0.0);
         }
@@ -435,12 +445,6 @@ impl PaceNet {
     }
 }
 
-/// Whether a class has the highest posterior; of equal ones the first counts.
-fn is_first(posterior: &[f32], class: usize) -> bool {
-    let (before, rest) = posterior.split_at(class);
-    before.iter().all(|other| *other < rest[0]) && rest.iter().all(|other| *other <= rest[0])
-}
-
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
 pub(crate) struct PaceActRows {
@@ -451,8 +455,10 @@ pub(crate) struct PaceActRows {
     is_empty: Vec<bool>,
     latents: EncoderRows,
     decisions: ActorCriticRows,
-    class_logits: Vec<f32>,
-    log_posteriors: Vec<f32>,
+    /// What the identifier says, squashed and not, and the classes that makes likely.
+    outputs: Vec<f32>,
+    room: Vec<f32>,
+    guesses: Vec<f32>,
     posteriors: Vec<f32>,
 }
 
@@ -486,10 +492,9 @@ pub(crate) struct PaceLearnRows {
     pooled: Vec<f32>,
     d_pooled: Vec<f32>,
     latents: EncoderRows,
-    logits: Vec<f32>,
-    d_logits: Vec<f32>,
+    outputs: Vec<f32>,
+    d_outputs: Vec<f32>,
     /// Of classes, then of actions.
     probabilities: Vec<f32>,
-    slots: Option<Vec<Range<usize>>>,
     decisions: ActorCriticRows,
 }

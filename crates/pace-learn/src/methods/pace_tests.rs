@@ -1,5 +1,6 @@
 //! The whole loss of PACE: against PyTorch's recording, against finite differences, and what the warm-up leaves alone.
 
+use pace_games::PoolListing;
 use serde_json::Value;
 
 use super::PaceNet;
@@ -23,7 +24,8 @@ fn net(recording: &Recording, empty_context: &Value, empty_episode: &Value) -> P
     config.empty_episode = serde_json::from_value(empty_episode.clone()).expect("a known name");
     // Only peers may be without an action, and some recorded entries are.
     config.context_action = ContextAction::Peer;
-    PaceNet::new(&recording.spec(), &integers(&recording.0["n_classes"]), &config)
+    let pool = PoolListing { n_classes: integers(&recording.0["n_classes"]), ..PoolListing::default() };
+    PaceNet::new(&recording.spec(), &pool, &config)
 }
 
 fn batch(recording: &Recording) -> (Batch, Vec<Vec<usize>>) {

@@ -70,6 +70,7 @@ impl Recording {
             per_row: 1.0 / n_rows as f32,
             auxiliary: self.number("auxiliary_weight") as f32,
             value: self.number("value_weight") as f32,
+            value_clip: self.number("clip") as f32,
             policy: Some(PolicyLoss {
                 clip: self.number("clip") as f32,
                 entropy_weight: self.number("entropy_weight") as f32,

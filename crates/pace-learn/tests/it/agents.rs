@@ -169,9 +169,9 @@ fn a_saved_agent_thinks_what_it_thought() {
     for entry in GAMES {
         for (method, preset) in methods_and_presets() {
             let (agent, config, game, model) = agent(method, entry, preset);
-            let n_classes = game.pool(Split::Train).n_classes;
+            let pool = game.pool(Split::Train);
             let loaded =
-                Agent::from_bytes(method, game.spec(), &n_classes, &config, &model).expect("its own file");
+                Agent::from_bytes(method, game.spec(), &pool, &config, &model).expect("its own file");
             let adapt_config = adapt_config(Split::Test);
             for tuple in 0..game.n_tuples(Split::Test) {
                 let play = |agent: &Agent| play_alone(agent, &config, &*game, &adapt_config, tuple, 0);
@@ -180,7 +180,7 @@ fn a_saved_agent_thinks_what_it_thought() {
                 assert_eq!(before.0, after.0, "{} {}", entry.id, preset.name());
             }
             let wider = TrainConfig { hidden_width: 17, ..config.clone() };
-            assert!(Agent::from_bytes(method, game.spec(), &n_classes, &wider, &model).is_err());
+            assert!(Agent::from_bytes(method, game.spec(), &pool, &wider, &model).is_err());
         }
     }
 }
@@ -189,7 +189,7 @@ fn a_saved_agent_thinks_what_it_thought() {
 fn thoughts_are_distributions() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
         let (agent, config, game, _) = agent(method, entry, TrainPreset::Paper);
-        let n_classes = game.pool(Split::Train).n_classes;
+        let pool = game.pool(Split::Train);
         let (_, thoughts) = play_alone(&agent, &config, &*game, &adapt_config(Split::Test), 0, 0);
         for thought in thoughts {
             let is_distribution = |values: &[f32]| {
@@ -201,7 +201,7 @@ fn thoughts_are_distributions() {
             assert!(thought.posteriors.iter().all(|posterior| is_distribution(posterior)), "{thought:?}");
             let lengths: Vec<usize> = thought.posteriors.iter().map(Vec::len).collect();
             let identifies = method.id.starts_with("pace");
-            assert_eq!(lengths, if identifies { n_classes.clone() } else { vec![] }, "{}", method.id);
+            assert_eq!(lengths, if identifies { pool.n_classes.clone() } else { vec![] }, "{}", method.id);
             assert!(thought.value.is_finite() && !thought.latent.is_empty());
             assert!(!identifies || thought.latent.iter().all(|value| *value >= 0.0));
         }

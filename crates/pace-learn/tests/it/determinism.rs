@@ -1,6 +1,6 @@
 //! The same run, whatever the number of threads and wherever it was cut: weights, optimiser and log, byte for byte.
 
-use pace_games::GAMES;
+use pace_games::{GAMES, Split};
 use pace_learn::config::{Decay, Minibatch};
 use pace_learn::train::NamedBytes;
 use pace_learn::{METHODS, TrainConfig, TrainError, TrainPreset, Trainer};
@@ -37,10 +37,10 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
             for (index, preset) in TrainPreset::ALL.into_iter().enumerate() {
                 let config = tiny(entry, preset, method);
                 // Recurrent methods have one kind of mini-batch; of the others, each preset tries one.
+                let kinds = [Minibatch::Encounters, Minibatch::Steps, Minibatch::Balanced];
                 let minibatch = match config.minibatch {
                     Minibatch::Chunks => Minibatch::Chunks,
-                    _ if index % 2 == 1 => Minibatch::Steps,
-                    _ => Minibatch::Encounters,
+                    _ => kinds[index],
                 };
                 let config = TrainConfig { minibatch, learning_rate_decay: Decay::Linear, ..config };
                 let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
@@ -77,6 +77,48 @@ fn a_run_that_was_cut_equals_one_that_was_not() {
             assert!((second.save(), rows) == whole, "{label}: cut after {n_before}");
         }
     });
+}
+
+#[test]
+fn runs_with_chosen_tuples_can_be_cut() {
+    for entry in GAMES {
+        let all = tiny(entry, TrainPreset::Paper, pace());
+        let trainer = |train_tuples: &[usize], n_threads: usize| {
+            let config = TrainConfig { train_tuples: train_tuples.to_vec(), ..all.clone() };
+            tiny_trainer(pace(), entry, TrainPreset::Paper, &config, n_threads)
+        };
+        let n_tuples = open(entry, TrainPreset::Paper, 3).n_tuples(Split::Train);
+        for chosen in [&[n_tuples - 1][..], &[2, 0]] {
+            let whole = trace(trainer(chosen, 1));
+            let mut rows = Vec::new();
+            let mut first = trainer(chosen, 2);
+            iterate(&mut first, 2, &mut rows);
+            let mut second = restored(trainer(chosen, 1), &first.save()).expect("its own state");
+            iterate(&mut second, N_ITERATIONS - 2, &mut rows);
+            assert!((second.save(), rows) == whole, "{}: cut with tuples {chosen:?}", entry.id);
+            // The network is that of the whole pool, but whom it meets is part of the run.
+            assert_eq!(first.n_parameters(), trainer(&[], 1).n_parameters());
+            assert!(restored(trainer(&[], 1), &first.save()).is_err(), "{}", entry.id);
+        }
+        for (bad, found) in [(&[n_tuples][..], n_tuples), (&[1, 0, 1], 1)] {
+            let config = TrainConfig { train_tuples: bad.to_vec(), ..all.clone() };
+            let error = Trainer::new(pace(), open(entry, TrainPreset::Paper, 3), config, 7, 1).err();
+            let message = error.expect("refused").to_string();
+            assert!(message.contains(&format!("`train_tuples`: found {found}; ")), "{message}");
+        }
+    }
+}
+
+#[test]
+fn the_state_of_a_run_without_the_key_means_all_tuples() {
+    let config = tiny(&GAMES[0], TrainPreset::Paper, pace());
+    let trainer = || tiny_trainer(pace(), &GAMES[0], TrainPreset::Paper, &config, 1);
+    let mut files = trainer().save();
+    let state = &mut files.iter_mut().find(|(name, _)| *name == "state.json").expect("a state").1;
+    let mut without: serde_json::Value = serde_json::from_slice(state).expect("JSON");
+    assert!(without["config"].as_object_mut().expect("keys").remove("train_tuples").is_some());
+    *state = without.to_string().into_bytes();
+    assert!(restored(trainer(), &files).is_ok());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod gradients;
 mod gru;
+mod losses;
 mod pooling;
 mod recording;
 mod transformer;

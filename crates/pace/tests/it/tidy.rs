@@ -143,6 +143,19 @@ fn playthroughs_have_games() {
 }
 
 #[test]
+fn the_choices_of_every_kept_run_can_still_be_read() {
+    let kept: Vec<PathBuf> = files()
+        .into_iter()
+        .filter(|path| path.starts_with("results") && path.ends_with("config.toml"))
+        .collect();
+    assert!(!kept.is_empty());
+    for path in kept.iter().map(|path| path.to_string_lossy()) {
+        let config = pace_lab::RunConfig::from_toml(&path, &read(&path));
+        assert!(config.is_ok(), "{}", config.err().expect("an error"));
+    }
+}
+
+#[test]
 fn every_deviation_is_defined_and_used() {
     let tag_in = |text: &str| -> BTreeSet<String> {
         text.split("Deviation D")

@@ -372,6 +372,9 @@ fn choices_that_cannot_be_get_one_clear_line_and_no_folder() {
     refused(&["--set", "learning_rate=fast"], BAD_INPUT, &["learning_rate", "fast"]);
     refused(&["--set", "discount=1.5"], BAD_INPUT, &["discount", "1.5", "0 to 1"]);
     refused(&["--set", "episodes_per_encounter=0"], BAD_INPUT, &["episodes_per_encounter", "found 0"]);
+    refused(&["--set", "train_tuples=[3,40]"], BAD_INPUT, &["train_tuples", "found 40", "0 to 39"]);
+    refused(&["--set", "train_tuples=[3,3]"], BAD_INPUT, &["train_tuples", "found 3", "different"]);
+    refused(&["--set", "train_tuples=3"], BAD_INPUT, &["train_tuples", "found 3", "expected a sequence"]);
     refused(&["--set", "minibatch=steps-and-all"], BAD_INPUT, &["minibatch", "steps-and-all", "encounters"]);
     refused(&["--threads", "0"], USAGE, &["--threads", "found 0", "at least 1"]);
     refused(&["--threads", "many"], USAGE, &["--threads", "many"]);
@@ -388,6 +391,7 @@ fn choices_that_cannot_be_get_one_clear_line_and_no_folder() {
         ("epcohs = 3", &["epcohs", "did you mean \"epochs\"?"]),
         ("epochs = -3", &["epochs", "-3"]),
         ("discount = nan", &["discount"]),
+        ("train_tuples = [40]", &["train_tuples", "found 40", "0 to 39"]),
     ] {
         fs::write(&file, contents).expect("written");
         refused(&["--config", name], BAD_INPUT, words);

@@ -8,7 +8,7 @@ pub(crate) mod prey;
 use serde::{Deserialize, Serialize};
 
 use super::PredatorPrey;
-use super::bodies::World;
+use super::bodies::{MAX_PREY, World};
 use crate::game::{Action, Seat};
 use crate::peer::{Peer, PeerSpec};
 use crate::seed::Stream;
@@ -36,6 +36,18 @@ impl PeerSpec for PredatorPreySpec {
                 format!("predator after prey {}", prey::letter(*prefers))
             }
             PredatorPreySpec::Prey { path } => format!("prey on path {path} ({})", prey::path_name(*path)),
+        }
+    }
+
+    /// Of a predator, which prey it is after; of a prey, where the middle of its path is.
+    fn traits(&self) -> Vec<f32> {
+        match self {
+            PredatorPreySpec::Predator { prefers } => {
+                (0..MAX_PREY).map(|prey| f32::from(u8::from(prey == *prefers))).collect()
+            }
+            PredatorPreySpec::Prey { path } => {
+                prey::middle(*path).map(|place| (place as f32 + 1.0) / 2.0).to_vec()
+            }
         }
     }
 }

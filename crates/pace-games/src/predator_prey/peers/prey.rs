@@ -21,6 +21,12 @@ pub(crate) fn waypoint_of(path: usize, waypoint: usize) -> Point {
     RING[(path + [0, 1, 2, 1][waypoint]) % N_PATHS]
 }
 
+/// The middle of a path: the mean of its three places.
+pub(crate) fn middle(path: usize) -> Point {
+    let places = [0, 1, 2].map(|waypoint| waypoint_of(path, waypoint));
+    [0, 1].map(|axis| places.iter().map(|place| place[axis]).sum::<f64>() / 3.0)
+}
+
 /// What a prey on `path` at `position` does, and which point of the path it walks to from now on.
 #[inline]
 pub(crate) fn act(position: Point, path: usize, waypoint: &mut usize) -> Action {

@@ -1,0 +1,195 @@
+//! Which decisions each gradient step of an epoch is made of.
+
+use std::ops::Range;
+
+use pace_games::Stream;
+
+use crate::batch::{Batch, Piece};
+use crate::config::{Minibatch, TrainConfig};
+
+/// The mini-batches of one epoch after the other.
+pub(crate) struct Minibatches<'a> {
+    kind: Minibatch,
+    spread: usize,
+    /// Encounters, or parts of them that are learned from by themselves.
+    pieces: &'a [Piece],
+    /// The training tuple of every piece.
+    tuples: Vec<u32>,
+    n_decisions: usize,
+    /// The pieces, in the order of this epoch.
+    order: Vec<u32>,
+    /// The part of its piece that each decision belongs to, where pieces are divided.
+    parts: Option<Vec<u32>>,
+    /// The places in the order and the part of every mini-batch.
+    plan: Vec<(Range<usize>, u32)>,
+}
+
+/// One gradient step's decisions.
+pub(crate) struct MinibatchRows<'a> {
+    pub(crate) due: &'a [u32],
+    /// The part each decision belongs to, and the one that is due; all decisions where absent.
+    pub(crate) selection: Option<(&'a [u32], u32)>,
+    pub(crate) n_rows: usize,
+}
+
+impl<'a> Minibatches<'a> {
+    pub(crate) fn new(config: &TrainConfig, batch: &Batch, pieces: &'a [Piece]) -> Minibatches<'a> {
+        let (n, n_decisions) = (pieces.len(), batch.n_decisions());
+        let spread = config.minibatch_spread.min(config.minibatches);
+        let plan = match config.minibatch {
+            Minibatch::Steps => {
+                (0..config.minibatches.min(n_decisions)).map(|part| (0..n, part as u32)).collect()
+            }
+            Minibatch::Encounters | Minibatch::Balanced | Minibatch::Chunks => {
+                let n_groups = (config.minibatches / spread).min(n);
+                // Part by part and not group by group: what comes next is made of other encounters.
+                (0..spread as u32)
+                    .flat_map(|part| (0..n_groups).map(move |group| (part, group)))
+                    .map(|(part, group)| (n * group / n_groups..n * (group + 1) / n_groups, part))
+                    .collect()
+            }
+        };
+        let mut encounter = 0;
+        let tuples = pieces
+            .iter()
+            .map(|piece| {
+                while batch.decisions(encounter).end <= piece.decisions.start {
+                    encounter += 1;
+                }
+                batch.tuples[encounter]
+            })
+            .collect();
+        let order = (0..n as u32).collect();
+        Minibatches { kind: config.minibatch, spread, pieces, tuples, n_decisions, order, parts: None, plan }
+    }
+
+    /// Draws the mini-batches of the next epoch.
+    pub(crate) fn draw(&mut self, rng: &mut Stream) {
+        match self.kind {
+            Minibatch::Encounters | Minibatch::Chunks => rng.shuffle(&mut self.order),
+            Minibatch::Balanced => self.balance(rng),
+            Minibatch::Steps => {
+                // Equal parts of a random order; the remainder is dropped, as in the authors' code.
+                let size = self.n_decisions / self.plan.len();
+                let mut parts: Vec<u32> = (0..self.n_decisions).map(|index| (index / size) as u32).collect();
+                rng.shuffle(&mut parts);
+                self.parts = Some(parts);
+                return;
+            }
+        }
+        if self.spread > 1 {
+            let mut parts = vec![0; self.n_decisions];
+            for piece in self.pieces {
+                let parts = &mut parts[piece.decisions.clone()];
+                parts.iter_mut().enumerate().for_each(|(index, part)| *part = (index % self.spread) as u32);
+                rng.shuffle(parts);
+            }
+            self.parts = Some(parts);
+        }
+    }
+
+    /// Round after round, in each one piece with every tuple: any stretch of the order has all tuples alike.
+    fn balance(&mut self, rng: &mut Stream) {
+        rng.shuffle(&mut self.order);
+        let n_tuples = 1 + self.tuples.iter().max().copied().unwrap_or(0) as usize;
+        let mut n_seen = vec![0u32; n_tuples];
+        let mut rounds = vec![0u32; self.order.len()];
+        for piece in &self.order {
+            let n_seen = &mut n_seen[self.tuples[*piece as usize] as usize];
+            rounds[*piece as usize] = *n_seen;
+            *n_seen += 1;
+        }
+        // A stable sort: within a round, the tuples keep their random order.
+        self.order.sort_by_key(|piece| rounds[*piece as usize]);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.plan.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> MinibatchRows<'_> {
+        let (places, part) = &self.plan[index];
+        let due = &self.order[places.clone()];
+        let selection = self.parts.as_deref().map(|parts| (parts, *part));
+        let n_rows = match selection {
+            None => due.iter().map(|piece| self.pieces[*piece as usize].decisions.len()).sum(),
+            Some((parts, part)) => due
+                .iter()
+                .flat_map(|piece| &parts[self.pieces[*piece as usize].decisions.clone()])
+                .filter(|other| **other == part)
+                .count(),
+        };
+        MinibatchRows { due, selection, n_rows }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_games::Seed;
+
+    use super::Minibatches;
+    use crate::batch::Batch;
+    use crate::config::{Minibatch, TrainConfig, TrainPreset};
+
+    fn drawn(minibatch: Minibatch, minibatches: usize, spread: usize) -> Vec<(Vec<u32>, Vec<usize>)> {
+        let preset = TrainConfig::preset("overcooked", TrainPreset::Paper);
+        let config = TrainConfig { minibatch, minibatches, minibatch_spread: spread, ..preset };
+        // Twelve encounters with three tuples, of seven decisions each.
+        let mut batch = Batch::default();
+        for encounter in 0..12 {
+            batch.open_encounter(encounter % 3);
+            batch.actions.extend([0; 7]);
+            batch.episode_lengths.push(7);
+        }
+        let pieces = batch.cut(usize::MAX);
+        let mut plan = Minibatches::new(&config, &batch, &pieces);
+        plan.draw(&mut Seed::new(3).stream("order"));
+        (0..plan.len())
+            .map(|index| {
+                let rows = plan.get(index);
+                let decisions: Vec<usize> = rows
+                    .due
+                    .iter()
+                    .flat_map(|piece| pieces[*piece as usize].decisions.clone())
+                    .filter(|decision| rows.selection.is_none_or(|(parts, part)| parts[*decision] == part))
+                    .collect();
+                assert_eq!(decisions.len(), rows.n_rows);
+                (rows.due.to_vec(), decisions)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_decision_is_in_one_minibatch() {
+        for (minibatch, minibatches, spread) in [
+            (Minibatch::Encounters, 4, 1),
+            (Minibatch::Balanced, 4, 1),
+            (Minibatch::Balanced, 6, 3),
+            (Minibatch::Encounters, 6, 99),
+            (Minibatch::Steps, 6, 1),
+        ] {
+            let drawn = drawn(minibatch, minibatches, spread);
+            assert_eq!(drawn.len(), minibatches);
+            let mut all: Vec<usize> = drawn.into_iter().flat_map(|(_, decisions)| decisions).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..84).collect::<Vec<usize>>(), "{minibatch:?} {spread}");
+        }
+    }
+
+    #[test]
+    fn balanced_minibatches_have_every_tuple_alike() {
+        for (due, _) in drawn(Minibatch::Balanced, 4, 1) {
+            let mut tuples: Vec<u32> = due.iter().map(|encounter| encounter % 3).collect();
+            tuples.sort_unstable();
+            assert_eq!(tuples, [0, 1, 2]);
+        }
+    }
+
+    #[test]
+    fn spread_minibatches_see_more_encounters() {
+        for (due, decisions) in drawn(Minibatch::Balanced, 6, 3) {
+            assert_eq!(due.len(), 6);
+            assert!((12..=18).contains(&decisions.len()), "{}", decisions.len());
+        }
+    }
+}
