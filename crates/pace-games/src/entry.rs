@@ -7,8 +7,9 @@ use crate::arena::{Arena, ArenaOfPool, Lanes, PeerSight};
 use crate::config::{GameError, Preset, configure};
 use crate::contract::{ContractBreach, check_contract};
 use crate::ego::{EpisodeOutcome, Moment, Reference, play_encounter};
-use crate::game::{DecisionPoint, Game, GameSpec};
-use crate::peer::{PeerTuple, SpecOf};
+use crate::encounter::{EgoStep, Encounter, PeerViews};
+use crate::game::{Action, DecisionPoint, Game, GameSpec, NO_ACTION, Seat};
+use crate::peer::{PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
 
@@ -62,6 +63,14 @@ pub trait AnyGame: Send + Sync {
         meeting: &Meeting<'_>,
         onlooker: Option<&mut Onlooker<'_>>,
     ) -> Result<Vec<EpisodeOutcome>, GameError>;
+    /// An encounter for an ego that is asked from outside, one decision at a time.
+    fn encounter(
+        &self,
+        split: Split,
+        tuple: usize,
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyEncounter + '_>, GameError>;
     /// Lanes in which encounters with the tuples of `split` can be played.
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
     /// See [`Game::decision_points`].
@@ -70,6 +79,21 @@ pub trait AnyGame: Send + Sync {
     fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError>;
     /// Plays the game against its contract; the names of the checks it passed, or the first that it broke.
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach>;
+}
+
+/// An encounter of a game whose type is known to nobody but itself. It plays as a lane with the same seed does, and can be
+/// looked at.
+pub trait AnyEncounter {
+    /// What the ego sees; after the end of an episode, what it saw last.
+    fn observation(&self) -> &[f32];
+    /// The ego acts, then the peers until it is the ego's turn again.
+    fn step(&mut self, ego_action: Action) -> EgoStep;
+    /// What each peer chose in the last step.
+    fn peer_actions(&self) -> &[Action];
+    /// Deals the next episode to the same peers, when one has ended and the encounter has not.
+    fn next_episode(&mut self);
+    /// The state as text for people.
+    fn render(&self) -> String;
 }
 
 /// Is shown the rendered state at every moment of an encounter.
@@ -101,6 +125,8 @@ pub struct PoolListing {
     pub n_classes: Vec<usize>,
     /// By slot and class, the traits of the peers of that class ([`PeerSpec::traits`]).
     pub traits: Vec<Vec<Vec<f32>>>,
+    /// By slot, which numbers of the peer's own observation tell most of it ([`PeerSpec::telling_sight`]).
+    pub telling_sights: Vec<std::ops::Range<usize>>,
     /// The tuples in order.
     pub tuples: Vec<TupleListing>,
 }
@@ -110,6 +136,8 @@ pub struct PoolListing {
 pub struct TupleListing {
     /// In words.
     pub description: String,
+    /// The kind of each peer, in words; see [`PeerSpec::kind`](crate::PeerSpec::kind).
+    pub kinds: Vec<String>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
     /// All parameters.
@@ -178,10 +206,12 @@ impl<G: Game> AnyGame for Opened<G> {
             content_hash: self.pool.content_hash(),
             n_classes: self.pool.n_classes().to_vec(),
             traits: self.pool.class_traits(),
+            telling_sights: self.pool.train()[0].specs.iter().map(PeerSpec::telling_sight).collect(),
             tuples: self
                 .tuples(split)
                 .map(|tuple| TupleListing {
                     description: tuple.describe(),
+                    kinds: tuple.specs.iter().map(PeerSpec::kind).collect(),
                     classes: tuple.classes,
                     specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
                 })
@@ -213,6 +243,24 @@ impl<G: Game> AnyGame for Opened<G> {
         })
     }
 
+    fn encounter(
+        &self,
+        split: Split,
+        tuple: usize,
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyEncounter + '_>, GameError> {
+        let specs = self.tuple(split, tuple)?.specs;
+        let mut opened = OpenedEncounter {
+            encounter: Encounter::begin(&self.game, &specs, n_episodes, seed),
+            observation: vec![0.0; self.game.spec().observation_size],
+            peer_actions: vec![NO_ACTION; specs.len()],
+            game: &self.game,
+        };
+        opened.observe();
+        Ok(Box::new(opened))
+    }
+
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
         Box::new(ArenaOfPool {
             arena: Arena::new(self.game.clone(), n_lanes, peer_sight),
@@ -230,5 +278,44 @@ impl<G: Game> AnyGame for Opened<G> {
 
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
         check_contract(&self.game, seed)
+    }
+}
+
+struct OpenedEncounter<'a, G: Game> {
+    game: &'a G,
+    encounter: Encounter<G>,
+    observation: Vec<f32>,
+    peer_actions: Vec<Action>,
+}
+
+impl<G: Game> OpenedEncounter<'_, G> {
+    fn observe(&mut self) {
+        self.game.observe(self.encounter.state(), Seat::EGO, &mut self.observation);
+    }
+}
+
+impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
+    fn observation(&self) -> &[f32] {
+        &self.observation
+    }
+
+    fn step(&mut self, ego_action: Action) -> EgoStep {
+        let views = PeerViews { observations: &mut [], actions: &mut self.peer_actions };
+        let step = self.encounter.step(self.game, ego_action, views);
+        self.observe();
+        step
+    }
+
+    fn peer_actions(&self) -> &[Action] {
+        &self.peer_actions
+    }
+
+    fn next_episode(&mut self) {
+        self.encounter.next_episode(self.game);
+        self.observe();
+    }
+
+    fn render(&self) -> String {
+        self.game.render(self.encounter.state())
     }
 }

@@ -28,7 +28,10 @@ pub mod agent;
 
 pub mod adapt;
 
-pub use adapt::{AdaptConfig, EncounterOutcome, adapt};
+pub use adapt::{
+    AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome, Identified, Switch,
+    Verdict, adapt,
+};
 pub use agent::{Agent, AgentEncounter, Thought};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};

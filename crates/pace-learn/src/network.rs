@@ -13,6 +13,7 @@ use pace_nn::product::ProductShape;
 use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
 use crate::learner::{UpdateJob, UpdateShard};
+use crate::nets::Truth;
 
 /// The network of a method trained with PPO over encounters.
 pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
@@ -62,6 +63,11 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// Makes a context that of an encounter that begins.
     fn forget(&self, context: &mut Self::Context);
 
+    /// Forgets all but the episode just finished; everything, where the method cannot tell episodes apart.
+    fn forget_but_last(&self, context: &mut Self::Context) {
+        self.forget(context);
+    }
+
     /// Passes one decision of each of `lanes` through the network; [`Network::acted`] reads the result. Changes no context.
     fn act(
         &self,
@@ -75,9 +81,9 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// What [`Network::act`] made of its decisions.
     fn acted<'a>(&self, rows: &'a Self::ActRows) -> Acted<'a>;
 
-    /// How well the method knows that the peer of a slot is of a class, from 0 to 1, in a row of [`Network::act`]. A method
-    /// that identifies nobody knows nothing.
-    fn confidence(&self, _rows: &Self::ActRows, _row: usize, _slot: usize, _class: usize) -> f32 {
+    /// How well the method knows the truth about the peer of a slot, from 0 to 1, in a row of [`Network::act`]. A method that
+    /// identifies nobody knows nothing.
+    fn confidence(&self, _rows: &Self::ActRows, _row: usize, _slot: usize, _truth: Truth<'_>) -> f32 {
         0.0
     }
 

@@ -5,6 +5,7 @@ use pace_games::{AnyGame, Boundary, PeerSight, Seed, Split};
 use crate::batch::Batch;
 use crate::config::{ExplorationMode, TrainConfig};
 use crate::crew::Crew;
+use crate::nets::Truth;
 use crate::network::{Network, Sizes};
 
 /// The part of the rollout that one shard does.
@@ -91,9 +92,13 @@ impl<N: Network> RolloutShard<N> {
                 record.task_rewards.push(block.task_rewards[lane]);
                 // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
                 let mut confidence = 0.0;
-                let true_classes = &classes[record.tuples[0] as usize];
-                for (slot, class) in true_classes.iter().enumerate().take(n_slots) {
-                    let now = net.confidence(&self.crew.rows, row, slot, *class);
+                let of_peers = &classes[record.tuples[0] as usize];
+                for (slot, class) in of_peers.iter().enumerate().take(n_slots) {
+                    // Recorded only where it is asked for.
+                    let start = (lane * n_peers + slot) * size;
+                    let sight = block.peer_observations.get(start..start + size).unwrap_or_default();
+                    let truth = Truth { class: *class, sight };
+                    let now = net.confidence(&self.crew.rows, row, slot, truth);
                     let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {

@@ -68,6 +68,10 @@ fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(),
 
 /// Refuses mini-batches that a method is not trained with.
 fn check_minibatch(config: &TrainConfig, known: &[Minibatch]) -> Result<(), GameError> {
+    if config.minibatch == Minibatch::Chunks && config.minibatch_spread != 1 {
+        let expected = "1: a chunk is learned from as a whole";
+        return Err(GameError::bad_value("minibatch_spread", &config.minibatch_spread, expected));
+    }
     if known.contains(&config.minibatch) {
         return Ok(());
     }

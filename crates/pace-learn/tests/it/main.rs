@@ -5,6 +5,7 @@ mod determinism;
 mod divergence;
 mod doctored;
 mod learning;
+mod sudden_change;
 mod threads;
 mod weights;
 

@@ -13,32 +13,32 @@ use pace_learn::METHODS;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const FINISHED: i32 = 0;
+pub const FINISHED: i32 = 0;
 const FAILURE: i32 = 1;
-const USAGE: i32 = 2;
-const BAD_INPUT: i32 = 3;
+pub const USAGE: i32 = 2;
+pub const BAD_INPUT: i32 = 3;
 const DIVERGED: i32 = 4;
 const STOPPED: i32 = 75;
 
-fn pace<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
+pub fn pace<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pace"));
     command.args(arguments);
     command
 }
 
-fn text(bytes: &[u8]) -> &str {
+pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("output is UTF-8")
 }
 
 /// What a command said, with its exit code checked.
-fn check(command: &mut Command, code: i32) -> Output {
+pub fn check(command: &mut Command, code: i32) -> Output {
     let output = command.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(code), "{command:?}: {}", text(&output.stderr));
     output
 }
 
 /// A command that fails with this code and one line that holds all of `words`, and prints nothing else.
-fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
+pub fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
     let output = check(&mut pace(arguments), code);
     let message = text(&output.stderr);
     assert_eq!(message.lines().count(), 1, "one line: {message}");
@@ -50,7 +50,7 @@ fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
 }
 
 /// The arguments of a run of six iterations and a fraction of a second.
-fn train(out: &Path, more: &[&str]) -> Vec<OsString> {
+pub fn train(out: &Path, more: &[&str]) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = [
         "train",
         "kuhn-poker",
@@ -71,18 +71,18 @@ fn train(out: &Path, more: &[&str]) -> Vec<OsString> {
     arguments
 }
 
-fn with(verb: &str, run: &Path, more: &[&str]) -> Vec<OsString> {
+pub fn with(verb: &str, run: &Path, more: &[&str]) -> Vec<OsString> {
     let mut arguments = vec![OsString::from(verb), run.into()];
     arguments.extend(more.iter().map(OsString::from));
     arguments
 }
 
-fn scratch() -> TempDir {
+pub fn scratch() -> TempDir {
     tempfile::tempdir().expect("a scratch folder")
 }
 
 /// A finished run in a folder of its own.
-fn finished() -> (TempDir, PathBuf) {
+pub fn finished() -> (TempDir, PathBuf) {
     let scratch = scratch();
     let run = scratch.path().join("run");
     check(&mut pace(&train(&run, &[])), FINISHED);
@@ -318,12 +318,15 @@ fn adapt_says_what_scripts_expect() {
     );
     let expected = (number(&document["mean"]) - fixed) / (oracle - fixed);
     assert!((number(&document["normalised"]) - expected).abs() < 1e-9);
-    assert_eq!(fs::read_to_string(run.join("adapt/test.json")).expect("a record"), once);
-    let page = fs::read_to_string(run.join("report.html")).expect("a page");
+    // Another number of episodes is another study: it does not overwrite the main result.
+    assert_eq!(fs::read_to_string(run.join("adapt/test-episodes-20.json")).expect("a record"), once);
+    let page_path = run.join("report-test-episodes-20.html");
+    let page = fs::read_to_string(&page_path).expect("a page");
     assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..99]);
 
     assert_eq!(adapt(&[]), once);
-    assert_eq!(fs::read_to_string(run.join("report.html")).expect("a page"), page);
+    assert_eq!(fs::read_to_string(&page_path).expect("a page"), page);
+    assert!(!run.join("report.html").exists());
     let without_command = |text: &str| {
         let mut document: Value = serde_json::from_str(text).expect("JSON");
         assert!(document["command"].take().is_string());
@@ -338,10 +341,11 @@ fn adapt_says_what_scripts_expect() {
     for (pool, n_peers) in [("train", 40), ("uniform:7", 0)] {
         let document: Value = serde_json::from_str(&adapt(&["--pool", pool])).expect("JSON");
         assert_eq!(document["peers"].as_array().map(Vec::len), Some(n_peers));
-        assert!(run.join(format!("adapt/{}.json", pool.replace(':', "-"))).exists());
+        assert!(run.join(format!("adapt/{}-episodes-20.json", pool.replace(':', "-"))).exists());
     }
     let output = check(&mut pace(&with("adapt", &run, &["--passes", "2"])), FINISHED);
     assert!(text(&output.stdout).contains("bayes"), "{}", text(&output.stdout));
+    assert!(run.join("adapt/test.json").exists() && run.join("report.html").exists());
 }
 
 #[test]
@@ -449,6 +453,15 @@ fn numbers_that_adapt_cannot_take() {
     refused(&["--episodes", "99999999999"], &["--episodes", "1 to 10000"]);
     refused(&["--context-episodes", "0"], &["--context-episodes", "found 0"]);
     refused(&["--threads", "0"], &["--threads", "found 0"]);
+    refused(&["--switch-at", "0"], &["--switch-at", "found 0"]);
+    refused(&["--detector", "dorp:0.8"], &["dorp:0.8", "none, drop:C, known"]);
+    refused(&["--clear-keeps", "all"], &["clear-keeps", "all", "last, nothing"]);
+    let refused_value =
+        |more: &[&str], words: &[&str]| check_error(&with("adapt", &run, more), BAD_INPUT, words);
+    refused_value(&["--detector", "drop:8"], &["drop:8", "C from 0 to 1"]);
+    refused_value(&["--switch-at", "7", "--episodes", "7"], &["switch_at", "found 7", "1 to 6"]);
+    refused_value(&["--set", "learning_rate=1"], &["learning_rate", "a key of the game"]);
+    refused_value(&["--set", "episodes_per_encountr=1"], &["did you mean \"episodes_per_encounter\"?"]);
     refused(&["--pool", "tets"], &["tets", "did you mean \"test\"?"]);
     refused(&["--pool", "uniform:0"], &["uniform:0", "1 to 1000000"]);
     assert!(!run.join("report.html").exists());
