@@ -11,7 +11,7 @@ use crate::config::{Minibatch, TrainConfig};
 pub(crate) struct Minibatches<'a> {
     kind: Minibatch,
     spread: usize,
-    /// The decisions of every piece: of an encounter, or of a part of one that is learned from by itself.
+    /// Encounters, or parts of them that are learned from by themselves.
     pieces: &'a [Piece],
     /// The training tuple of every piece.
     tuples: Vec<u32>,
@@ -141,7 +141,7 @@ mod tests {
             batch.actions.extend([0; 7]);
             batch.episode_lengths.push(7);
         }
-        let pieces = batch.cut(7);
+        let pieces = batch.cut(usize::MAX);
         let mut plan = Minibatches::new(&config, &batch, &pieces);
         plan.draw(&mut Seed::new(3).stream("order"));
         (0..plan.len())

@@ -134,19 +134,6 @@ pub fn clipped_value(value: f32, old_value: f32, target: f32, clip: f32) -> (f32
     }
 }
 
-/// The squared error averaged over a row; writes its gradient and returns the loss.
-#[inline]
-pub fn mean_squared_error(values: &[f32], targets: &[f32], weight: f32, d_values: &mut [f32]) -> f32 {
-    let share = 1.0 / values.len() as f32;
-    let mut squares = 0.0;
-    for ((place, value), target) in d_values.iter_mut().zip(values).zip(targets) {
-        let error = value - target;
-        squares += error * error;
-        *place = 2.0 * weight * share * error;
-    }
-    squares * share
-}
-
 /// Cross-entropy of one class, from a row of [`softmax_rows`]. `d_logits` comes in holding the log-probabilities and goes
 /// out holding the gradient. Returns the loss.
 #[inline]

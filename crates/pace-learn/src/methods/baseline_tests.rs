@@ -112,13 +112,8 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
         let mut batch = ppo.play(&at);
         estimate_advantages(&mut batch, 0.0, &config);
         let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
-        let weights = LossWeights {
-            per_row: 1.0,
-            auxiliary: 1.0,
-            value: 1.0,
-            value_clip: policy.clip,
-            policy: Some(policy),
-        };
+        let weights =
+            LossWeights { per_row: 1.0, auxiliary: 1.0, value: 1.0, value_clip: 1.0, policy: Some(policy) };
         let classes: Vec<Vec<usize>> = pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect();
         // Values are compared one by one: as targets of themselves.
         batch.targets = batch.values.clone();

@@ -17,7 +17,7 @@ pub(crate) const GENERALIST: Method = Method::of::<RecurrentNet<false>>(
 /// The keys of a recurrent method whose hidden state and returns reach this far.
 pub(super) fn recurrent(config: &mut TrainConfig, span: Span) {
     baseline(config);
-    config.minibatch = Minibatch::Chunks;
+    (config.minibatch, config.minibatch_spread) = (Minibatch::Chunks, 1);
     config.hidden_state_span = span;
     config.return_span = span;
 }

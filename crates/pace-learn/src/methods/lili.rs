@@ -5,7 +5,6 @@
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
-use pace_nn::loss::mean_squared_error;
 use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, kernels};
 
@@ -216,7 +215,7 @@ impl LiliNet {
         rows: &mut LiliLearnRows,
         shard: &mut UpdateShard,
     ) {
-        let (batch, size, width) = (job.batch, self.sizes.observation, self.width());
+        let width = self.width();
         let UpdateShard { gradients, sums } = shard;
         let (n_episodes, n_selected) = (rows.sources.len(), rows.batch_rows.len());
 
@@ -253,23 +252,10 @@ impl LiliNet {
         let weight = job.weights.per_row * job.weights.auxiliary;
         if job.weights.auxiliary > 0.0 {
             let predicted = &mut rows.predicted;
-            self.predictor.forward(parameters, observations, actions, latents, predicted);
-            let [reward_loss, observation_loss] = [0, 1];
-            for (row, decision) in rows.batch_rows.iter().enumerate() {
-                sums.own[reward_loss] += f64::from(mean_squared_error(
-                    &predicted.rewards[row..=row],
-                    &batch.task_rewards[*decision..=*decision],
-                    weight,
-                    &mut predicted.d_rewards[row..=row],
-                ));
-                let place = row * size..(row + 1) * size;
-                sums.own[observation_loss] += f64::from(mean_squared_error(
-                    &predicted.observations[place.clone()],
-                    &rows.next_observations[place.clone()],
-                    weight,
-                    &mut predicted.d_observations[place],
-                ));
-            }
+            let losses =
+                self.predictor.forward(parameters, observations, actions, latents, weight, predicted);
+            sums.own[0] += losses.rewards;
+            sums.own[1] += losses.observations;
             self.predictor.backward(
                 transposed,
                 gradients,
@@ -355,7 +341,6 @@ pub(crate) struct LiliLearnRows {
     selected_episodes: Vec<usize>,
     observations: Vec<f32>,
     actions: Vec<Action>,
-    next_observations: Vec<f32>,
     latents: Vec<f32>,
     d_latents: Vec<f32>,
     predicted: TransitionRows,
@@ -373,7 +358,8 @@ impl LiliLearnRows {
         self.selected_episodes.clear();
         self.observations.clear();
         self.actions.clear();
-        self.next_observations.clear();
+        self.predicted.rewards.clear();
+        self.predicted.observations.clear();
         for encounter in chunk {
             let episodes = batch.episodes(*encounter as usize);
             let mut first = batch.decisions(*encounter as usize).start;
@@ -389,7 +375,9 @@ impl LiliLearnRows {
                     self.observations.extend_from_slice(&batch.observations[decision * size..][..size]);
                     let is_last = decision + 1 == decisions.end;
                     let next = &batch.observations[(decision + 1) * size..];
-                    self.next_observations.extend_from_slice(if is_last { terminal } else { &next[..size] });
+                    let next = if is_last { terminal } else { &next[..size] };
+                    self.predicted.observations.extend_from_slice(next);
+                    self.predicted.rewards.push(batch.task_rewards[decision]);
                 }
                 self.sources.push(source.take());
                 if episode + 1 < episodes.end {

@@ -94,6 +94,13 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
     }
 
     fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), GameError> {
+        if config.minibatch_spread != 1 {
+            return Err(GameError::bad_value(
+                "minibatch_spread",
+                &config.minibatch_spread,
+                "1 for this method",
+            ));
+        }
         check_baseline(config, &[Minibatch::Chunks])
     }
 
@@ -409,16 +416,18 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
             }
         }
         if let Some(peers) = self.peers.as_ref().filter(|_| job.weights.auxiliary > 0.0) {
-            peers.forward(parameters, hidden, n_selected, &mut rows.peers);
             let n_peers = self.sizes.n_peers;
-            let weight = job.weights.per_row * job.weights.auxiliary;
-            for (row, decision) in rows.batch_rows.iter().enumerate() {
+            rows.peers.seen.clear();
+            rows.peers.done.clear();
+            for decision in &rows.batch_rows {
                 let seen = &batch.peer_observations[decision * n_peers * size..][..n_peers * size];
-                let done = &batch.peer_actions[decision * n_peers..][..n_peers];
-                let losses = peers.row(row, seen, done, weight, &mut rows.peers);
-                sums.own[0] += f64::from(losses.observations);
-                sums.own[1] += f64::from(losses.actions);
+                rows.peers.seen.extend_from_slice(seen);
+                rows.peers.done.extend_from_slice(&batch.peer_actions[decision * n_peers..][..n_peers]);
             }
+            let weight = job.weights.per_row * job.weights.auxiliary;
+            let losses = peers.forward(parameters, hidden, n_selected, weight, &mut rows.peers);
+            sums.own[0] += losses.observations;
+            sums.own[1] += losses.actions;
             peers.backward(transposed, gradients, hidden, n_selected, &mut rows.peers, d_hidden);
         }
         sums.n += n_selected as f64;

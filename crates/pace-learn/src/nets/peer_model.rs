@@ -1,7 +1,7 @@
 //! What a hidden state knows of the peers: what each of them sees and does, by one linear layer for each.
 
 use pace_games::{Action, Stream};
-use pace_nn::loss::{cross_entropy, mean_squared_error, softmax_rows};
+use pace_nn::loss::{mean_cross_entropy, mean_squared_errors, softmax_rows};
 use pace_nn::product::ProductShape;
 use pace_nn::{Activation, Linear, Parameters, Part, Store};
 
@@ -12,17 +12,29 @@ use super::{fit, uniform};
 pub(crate) struct PeerModel {
     observations: Linear,
     actions: Linear,
-    n_peers: usize,
+    /// The actions of each peer.
+    groups: Vec<usize>,
 }
 
-/// The rows of one chunk, kept for the way back.
+/// The rows of one chunk: what the peers saw and did, what was predicted, and the gradients.
 #[derive(Debug, Default)]
 pub(crate) struct PeerModelRows {
-    observations: Vec<f32>,
+    /// What all peers saw, decision by decision.
+    pub(crate) seen: Vec<f32>,
+    /// What they did.
+    pub(crate) done: Vec<Action>,
+    mask: Vec<f32>,
     d_observations: Vec<f32>,
     actions: Vec<f32>,
     d_actions: Vec<f32>,
     probabilities: Vec<f32>,
+}
+
+/// Sums over decisions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerLosses {
+    pub(crate) observations: f64,
+    pub(crate) actions: f64,
 }
 
 impl PeerModel {
@@ -39,7 +51,7 @@ impl PeerModel {
         PeerModel {
             observations: head("observations", observation_size),
             actions: head("actions", n_actions),
-            n_peers,
+            groups: vec![n_actions; n_peers],
         }
     }
 
@@ -51,62 +63,43 @@ impl PeerModel {
         [&self.observations, &self.actions].into_iter()
     }
 
+    /// Predicts what the rows say, and leaves the gradients of the losses in them. A peer that did not act saw nothing and
+    /// did nothing: its part is 0, the means are still over all peers.
     pub(crate) fn forward(
         &self,
         parameters: &[f32],
         hidden: &[f32],
         n_rows: usize,
-        rows: &mut PeerModelRows,
-    ) {
-        let PeerModelRows { observations, d_observations, actions, d_actions, probabilities } = rows;
-        for (head, out, d_out) in
-            [(&self.observations, observations, d_observations), (&self.actions, actions, d_actions)]
-        {
-            let n = n_rows * head.n_out();
-            head.forward(parameters, &[Part::Dense(hidden)], n_rows, fit(out, n));
-            fit(d_out, n);
-        }
-        let n = n_rows * self.actions.n_out();
-        let n_actions = self.actions.n_out() / self.n_peers;
-        let groups = vec![n_actions; self.n_peers];
-        softmax_rows(&rows.actions[..n], &groups, &mut rows.d_actions[..n], fit(probabilities, n));
-    }
-
-    /// The losses of one row, and their gradients. A peer that did not act saw nothing and did nothing: its part is 0, the
-    /// means are still over all peers.
-    pub(crate) fn row(
-        &self,
-        row: usize,
-        observations: &[f32],
-        actions: &[Action],
         weight: f32,
         rows: &mut PeerModelRows,
     ) -> PeerLosses {
-        let share = 1.0 / self.n_peers as f32;
-        let size = observations.len() / self.n_peers;
-        let n_actions = self.actions.n_out() / self.n_peers;
-        let mut losses = PeerLosses { observations: 0.0, actions: 0.0 };
-        for (peer, action) in actions.iter().enumerate() {
-            let seen = (row * self.n_peers + peer) * size..(row * self.n_peers + peer + 1) * size;
-            let d_seen = &mut rows.d_observations[seen.clone()];
-            let done = (row * self.n_peers + peer) * n_actions..(row * self.n_peers + peer + 1) * n_actions;
-            let d_done = &mut rows.d_actions[done.clone()];
-            if usize::from(*action) >= n_actions {
-                d_seen.fill(0.0);
-                d_done.fill(0.0);
-                continue;
-            }
-            let target = &observations[peer * size..][..size];
-            losses.observations +=
-                share * mean_squared_error(&rows.observations[seen], target, weight * share, d_seen);
-            let probabilities = &rows.probabilities[done];
-            losses.actions +=
-                share * cross_entropy(probabilities, usize::from(*action), weight * share, d_done);
-        }
-        losses
+        let (n_peers, n_actions) = (self.groups.len(), self.groups[0]);
+        let share = 1.0 / n_peers as f32;
+        let d_observations = fit(&mut rows.d_observations, n_rows * self.observations.n_out());
+        self.observations.forward(parameters, &[Part::Dense(hidden)], n_rows, d_observations);
+        rows.mask.clear();
+        let acted = rows.done.iter().map(|action| usize::from(*action) < n_actions);
+        rows.mask.extend(acted.map(|acted| if acted { 1.0 } else { 0.0 }));
+        let size = self.observations.n_out() / n_peers;
+        let errors = mean_squared_errors(&rows.seen, size, &rows.mask, weight * share, d_observations);
+
+        let n = n_rows * self.actions.n_out();
+        let logits = fit(&mut rows.actions, n);
+        self.actions.forward(parameters, &[Part::Dense(hidden)], n_rows, logits);
+        let (d_logits, probabilities) = (fit(&mut rows.d_actions, n), fit(&mut rows.probabilities, n));
+        softmax_rows(logits, &self.groups, d_logits, probabilities);
+        let width = self.actions.n_out();
+        let all = probabilities.chunks_exact(width).zip(d_logits.chunks_exact_mut(width));
+        let actions = all
+            .zip(rows.done.chunks_exact(n_peers))
+            .map(|((probabilities, d_logits), done)| {
+                f64::from(mean_cross_entropy(probabilities, &self.groups, done, weight, d_logits))
+            })
+            .sum();
+        PeerLosses { observations: errors * f64::from(share), actions }
     }
 
-    /// Takes the gradients that [`PeerModel::row`] wrote back into `gradients`, and adds those of the hidden state.
+    /// Takes the gradients that [`PeerModel::forward`] left back into `gradients`, and adds those of the hidden state.
     pub(crate) fn backward(
         &self,
         transposed: &[f32],
@@ -116,20 +109,11 @@ impl PeerModel {
         rows: &mut PeerModelRows,
         d_hidden: &mut [f32],
     ) {
-        let PeerModelRows { observations, d_observations, actions, d_actions, .. } = rows;
-        for (head, out, d_out) in
-            [(&self.observations, observations, d_observations), (&self.actions, actions, d_actions)]
-        {
-            let n = n_rows * head.n_out();
+        let heads = [(&self.observations, &mut rows.d_observations), (&self.actions, &mut rows.d_actions)];
+        for (head, d_out) in heads {
+            let d_out = &mut d_out[..n_rows * head.n_out()];
             let mut d_parts = [Some((&mut *d_hidden, Store::Add))];
-            head.backward(
-                transposed,
-                gradients,
-                &[Part::Dense(hidden)],
-                &out[..n],
-                &mut d_out[..n],
-                &mut d_parts,
-            );
+            head.backward(transposed, gradients, &[Part::Dense(hidden)], &[], d_out, &mut d_parts);
         }
     }
 
@@ -137,11 +121,4 @@ impl PeerModel {
     pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
         self.layers().flat_map(|layer| layer.products(n_rows, &[Some(true)])).collect()
     }
-}
-
-/// The losses of one row.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PeerLosses {
-    pub(crate) observations: f32,
-    pub(crate) actions: f32,
 }

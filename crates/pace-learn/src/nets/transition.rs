@@ -1,6 +1,7 @@
 //! What an action leads to: task reward and next observation, predicted from [observation ⊕ action ⊕ latent].
 
 use pace_games::{Action, Stream};
+use pace_nn::loss::mean_squared_errors;
 use pace_nn::product::ProductShape;
 use pace_nn::{Activation, Linear, Parameters, Part, Store};
 
@@ -14,15 +15,25 @@ pub(crate) struct TransitionPredictor {
     observation: Linear,
 }
 
-/// The rows of one chunk, kept for the way back.
+/// The rows of one chunk: what came of the actions, what was predicted, and the gradients.
 #[derive(Debug, Default)]
 pub(crate) struct TransitionRows {
+    /// What was paid.
+    pub(crate) rewards: Vec<f32>,
+    /// What was seen next.
+    pub(crate) observations: Vec<f32>,
     hidden: [Vec<f32>; 2],
     d_hidden: [Vec<f32>; 2],
-    pub(crate) rewards: Vec<f32>,
-    pub(crate) d_rewards: Vec<f32>,
-    pub(crate) observations: Vec<f32>,
-    pub(crate) d_observations: Vec<f32>,
+    d_rewards: Vec<f32>,
+    d_observations: Vec<f32>,
+    mask: Vec<f32>,
+}
+
+/// Sums over decisions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TransitionLosses {
+    pub(crate) rewards: f64,
+    pub(crate) observations: f64,
 }
 
 impl TransitionPredictor {
@@ -59,14 +70,16 @@ impl TransitionPredictor {
         self.hidden.iter().chain([&self.reward, &self.observation])
     }
 
+    /// Predicts what the rows say came of the actions, and leaves the gradients of the losses in them.
     pub(crate) fn forward(
         &self,
         parameters: &[f32],
         observations: &[f32],
         actions: &[Action],
         latents: &[f32],
+        weight: f32,
         rows: &mut TransitionRows,
-    ) {
+    ) -> TransitionLosses {
         let n_rows = actions.len();
         let n = n_rows * self.hidden[0].n_out();
         let [first, second] = &mut rows.hidden;
@@ -74,15 +87,20 @@ impl TransitionPredictor {
         let parts = [Part::Dense(observations), Part::OneHot(actions), Part::Dense(latents)];
         self.hidden[0].forward(parameters, &parts, n_rows, first);
         self.hidden[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
-        let rewards = fit(&mut rows.rewards, n_rows);
-        self.reward.forward(parameters, &[Part::Dense(second)], n_rows, rewards);
-        let predicted = fit(&mut rows.observations, observations.len());
-        self.observation.forward(parameters, &[Part::Dense(second)], n_rows, predicted);
-        fit(&mut rows.d_rewards, n_rows);
-        fit(&mut rows.d_observations, observations.len());
+        rows.mask.resize(n_rows, 1.0);
+        let TransitionRows { rewards, observations, d_rewards, d_observations, mask, .. } = rows;
+        let learn = |head: &Linear, targets: &[f32], d_out: &mut Vec<f32>| {
+            let d_out = fit(d_out, n_rows * head.n_out());
+            head.forward(parameters, &[Part::Dense(second)], n_rows, d_out);
+            mean_squared_errors(targets, head.n_out(), mask, weight, d_out)
+        };
+        TransitionLosses {
+            rewards: learn(&self.reward, rewards, d_rewards),
+            observations: learn(&self.observation, observations, d_observations),
+        }
     }
 
-    /// Takes the gradients written to the rows back into `gradients`, and writes those of the latents.
+    /// Takes the gradients that [`TransitionPredictor::forward`] left back into `gradients`, and writes those of the latents.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn backward(
         &self,
@@ -100,17 +118,13 @@ impl TransitionPredictor {
         let [d_first, d_second] = &mut rows.d_hidden;
         let (d_first, d_second) = (fit(d_first, n), fit(d_second, n));
         let heads = [
-            (&self.reward, &rows.rewards[..n_rows], &mut rows.d_rewards[..n_rows], Store::Overwrite),
-            (
-                &self.observation,
-                &rows.observations[..observations.len()],
-                &mut rows.d_observations[..observations.len()],
-                Store::Add,
-            ),
+            (&self.reward, &mut rows.d_rewards, Store::Overwrite),
+            (&self.observation, &mut rows.d_observations, Store::Add),
         ];
-        for (head, out, d_out, store) in heads {
+        for (head, d_out, store) in heads {
+            let d_out = &mut d_out[..n_rows * head.n_out()];
             let mut d_parts = [Some((&mut *d_second, store))];
-            head.backward(transposed, gradients, &[Part::Dense(second)], out, d_out, &mut d_parts);
+            head.backward(transposed, gradients, &[Part::Dense(second)], &[], d_out, &mut d_parts);
         }
         self.hidden[1].backward(
             transposed,

@@ -37,9 +37,10 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
             for (index, preset) in TrainPreset::ALL.into_iter().enumerate() {
                 let config = tiny(entry, preset, method);
                 // Recurrent methods have one kind of mini-batch; of the others, each preset tries one.
+                let kinds = [Minibatch::Encounters, Minibatch::Steps, Minibatch::Balanced];
                 let minibatch = match config.minibatch {
                     Minibatch::Chunks => Minibatch::Chunks,
-                    _ => [Minibatch::Encounters, Minibatch::Steps, Minibatch::Balanced][index],
+                    _ => kinds[index],
                 };
                 let config = TrainConfig { minibatch, learning_rate_decay: Decay::Linear, ..config };
                 let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
