@@ -154,19 +154,6 @@ pub enum Identify {
     Classes,
     /// How they behave, in the numbers the game has for that: a guess between training peers is not a mistake.
     Traits,
-    /// The part of their own observations that tells most, from moment to moment; of peers without one, their traits.
-    Sights,
-}
-
-impl Identify {
-    /// The name in a configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Identify::Classes => "classes",
-            Identify::Traits => "traits",
-            Identify::Sights => "sights",
-        }
-    }
 }
 
 /// What the exploration reward pays for.

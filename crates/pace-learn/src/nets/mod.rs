@@ -8,7 +8,7 @@ mod transition;
 
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
 pub(crate) use encoder::{ContextEncoder, EncoderRows};
-pub(crate) use identifier::{PeerIdentifier, Truth};
+pub(crate) use identifier::PeerIdentifier;
 pub(crate) use peer_model::{PeerModel, PeerModelRows};
 pub(crate) use transition::{TransitionPredictor, TransitionRows};
 
