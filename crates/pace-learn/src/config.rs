@@ -332,16 +332,31 @@ impl TrainConfig {
                 }
             }
             TrainPreset::Best => {
-                // Deviation D3: less noise in the credit, more curiosity early, and less of the encoder spent on names.
-                config.gae_lambda = 0.8;
-                config.auxiliary_weight = 0.3;
+                // Deviations D3 and D5 to D7.
                 config.learning_rate_decay = Decay::Linear;
                 config.entropy_decay = Decay::Linear;
-                if !matches!(game, "overcooked" | "predator-prey") {
-                    // Fewer passes with larger steps that fade: as good, and nearly twice as fast.
-                    config.entropy_weight = 2e-2;
-                    config.epochs = 8;
-                    config.learning_rate = 7e-4;
+                match game {
+                    "overcooked" => {
+                        config.identify = Identify::Traits;
+                        config.minibatch = Minibatch::Balanced;
+                        config.gae_lambda = 0.9;
+                        config.entropy_weight = 0.06;
+                    }
+                    "predator-prey" => {
+                        config.identify = Identify::Traits;
+                        config.minibatch = Minibatch::Balanced;
+                        config.gae_lambda = 0.9;
+                        config.entropy_weight = 0.1;
+                        config.exploration_weight = 0.3;
+                    }
+                    _ => {
+                        // Fewer passes with larger steps that fade: as good, and nearly twice as fast.
+                        config.gae_lambda = 0.8;
+                        config.auxiliary_weight = 0.3;
+                        config.entropy_weight = 2e-2;
+                        config.epochs = 8;
+                        config.learning_rate = 7e-4;
+                    }
                 }
             }
         }
