@@ -332,20 +332,20 @@ impl TrainConfig {
                 }
             }
             TrainPreset::Best => {
-                // Deviations D3 and D5 to D7.
+                // Deviation D3: what is learned last should not be forgotten again.
                 config.learning_rate_decay = Decay::Linear;
                 config.entropy_decay = Decay::Linear;
+                if matches!(game, "overcooked" | "predator-prey") {
+                    // Deviation D5: what a peer wants or does, and not which of the training peers it is.
+                    config.identify = Identify::Traits;
+                    // Deviation D7: no tuple is missing from a gradient.
+                    config.minibatch = Minibatch::Balanced;
+                    config.gae_lambda = 0.9;
+                }
                 match game {
-                    "overcooked" => {
-                        config.identify = Identify::Traits;
-                        config.minibatch = Minibatch::Balanced;
-                        config.gae_lambda = 0.9;
-                        config.entropy_weight = 0.06;
-                    }
+                    // Deviation D6: more curiosity early, before the policy has settled on a habit.
+                    "overcooked" => config.entropy_weight = 0.06,
                     "predator-prey" => {
-                        config.identify = Identify::Traits;
-                        config.minibatch = Minibatch::Balanced;
-                        config.gae_lambda = 0.9;
                         config.entropy_weight = 0.1;
                         config.exploration_weight = 0.3;
                     }

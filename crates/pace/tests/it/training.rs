@@ -660,7 +660,7 @@ fn an_output_that_takes_nothing_is_an_error_and_costs_no_result() {
     let other = scratch.path().join("other");
     with_full_output(pace(&train(&other, &[])));
     assert!(results(&other) == results(&run));
-    with_full_output(pace(&with("adapt", &run, &["--passes", "1", "--episodes", "2"])));
+    with_full_output(pace(&with("adapt", &run, &["--passes", "1"])));
     assert!(run.join("report.html").exists());
 }
 
