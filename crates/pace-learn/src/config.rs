@@ -115,6 +115,17 @@ pub enum TimeoutCredit {
     Dropped,
 }
 
+/// How PACE pools the entries of a context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncoderKind {
+    /// A mean over episodes of the mean over each episode's entries.
+    #[default]
+    Means,
+    /// Attention among an episode's entries, then among episodes.
+    Transformer,
+}
+
 /// Whose action is stored in the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -244,6 +255,12 @@ pub struct TrainConfig {
     /// Whether a recurrent method is shown the terminal observation, as one more step without loss.
     #[serde(default)]
     pub rnn_sees_terminal: bool,
+    /// How PACE pools the entries of a context.
+    #[serde(default)]
+    pub encoder: EncoderKind,
+    /// What a transformer drops while it learns.
+    #[serde(default = "half")]
+    pub encoder_dropout: f64,
     /// Width of f, g and the latent.
     pub encoder_width: usize,
     /// Width of the hidden layers of actor and critic, and of the hidden state.
@@ -274,6 +291,10 @@ fn kept() -> TimeoutCredit {
 
 fn twenty() -> usize {
     20
+}
+
+fn half() -> f64 {
+    0.5
 }
 
 impl TrainConfig {
@@ -400,6 +421,8 @@ impl TrainConfig {
             hidden_state_span: Span::Encounter,
             chunk_steps: 20,
             rnn_sees_terminal: false,
+            encoder: EncoderKind::Means,
+            encoder_dropout: 0.5,
             encoder_width: 64,
             hidden_width: 128,
             shards: 8,
@@ -460,6 +483,7 @@ impl TrainConfig {
         within("gradient_clip", self.gradient_clip, 1e-6, 1e9)?;
         within("discount", self.discount, 0.0, 1.0)?;
         within("gae_lambda", self.gae_lambda, 0.0, 1.0)?;
+        within("encoder_dropout", self.encoder_dropout, 0.0, 0.99)?;
         within("clip", self.clip, 1e-3, 10.0)?;
         within("value_clip", self.value_clip, 1e-3, 1e9)?;
         within("value_weight", self.value_weight, 0.0, 1e3)?;

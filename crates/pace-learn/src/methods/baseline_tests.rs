@@ -11,6 +11,7 @@ use crate::batch::Batch;
 use crate::config::{EmptyContext, Span, TrainConfig, TrainPreset};
 use crate::gae::estimate_advantages;
 use crate::learner::{LossWeights, UpdateJob};
+use crate::nets::TransformerEncoder;
 use crate::network::{Decisions, Network};
 use crate::ppo::Ppo;
 use crate::train::RunPoint;
@@ -134,6 +135,7 @@ fn what_is_learned_from_is_what_was_played() {
     check_replay::<PaceNet>("pace", |config| {
         config.warm_up_steps = 0;
     });
+    check_replay::<PaceNet<TransformerEncoder>>("pace-tf", |_| {});
     check_replay::<LiliNet>("lili", |_| {});
     check_replay::<LiliNet>("lili", |config| config.empty_context = EmptyContext::Encoded);
     check_replay::<GeneralistNet>("generalist", |_| {});

@@ -31,6 +31,7 @@ pub const METHODS: &[Method] = &[
     pace::PACE,
     pace::PACE_REWARD,
     pace::PACE_REWARD_AUX,
+    pace::PACE_TF,
     generalist::GENERALIST,
     liam::LIAM,
     liam::LIAMX,
