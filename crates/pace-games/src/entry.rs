@@ -125,8 +125,6 @@ pub struct PoolListing {
     pub n_classes: Vec<usize>,
     /// By slot and class, the traits of the peers of that class ([`PeerSpec::traits`]).
     pub traits: Vec<Vec<Vec<f32>>>,
-    /// By slot, which numbers of the peer's own observation tell most of it ([`PeerSpec::telling_sight`]).
-    pub telling_sights: Vec<std::ops::Range<usize>>,
     /// The tuples in order.
     pub tuples: Vec<TupleListing>,
 }
@@ -136,7 +134,7 @@ pub struct PoolListing {
 pub struct TupleListing {
     /// In words.
     pub description: String,
-    /// The kind of each peer, in words; see [`PeerSpec::kind`](crate::PeerSpec::kind).
+    /// The kind of each peer, in words; see [`PeerSpec::kind`].
     pub kinds: Vec<String>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
@@ -206,7 +204,6 @@ impl<G: Game> AnyGame for Opened<G> {
             content_hash: self.pool.content_hash(),
             n_classes: self.pool.n_classes().to_vec(),
             traits: self.pool.class_traits(),
-            telling_sights: self.pool.train()[0].specs.iter().map(PeerSpec::telling_sight).collect(),
             tuples: self
                 .tuples(split)
                 .map(|tuple| TupleListing {

@@ -3,7 +3,6 @@
 //! The peers of each game live in that game's folder; which of them meet the ego is in `pool`.
 
 use std::fmt::Debug;
-use std::ops::Range;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -20,13 +19,6 @@ pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + S
     /// of a slot. An identifier may learn these instead of the names of the training peers. None unless the peers say so.
     fn traits(&self) -> Vec<f32> {
         Vec::new()
-    }
-
-    /// The numbers of the peer's own observation, of about −1 to 1, that an ego would have to know to answer it now, for
-    /// example where it is; the same for every peer of a slot. An identifier may learn to guess these from moment to moment
-    /// instead. None unless the peers say so.
-    fn telling_sight(&self) -> Range<usize> {
-        0..0
     }
 
     /// What an ego has to find out about the peer, in a few words: peers of one kind want the same answer.

@@ -13,7 +13,6 @@ use pace_nn::product::ProductShape;
 use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
 use crate::learner::{UpdateJob, UpdateShard};
-use crate::nets::Truth;
 
 /// The network of a method trained with PPO over encounters.
 pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
@@ -81,9 +80,9 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// What [`Network::act`] made of its decisions.
     fn acted<'a>(&self, rows: &'a Self::ActRows) -> Acted<'a>;
 
-    /// How well the method knows the truth about the peer of a slot, from 0 to 1, in a row of [`Network::act`]. A method that
-    /// identifies nobody knows nothing.
-    fn confidence(&self, _rows: &Self::ActRows, _row: usize, _slot: usize, _truth: Truth<'_>) -> f32 {
+    /// How well the method knows that the peer of a slot is of a class, from 0 to 1, in a row of [`Network::act`]. A method
+    /// that identifies nobody knows nothing.
+    fn confidence(&self, _rows: &Self::ActRows, _row: usize, _slot: usize, _class: usize) -> f32 {
         0.0
     }
 

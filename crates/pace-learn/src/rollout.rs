@@ -5,7 +5,6 @@ use pace_games::{AnyGame, Boundary, PeerSight, Seed, Split};
 use crate::batch::Batch;
 use crate::config::{ExplorationMode, TrainConfig};
 use crate::crew::Crew;
-use crate::nets::Truth;
 use crate::network::{Network, Sizes};
 
 /// The part of the rollout that one shard does.
@@ -94,11 +93,7 @@ impl<N: Network> RolloutShard<N> {
                 let mut confidence = 0.0;
                 let of_peers = &classes[record.tuples[0] as usize];
                 for (slot, class) in of_peers.iter().enumerate().take(n_slots) {
-                    // Recorded only where it is asked for.
-                    let start = (lane * n_peers + slot) * size;
-                    let sight = block.peer_observations.get(start..start + size).unwrap_or_default();
-                    let truth = Truth { class: *class, sight };
-                    let now = net.confidence(&self.crew.rows, row, slot, truth);
+                    let now = net.confidence(&self.crew.rows, row, slot, *class);
                     let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {

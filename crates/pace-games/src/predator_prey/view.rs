@@ -11,7 +11,7 @@ use super::watchtowers::{Sight, TOWERS};
 const N_LANDMARKS: usize = MAX_OBSTACLES + TOWERS.len();
 
 const OWN_VELOCITY: usize = 0;
-pub(crate) const OWN_POSITION: usize = 2;
+const OWN_POSITION: usize = 2;
 const LANDMARK_FLAGS: usize = 4;
 const LANDMARK_WAYS: usize = LANDMARK_FLAGS + N_LANDMARKS;
 const OTHER_FLAGS: usize = LANDMARK_WAYS + 2 * N_LANDMARKS;

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, PeerSight, PoolListing, Seed};
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::Parameters;
 use pace_nn::product::ProductShape;
 
@@ -13,7 +13,7 @@ use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
     ActorCritic, ActorCriticRows, ContextChunk, Encoder, MeansEncoder, PeerIdentifier, Span,
-    TransformerEncoder, Truth, fit,
+    TransformerEncoder, fit,
 };
 use crate::network::{Acted, Decisions, Network, Sizes};
 use crate::ppo::policy_and_value;
@@ -101,14 +101,9 @@ impl<E: Encoder> Network for PaceNet<E> {
     }
 
     fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError> {
-        let is_traitless = |slot: usize| match config.identify {
-            Identify::Classes => false,
-            Identify::Traits => pool.traits[slot][0].is_empty(),
-            Identify::Sights => pool.traits[slot][0].is_empty() && pool.telling_sights[slot].is_empty(),
-        };
-        if let Some(slot) = (0..pool.n_classes.len()).find(|slot| is_traitless(*slot)) {
-            let expected = format!("\"classes\": peer {slot} of this game says nothing else of itself");
-            return Err(GameError::bad_value("identify", &config.identify.name(), &expected));
+        if config.identify == Identify::Traits && pool.traits.iter().any(|slot| slot[0].is_empty()) {
+            let expected = "\"classes\": the peers of this game have no traits";
+            return Err(GameError::bad_value("identify", &"traits", expected));
         }
         E::check(config)?;
         check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
@@ -185,13 +180,9 @@ impl<E: Encoder> Network for PaceNet<E> {
         }
     }
 
-    fn peer_sight(&self) -> PeerSight {
-        if self.identifier.learns_sights() { PeerSight::Recorded } else { PeerSight::Skipped }
-    }
-
-    fn confidence(&self, rows: &Self::ActRows, row: usize, slot: usize, truth: Truth<'_>) -> f32 {
+    fn confidence(&self, rows: &Self::ActRows, row: usize, slot: usize, class: usize) -> f32 {
         let n_outputs = self.identifier.n_outputs();
-        self.identifier.confidence(&rows.guesses[row * n_outputs..][..n_outputs], slot, truth)
+        self.identifier.confidence(&rows.guesses[row * n_outputs..][..n_outputs], slot, class)
     }
 
     fn take_in(
@@ -306,10 +297,7 @@ impl<E: Encoder> PaceNet<E> {
                 let guesses = &guesses[row * n_outputs..][..n_outputs];
                 let d_outputs = &mut d_outputs[row * n_outputs..][..n_outputs];
                 for (slot, class) in classes.iter().enumerate() {
-                    let start = (rows.batch_rows[row] * self.sizes.n_peers + slot) * size;
-                    let sight = batch.peer_observations.get(start..start + size).unwrap_or_default();
-                    let truth = Truth { class: *class, sight };
-                    let terms = self.identifier.learn(guesses, slot, truth, weight, d_outputs);
+                    let terms = self.identifier.learn(guesses, slot, *class, weight, d_outputs);
                     let [all_losses, all_confidence, identified] = &mut sums.own;
                     *all_losses += f64::from(terms.loss * share);
                     *all_confidence += f64::from(terms.confidence * share);

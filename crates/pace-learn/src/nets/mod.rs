@@ -13,7 +13,7 @@ mod transformer_tests;
 
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
 pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, EncoderRows, LatentHead, Span};
-pub(crate) use identifier::{PeerIdentifier, Truth};
+pub(crate) use identifier::PeerIdentifier;
 pub(crate) use means::MeansEncoder;
 pub(crate) use peer_model::{PeerModel, PeerModelRows};
 pub(crate) use transformer::TransformerEncoder;

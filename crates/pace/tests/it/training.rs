@@ -353,9 +353,13 @@ fn inspect_shows_the_run() {
     let (_scratch, run) = finished();
     let shown = check(&mut pace(&with("inspect", &run, &[])), FINISHED);
     assert!(text(&shown.stdout).contains("last of 6 rows"), "{}", text(&shown.stdout));
+    assert!(text(&shown.stdout).contains("status       finished, 0 resumes"), "{}", text(&shown.stdout));
     let shown = check(&mut pace(&with("inspect", &run, &["--json"])), FINISHED);
     let document: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
-    assert_eq!(document["manifest"]["status"], "finished");
+    assert_eq!(
+        (&document["manifest"]["status"], &document["has_writer"]),
+        (&"finished".into(), &false.into())
+    );
     assert_eq!(document["metrics_rows"], 6);
     assert_eq!(document["checkpoints"].as_array().map(Vec::len), Some(3));
 }
@@ -475,7 +479,15 @@ fn numbers_that_adapt_cannot_take() {
     // While another process writes it, a run can be read and not written.
     check_error(&with("resume", &young, &[]), FAILURE, &["is in use", &running.0.id().to_string()]);
     check_error(&with("adapt", &young, &[]), BAD_INPUT, &["has no checkpoint yet"]);
-    check(&mut pace(&with("inspect", &young, &[])), FINISHED);
+    let inspected = |words: &str| {
+        let output = check(&mut pace(&with("inspect", &young, &[])), FINISHED);
+        assert!(text(&output.stdout).contains(words), "no {words:?} in {}", text(&output.stdout));
+    };
+    inspected("status       running, ");
+    // The manifest still says so when the process was killed; the lock knows better.
+    running.end("-KILL");
+    assert_eq!(status(&young).0, RunStatus::Running);
+    inspected("status       killed (nobody holds its lock; `pace resume ");
 }
 
 /// Changes a text file of a run.
@@ -623,4 +635,55 @@ fn a_run_that_diverges_says_so_and_keeps_its_checkpoints() {
     assert_eq!(status(&run).0, RunStatus::Failed);
     let reason = run.join(format!("crash/{:012}/reason.txt", newest.step));
     assert!(fs::read_to_string(reason).expect("a crash bundle").contains("diverged"));
+}
+
+/// A command whose standard output is a full disk.
+#[cfg(target_os = "linux")]
+fn with_full_output(mut command: Command) -> Output {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has one");
+    let output = command.stdout(full).output().expect("the binary runs");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(FAILURE), "{command:?}: {message}");
+    let last = message.lines().last().expect("a message");
+    assert!(last.starts_with("error: ") && last.contains("No space left"), "{message}");
+    output
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_takes_nothing_is_an_error_and_costs_no_result() {
+    let (scratch, run) = finished();
+    let output = with_full_output(pace(&["list", "games"]));
+    assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
+    with_full_output(pace(&with("watch", &run, &["--episodes", "2"])));
+    // Training only prints where its run is; the run itself is as good as any.
+    let other = scratch.path().join("other");
+    with_full_output(pace(&train(&other, &[])));
+    assert!(results(&other) == results(&run));
+    with_full_output(pace(&with("adapt", &run, &["--passes", "1", "--episodes", "2"])));
+    assert!(run.join("report.html").exists());
+}
+
+/// Needs a disk to fill, as `full_disk.rs` of the lab does; there it says how to make one of 600 kB.
+#[test]
+fn a_run_on_a_full_disk_can_be_resumed_when_there_is_room() {
+    let Some(disk) = std::env::var_os("PACE_SMALL_DISK") else { return };
+    let run = Path::new(&disk).join("run");
+    let small = ["--set", "hidden_width=16", "--set", "encoder_width=16"];
+    let filler = Path::new(&disk).join("filler");
+    assert!(fs::write(&filler, vec![0; 1 << 20]).is_err(), "the disk is small");
+    // Room for the beginning of a run and not for a checkpoint.
+    let n_filled = fs::metadata(&filler).expect("there").len();
+    let some_room = |file: fs::File| file.set_len(n_filled - 48 * 1024);
+    fs::OpenOptions::new().write(true).open(&filler).and_then(some_room).expect("writable");
+    let output = check(&mut pace(&train(&run, &small)), FAILURE);
+    let message = text(&output.stderr).lines().last().expect("a message").to_owned();
+    assert!(message.starts_with("error: no space left") && message.contains("pace resume"), "{message}");
+
+    fs::remove_file(filler).expect("removed");
+    check(&mut pace(&with("resume", &run, &[])), FINISHED);
+    let scratch = scratch();
+    let other = scratch.path().join("run");
+    check(&mut pace(&train(&other, &small)), FINISHED);
+    assert!(results(&run) == results(&other));
 }

@@ -5,13 +5,10 @@
 pub(crate) mod predator;
 pub(crate) mod prey;
 
-use std::ops::Range;
-
 use serde::{Deserialize, Serialize};
 
 use super::PredatorPrey;
 use super::bodies::{MAX_PREY, World};
-use super::view::OWN_POSITION;
 use crate::game::{Action, Seat};
 use crate::peer::{Peer, PeerSpec};
 use crate::seed::Stream;
@@ -39,14 +36,6 @@ impl PeerSpec for PredatorPreySpec {
                 format!("predator after prey {}", prey::letter(*prefers))
             }
             PredatorPreySpec::Prey { path } => format!("prey on path {path} ({})", prey::path_name(*path)),
-        }
-    }
-
-    /// Where a prey is.
-    fn telling_sight(&self) -> Range<usize> {
-        match self {
-            PredatorPreySpec::Predator { .. } => 0..0,
-            PredatorPreySpec::Prey { .. } => OWN_POSITION..OWN_POSITION + 2,
         }
     }
 
