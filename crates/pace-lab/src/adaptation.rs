@@ -11,6 +11,7 @@ use pace_report::{
 };
 
 use crate::checkpoint::CheckpointLimits;
+use crate::conservative::Conservative;
 use crate::error::LabError;
 use crate::meetings::{Meetings, blocks};
 use crate::run_config::RunConfig;
@@ -47,11 +48,10 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<AdaptRecord, 
         .checkpoints(CheckpointLimits::default())
         .load_newest_valid()?
         .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
-    let pool = game.pool(Split::Train);
     let method = find_method(&config.method)?;
     let model = checkpoint.file(MODEL_FILE)?;
-    let agent = Agent::from_bytes(method, game.spec(), &pool, &config.train, model)
-        .map_err(pace_learn::TrainError::from)?;
+    let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
+    let agent = Agent::with_conservative(method, &*game, &config.train, policy.as_ref(), model)?;
     let run = RunRecord {
         folder: view.path().display().to_string(),
         seed: config.seed,

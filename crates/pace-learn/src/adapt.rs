@@ -1,6 +1,6 @@
 //! Algorithm 2: an agent meets peers it was not trained with, and adapts within the encounter.
 
-use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, NO_ACTION, PeerSight, Seed, Split};
+use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, NO_ACTION, Seed, Split};
 use pace_nn::loss::softmax;
 use pace_nn::threads::for_each_shard;
 
@@ -70,7 +70,7 @@ pub(crate) fn play_side_by_side<N: Network>(
     let n_tuples = game.n_tuples(config.split);
     let n_lanes = encounters.len();
     let window = config.context_episodes;
-    let mut crew = Crew::new(game, config.split, n_lanes, net, window, PeerSight::Skipped);
+    let mut crew = Crew::new(game, config.split, n_lanes, net, window, net.adapting_sight());
     let mut outcomes: Vec<EncounterOutcome> = Vec::with_capacity(n_lanes);
     for (lane, encounter) in encounters.enumerate() {
         let (tuple, pass) = (encounter % n_tuples, encounter / n_tuples);
@@ -203,8 +203,13 @@ impl<N: Network> ClosedForm<N> {
             peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
         }
         net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
-        let decisions =
-            Decisions { observations: &observations, ego_actions: &ego_actions, peer_actions: &peer_actions };
+        let decisions = Decisions {
+            observations: &observations,
+            ego_actions: &ego_actions,
+            peer_actions: &peer_actions,
+            peer_observations: &[],
+            task_rewards: &[],
+        };
         net.take_in(parameters, &decisions, &mut self.contexts, &rows, &mut self.rows);
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Crew<N: Network> {
     probabilities: Vec<f32>,
     ego_actions: Vec<Action>,
     peer_actions: Vec<Action>,
+    peer_observations: Vec<f32>,
+    task_rewards: Vec<f32>,
     /// One action per lane, whether it decides or not.
     actions: Vec<Action>,
     terminal_observations: Vec<f32>,
@@ -46,6 +48,8 @@ impl<N: Network> Crew<N> {
             probabilities: Vec::new(),
             ego_actions: Vec::new(),
             peer_actions: Vec::new(),
+            peer_observations: Vec::new(),
+            task_rewards: Vec::new(),
             actions: vec![0; n_lanes],
             terminal_observations: Vec::new(),
             ended: Vec::new(),
@@ -59,8 +63,13 @@ impl<N: Network> Crew<N> {
     /// Seats a tuple in a lane, with an empty context.
     pub(crate) fn begin(&mut self, net: &N, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         self.lanes.begin(lane, tuple, n_episodes, seed);
-        net.forget(&mut self.contexts[lane]);
+        net.begin(&mut self.contexts[lane], seed);
         self.rngs[lane] = Some(seed.stream("ego"));
+    }
+
+    /// Tells the network who sits in a lane: in training only.
+    pub(crate) fn tell(&mut self, net: &N, lane: usize, tuple: usize) {
+        net.tell(&mut self.contexts[lane], tuple);
     }
 
     /// The lanes that decided last.
@@ -138,10 +147,17 @@ impl<N: Network> Crew<N> {
         self.lanes.step(&self.actions);
         let block = self.lanes.block();
         self.peer_actions.clear();
+        self.peer_observations.clear();
+        self.task_rewards.clear();
         self.terminal_observations.clear();
         self.ended.clear();
         for lane in &self.active {
             self.peer_actions.extend_from_slice(&block.peer_actions[lane * n_peers..][..n_peers]);
+            self.task_rewards.push(block.task_rewards[*lane]);
+            if !block.peer_observations.is_empty() {
+                let n = n_peers * size;
+                self.peer_observations.extend_from_slice(&block.peer_observations[lane * n..][..n]);
+            }
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
                 self.terminal_observations
@@ -152,6 +168,8 @@ impl<N: Network> Crew<N> {
             observations: &self.observations,
             ego_actions: &self.ego_actions,
             peer_actions: &self.peer_actions,
+            peer_observations: &self.peer_observations,
+            task_rewards: &self.task_rewards,
         };
         net.take_in(parameters, &decisions, &mut self.contexts, &self.active, &mut self.rows);
         if !self.ended.is_empty() {

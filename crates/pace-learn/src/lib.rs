@@ -25,13 +25,15 @@ pub mod train;
 pub mod workbench;
 
 pub mod agent;
+pub mod policy;
 
 pub mod adapt;
 
 pub use adapt::{AdaptConfig, EncounterOutcome, adapt};
-pub use agent::{Agent, AgentEncounter, Thought};
+pub use agent::{Aftermath, Agent, AgentEncounter, Thought};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};
+pub use policy::Policy;
 pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
 pub use workbench::{WorkShape, Workbench};
 

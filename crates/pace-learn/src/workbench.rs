@@ -125,6 +125,8 @@ impl<N: Network> UpdateBench<N> {
             classes.push(shape.n_classes.iter().map(|n| rng.below(*n as u32) as usize).collect());
         }
         estimate_advantages(&mut batch, 0.0, config.discount as f32, config.gae_lambda as f32);
+        let blank = net.context(None);
+        (0..batch.n_decisions()).for_each(|_| net.keep(&blank, &mut batch.kept));
         let pieces = net.pieces(&batch);
         UpdateBench {
             learner: Learner::new(net, &config, seed, 1),

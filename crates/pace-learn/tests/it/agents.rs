@@ -159,9 +159,7 @@ fn a_saved_agent_thinks_what_it_thought() {
     for entry in GAMES {
         for preset in TrainPreset::ALL {
             let (agent, config, game, model) = agent(entry, preset);
-            let pool = game.pool(Split::Train);
-            let loaded =
-                Agent::from_bytes(pace(), game.spec(), &pool, &config, &model).expect("its own file");
+            let loaded = Agent::from_bytes(pace(), &*game, &config, &model).expect("its own file");
             let adapt_config = adapt_config(Split::Test);
             for tuple in 0..game.n_tuples(Split::Test) {
                 let play = |agent: &Agent| play_alone(agent, &config, &*game, &adapt_config, tuple, 0);
@@ -170,7 +168,7 @@ fn a_saved_agent_thinks_what_it_thought() {
                 assert_eq!(before.0, after.0, "{} {}", entry.id, preset.name());
             }
             let wider = TrainConfig { hidden_width: 17, ..config.clone() };
-            assert!(Agent::from_bytes(pace(), game.spec(), &pool, &wider, &model).is_err());
+            assert!(Agent::from_bytes(pace(), &*game, &wider, &model).is_err());
         }
     }
 }
