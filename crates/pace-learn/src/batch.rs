@@ -43,7 +43,35 @@ pub(crate) struct Batch {
     episode_starts: Vec<usize>,
 }
 
+/// Consecutive decisions of one encounter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) decisions: Range<usize>,
+    /// The episode of the first decision, and the decisions of that episode before it.
+    pub(crate) episode: usize,
+    pub(crate) n_before: usize,
+}
+
 impl Batch {
+    /// Cuts every encounter into pieces of this many decisions; the last one may be shorter.
+    pub(crate) fn cut(&self, n_steps: usize) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for encounter in 0..self.n_encounters() {
+            let range = self.decisions(encounter);
+            let mut episode = self.episodes(encounter).start;
+            let mut episode_start = range.start;
+            for start in range.clone().step_by(n_steps) {
+                while episode_start + self.episode_lengths[episode] as usize <= start {
+                    episode_start += self.episode_lengths[episode] as usize;
+                    episode += 1;
+                }
+                let decisions = start..range.end.min(start.saturating_add(n_steps));
+                pieces.push(Piece { decisions, episode, n_before: start - episode_start });
+            }
+        }
+        pieces
+    }
+
     /// How many encounters there are.
     pub(crate) fn n_encounters(&self) -> usize {
         self.tuples.len()
@@ -94,5 +122,31 @@ impl Batch {
         self.endings.append(&mut other.endings);
         self.keypoints_visited.append(&mut other.keypoints_visited);
         self.tuples.append(&mut other.tuples);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Batch, Piece};
+
+    #[test]
+    fn pieces_cover_every_encounter_and_know_their_episode() {
+        let mut batch = Batch::default();
+        for lengths in [&[3, 1, 4][..], &[2], &[1, 1]] {
+            batch.open_encounter(0);
+            batch.episode_lengths.extend(lengths);
+            batch.actions.extend((0..lengths.iter().sum()).map(|_| 0));
+        }
+        let piece = |decisions, episode, n_before| Piece { decisions, episode, n_before };
+        let expected = [
+            piece(0..3, 0, 0),
+            piece(3..6, 1, 0),
+            piece(6..8, 2, 2),
+            piece(8..10, 3, 0),
+            piece(10..12, 4, 0),
+        ];
+        assert_eq!(batch.cut(3), expected);
+        assert_eq!(batch.cut(usize::MAX), [piece(0..8, 0, 0), piece(8..10, 3, 0), piece(10..12, 4, 0)]);
+        assert_eq!(batch.cut(1).len(), 12);
     }
 }

@@ -83,6 +83,40 @@ pub enum Minibatch {
     Balanced,
     /// Single steps in random order, as in the authors' code: every mini-batch encodes every encounter.
     Steps,
+    /// Chunks of consecutive steps, each begun from the hidden state it had in the rollout; for recurrent methods.
+    Chunks,
+}
+
+impl Minibatch {
+    /// The name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Minibatch::Encounters => "encounters",
+            Minibatch::Balanced => "balanced",
+            Minibatch::Steps => "steps",
+            Minibatch::Chunks => "chunks",
+        }
+    }
+}
+
+/// How far something reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Span {
+    /// Across the ends of episodes, up to the end of the encounter.
+    Encounter,
+    /// Up to the end of the episode.
+    Episode,
+}
+
+/// What becomes of the last decision of an episode that ran out of time, where returns end with the episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeoutCredit {
+    /// It is credited like any other.
+    Kept,
+    /// Its advantage is 0: what would have come is unknown, not nothing.
+    Dropped,
 }
 
 /// Whose action is stored in the context.
@@ -165,10 +199,16 @@ pub struct TrainConfig {
     pub adam_epsilon: f64,
     /// The gradient's norm is clipped to this.
     pub gradient_clip: f64,
-    /// γ, across episode ends, up to the end of the encounter.
+    /// γ, step by step as far as returns reach.
     pub discount: f64,
     /// λ of the advantage estimate.
     pub gae_lambda: f64,
+    /// How far returns reach.
+    #[serde(default = "whole_encounter")]
+    pub return_span: Span,
+    /// What becomes of a last decision that ran out of time.
+    #[serde(default = "kept")]
+    pub timeout_credit: TimeoutCredit,
     /// How far PPO lets the probability ratio move.
     pub clip: f64,
     /// How far it lets the value move.
@@ -183,7 +223,7 @@ pub struct TrainConfig {
     /// What the identifier learns.
     #[serde(default)]
     pub identify: Identify,
-    /// Weight of the identifier's loss; 0 trains no identifier.
+    /// Weight of what a method learns about its peers beside the policy: the identifier's loss, or a prediction's.
     pub auxiliary_weight: f64,
     /// c: weight of the exploration reward at the start.
     pub exploration_weight: f64,
@@ -199,9 +239,18 @@ pub struct TrainConfig {
     pub empty_context: EmptyContext,
     /// What the current episode counts for while it is empty.
     pub empty_episode: EmptyEpisode,
+    /// How far the hidden state of a recurrent method reaches.
+    #[serde(default = "whole_encounter")]
+    pub hidden_state_span: Span,
+    /// Steps of a chunk, through which a recurrent method's gradient flows.
+    #[serde(default = "twenty")]
+    pub chunk_steps: usize,
+    /// Whether a recurrent method is shown the terminal observation, as one more step without loss.
+    #[serde(default)]
+    pub rnn_sees_terminal: bool,
     /// Width of f, g and the latent.
     pub encoder_width: usize,
-    /// Width of the hidden layers of actor and critic.
+    /// Width of the hidden layers of actor and critic, and of the hidden state.
     pub hidden_width: usize,
     /// Shards a batch is cut into. Part of the result, unlike the number of threads.
     pub shards: usize,
@@ -222,6 +271,18 @@ fn paper_clip() -> f64 {
     0.2
 }
 
+fn whole_encounter() -> Span {
+    Span::Encounter
+}
+
+fn kept() -> TimeoutCredit {
+    TimeoutCredit::Kept
+}
+
+fn twenty() -> usize {
+    20
+}
+
 impl TrainConfig {
     /// The keys for a game under a preset. A game outside the paper gets the keys of Kuhn poker.
     pub fn preset(game: &str, preset: TrainPreset) -> TrainConfig {
@@ -238,6 +299,7 @@ impl TrainConfig {
                 exploration_weight: 0.2,
                 exploration_decay_steps: 25_000_000,
                 warm_up_steps: 1_000_000,
+                timeout_credit: TimeoutCredit::Dropped,
                 encoder_width: 128,
                 ..TrainConfig::kuhn()
             },
@@ -311,6 +373,8 @@ impl TrainConfig {
             gradient_clip: 2.0,
             discount: 0.99,
             gae_lambda: 0.95,
+            return_span: Span::Encounter,
+            timeout_credit: TimeoutCredit::Kept,
             clip: 0.2,
             value_clip: 0.2,
             value_weight: 0.5,
@@ -325,6 +389,9 @@ impl TrainConfig {
             context_action: ContextAction::Ego,
             empty_context: EmptyContext::Zero,
             empty_episode: EmptyEpisode::LeftOut,
+            hidden_state_span: Span::Encounter,
+            chunk_steps: 20,
+            rnn_sees_terminal: false,
             encoder_width: 64,
             hidden_width: 128,
             shards: 8,
@@ -379,6 +446,7 @@ impl TrainConfig {
         count("minibatch_spread", self.minibatch_spread as u64, 100_000)?;
         count("encoder_width", self.encoder_width as u64, 4096)?;
         count("hidden_width", self.hidden_width as u64, 4096)?;
+        count("chunk_steps", self.chunk_steps as u64, 100_000)?;
         count("shards", self.shards as u64, 256)?;
         count("checkpoint_every", self.checkpoint_every as u64, 1_000_000)?;
         let within = |key: &str, value: f64, low: f64, high: f64| {

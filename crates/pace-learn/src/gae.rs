@@ -1,14 +1,15 @@
-//! Advantages over whole encounters: credit flows across episode ends and stops where the encounter does.
+//! Advantages over whole encounters: credit flows across episode ends and stops where the encounter does, or, for methods
+//! that take every episode for itself, stops at every end.
+
+use pace_games::Ending;
 
 use crate::batch::Batch;
+use crate::config::{Span, TimeoutCredit, TrainConfig};
 
 /// Fills in `targets` and the normalised `advantages`; the reward is `task + exploration_weight · exploration`.
-pub(crate) fn estimate_advantages(
-    batch: &mut Batch,
-    exploration_weight: f32,
-    discount: f32,
-    gae_lambda: f32,
-) {
+pub(crate) fn estimate_advantages(batch: &mut Batch, exploration_weight: f64, config: &TrainConfig) {
+    let (discount, gae_lambda) = (config.discount as f32, config.gae_lambda as f32);
+    let exploration_weight = exploration_weight as f32;
     let n_decisions = batch.n_decisions();
     batch.advantages.clear();
     batch.advantages.resize(n_decisions, 0.0);
@@ -17,13 +18,28 @@ pub(crate) fn estimate_advantages(
     for encounter in 0..batch.n_encounters() {
         let mut advantage = 0.0;
         let mut next_value = 0.0;
-        for step in batch.decisions(encounter).rev() {
-            let paid = batch.task_rewards[step] + exploration_weight * batch.exploration_rewards[step];
-            let surprise = paid + discount * next_value - batch.values[step];
-            advantage = surprise + discount * gae_lambda * advantage;
-            next_value = batch.values[step];
-            batch.advantages[step] = advantage;
-            batch.targets[step] = advantage + batch.values[step];
+        let mut end = batch.decisions(encounter).end;
+        for episode in batch.episodes(encounter).rev() {
+            let start = end - batch.episode_lengths[episode] as usize;
+            let is_cut = config.return_span == Span::Episode;
+            if is_cut {
+                (advantage, next_value) = (0.0, 0.0);
+            }
+            let is_dropped = is_cut
+                && config.timeout_credit == TimeoutCredit::Dropped
+                && batch.endings[episode] == Ending::TimedOut;
+            for step in (start..end).rev() {
+                let paid = batch.task_rewards[step] + exploration_weight * batch.exploration_rewards[step];
+                let surprise = paid + discount * next_value - batch.values[step];
+                advantage = surprise + discount * gae_lambda * advantage;
+                if is_dropped && step + 1 == end {
+                    advantage = 0.0;
+                }
+                next_value = batch.values[step];
+                batch.advantages[step] = advantage;
+                batch.targets[step] = advantage + batch.values[step];
+            }
+            end = start;
         }
     }
     let n = n_decisions as f64;
@@ -38,10 +54,14 @@ pub(crate) fn estimate_advantages(
 
 #[cfg(test)]
 mod tests {
+    use pace_games::Ending;
+
     use super::estimate_advantages;
     use crate::batch::Batch;
+    use crate::config::{Span, TimeoutCredit, TrainConfig, TrainPreset};
 
-    fn sample(lengths: &[&[u32]]) -> Batch {
+    /// Encounters of episodes of these lengths; negative ones ran out of time.
+    fn sample(lengths: &[&[i32]]) -> Batch {
         let mut batch = Batch::default();
         let mut state = 7u32;
         let mut number = || {
@@ -51,8 +71,9 @@ mod tests {
         for (tuple, episodes) in lengths.iter().enumerate() {
             batch.open_encounter(tuple as u32);
             for length in *episodes {
-                batch.episode_lengths.push(*length);
-                for _ in 0..*length {
+                batch.episode_lengths.push(length.unsigned_abs());
+                batch.endings.push(if *length < 0 { Ending::TimedOut } else { Ending::Finished });
+                for _ in 0..length.unsigned_abs() {
                     batch.actions.push(0);
                     batch.values.push(number());
                     batch.task_rewards.push(number());
@@ -63,38 +84,72 @@ mod tests {
         batch
     }
 
-    #[test]
-    fn advantages_equal_the_definition() {
-        let (gamma, lambda, weight) = (0.9f64, 0.7f64, 0.3f64);
-        let mut batch = sample(&[&[2, 3, 1], &[4, 1]]);
-        estimate_advantages(&mut batch, weight as f32, gamma as f32, lambda as f32);
-        for encounter in 0..2 {
-            let range = batch.decisions(encounter);
+    fn keys(return_span: Span, timeout_credit: TimeoutCredit) -> TrainConfig {
+        let config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
+        TrainConfig { discount: 0.9, gae_lambda: 0.7, return_span, timeout_credit, ..config }
+    }
+
+    /// Σ (γλ)^k δ_{t+k} up to the end of the span, straight from the formula; a decision whose credit is dropped has none
+    /// and hands none on.
+    fn check(lengths: &[&[i32]], config: &TrainConfig) {
+        let weight = 0.3;
+        let mut batch = sample(lengths);
+        estimate_advantages(&mut batch, weight, config);
+        let mut spans = Vec::new();
+        for episodes in lengths {
+            let lengths = episodes.iter().map(|length| length.unsigned_abs() as usize);
+            match config.return_span {
+                Span::Encounter => spans.push((lengths.sum(), false)),
+                Span::Episode => {
+                    spans.extend(lengths.zip(*episodes).map(|(length, sign)| (length, *sign < 0)))
+                }
+            }
+        }
+        let mut first = 0;
+        for (length, is_timeout) in spans {
+            let range = first..first + length;
+            first = range.end;
+            let is_dropped = is_timeout && config.timeout_credit == TimeoutCredit::Dropped;
             for step in range.clone() {
-                // Σ (γλ)^k δ_{t+k}, straight from the formula.
                 let mut sum = 0.0;
-                for (power, later) in (step..range.end).enumerate() {
+                let last = if is_dropped { range.end - 1 } else { range.end };
+                for (power, later) in (step..last).enumerate() {
                     let next = if later + 1 < range.end { f64::from(batch.values[later + 1]) } else { 0.0 };
                     let paid = f64::from(batch.task_rewards[later])
                         + weight * f64::from(batch.exploration_rewards[later]);
-                    let delta = paid + gamma * next - f64::from(batch.values[later]);
-                    sum += (gamma * lambda).powi(power as i32) * delta;
+                    let delta = paid + config.discount * next - f64::from(batch.values[later]);
+                    sum += (config.discount * config.gae_lambda).powi(power as i32) * delta;
                 }
                 let found = f64::from(batch.targets[step]) - f64::from(batch.values[step]);
-                assert!((found - sum).abs() < 1e-5, "{found} {sum}");
+                assert!((found - sum).abs() < 1e-5, "{config:?}: {found} {sum}");
             }
         }
-        let mean: f32 = batch.advantages.iter().sum::<f32>() / 11.0;
-        let square: f32 = batch.advantages.iter().map(|value| value * value).sum::<f32>() / 10.0;
+        let n = batch.n_decisions() as f32;
+        let mean: f32 = batch.advantages.iter().sum::<f32>() / n;
+        let square: f32 = batch.advantages.iter().map(|value| value * value).sum::<f32>() / (n - 1.0);
         assert!(mean.abs() < 1e-5 && (square - 1.0).abs() < 1e-3, "{mean} {square}");
     }
 
     #[test]
-    fn episode_ends_change_nothing() {
-        let mut one = sample(&[&[2, 3, 1]]);
-        let mut other = sample(&[&[1, 4, 1]]);
-        estimate_advantages(&mut one, 0.1, 0.99, 0.95);
-        estimate_advantages(&mut other, 0.1, 0.99, 0.95);
-        assert_eq!(one.advantages, other.advantages);
+    fn advantages_equal_the_definition() {
+        for return_span in [Span::Encounter, Span::Episode] {
+            for timeout_credit in [TimeoutCredit::Kept, TimeoutCredit::Dropped] {
+                check(&[&[2, 3, 1], &[4, 1]], &keys(return_span, timeout_credit));
+                check(&[&[2, -3, 1], &[-4, -1]], &keys(return_span, timeout_credit));
+            }
+        }
+    }
+
+    #[test]
+    fn episode_ends_change_nothing_where_returns_reach_across() {
+        // Time-outs neither: an encounter has no other end than its last one.
+        let config = keys(Span::Encounter, TimeoutCredit::Dropped);
+        let advantages = |lengths: &[i32]| {
+            let mut batch = sample(&[lengths]);
+            estimate_advantages(&mut batch, 0.1, &config);
+            batch.advantages
+        };
+        assert_eq!(advantages(&[2, 3, 1]), advantages(&[1, 4, 1]));
+        assert_eq!(advantages(&[2, 3, 1]), advantages(&[-2, -3, -1]));
     }
 }

@@ -2,14 +2,12 @@
 //!
 //! Which decisions a step is made of, and how many steps there are, is in `ppo`.
 
-use std::ops::Range;
-
 use pace_games::Seed;
 use pace_nn::loss::PolicyLoss;
 use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, kernels};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
 use crate::network::Network;
 
@@ -130,8 +128,8 @@ pub(crate) struct LossWeights {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpdateJob<'a> {
     pub(crate) batch: &'a Batch,
-    /// The decisions of every piece of the batch, as [`Network::pieces`] cut it.
-    pub(crate) pieces: &'a [Range<usize>],
+    /// All pieces of the batch, as [`Network::pieces`] cut it.
+    pub(crate) pieces: &'a [Piece],
     /// The pieces that are due.
     pub(crate) due: &'a [u32],
     /// The mini-batch each decision belongs to, and the one that is due; all decisions where absent.
@@ -139,6 +137,32 @@ pub(crate) struct UpdateJob<'a> {
     /// The classes of each training tuple.
     pub(crate) classes: &'a [Vec<usize>],
     pub(crate) weights: LossWeights,
+}
+
+impl<'a> UpdateJob<'a> {
+    /// Cuts the due pieces into chunks of about `n_rows` decisions, to be passed through the network together.
+    pub(crate) fn chunks(&self, n_rows: usize) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+        let (pieces, mut due) = (self.pieces, self.due);
+        std::iter::from_fn(move || {
+            let mut n_decisions = 0;
+            let n_taken = due
+                .iter()
+                .take_while(|piece| {
+                    let fits = n_decisions < n_rows;
+                    n_decisions += pieces[**piece as usize].decisions.len();
+                    fits
+                })
+                .count();
+            let (chunk, rest) = due.split_at(n_taken);
+            due = rest;
+            (!chunk.is_empty()).then_some(chunk)
+        })
+    }
+
+    /// Whether a decision of a due piece is due itself.
+    pub(crate) fn is_due(&self, decision: usize) -> bool {
+        self.selection.is_none_or(|(assigned, due)| assigned[decision] == due)
+    }
 }
 
 /// Sums over decisions, for the log.

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use pace_games::Stream;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Piece};
 use crate::config::{Minibatch, TrainConfig};
 
 /// The mini-batches of one epoch after the other.
 pub(crate) struct Minibatches<'a> {
     kind: Minibatch,
     spread: usize,
-    /// The decisions of every piece: of an encounter, or of a part of one that is learned from by itself.
-    pieces: &'a [Range<usize>],
+    /// Encounters, or parts of them that are learned from by themselves.
+    pieces: &'a [Piece],
     /// The training tuple of every piece.
     tuples: Vec<u32>,
     n_decisions: usize,
@@ -33,14 +33,14 @@ pub(crate) struct MinibatchRows<'a> {
 }
 
 impl<'a> Minibatches<'a> {
-    pub(crate) fn new(config: &TrainConfig, batch: &Batch, pieces: &'a [Range<usize>]) -> Minibatches<'a> {
+    pub(crate) fn new(config: &TrainConfig, batch: &Batch, pieces: &'a [Piece]) -> Minibatches<'a> {
         let (n, n_decisions) = (pieces.len(), batch.n_decisions());
         let spread = config.minibatch_spread.min(config.minibatches);
         let plan = match config.minibatch {
             Minibatch::Steps => {
                 (0..config.minibatches.min(n_decisions)).map(|part| (0..n, part as u32)).collect()
             }
-            Minibatch::Encounters | Minibatch::Balanced => {
+            Minibatch::Encounters | Minibatch::Balanced | Minibatch::Chunks => {
                 let n_groups = (config.minibatches / spread).min(n);
                 // Part by part and not group by group: what comes next is made of other encounters.
                 (0..spread as u32)
@@ -53,7 +53,7 @@ impl<'a> Minibatches<'a> {
         let tuples = pieces
             .iter()
             .map(|piece| {
-                while batch.decisions(encounter).end <= piece.start {
+                while batch.decisions(encounter).end <= piece.decisions.start {
                     encounter += 1;
                 }
                 batch.tuples[encounter]
@@ -66,7 +66,7 @@ impl<'a> Minibatches<'a> {
     /// Draws the mini-batches of the next epoch.
     pub(crate) fn draw(&mut self, rng: &mut Stream) {
         match self.kind {
-            Minibatch::Encounters => rng.shuffle(&mut self.order),
+            Minibatch::Encounters | Minibatch::Chunks => rng.shuffle(&mut self.order),
             Minibatch::Balanced => self.balance(rng),
             Minibatch::Steps => {
                 // Equal parts of a random order; the remainder is dropped, as in the authors' code.
@@ -80,7 +80,7 @@ impl<'a> Minibatches<'a> {
         if self.spread > 1 {
             let mut parts = vec![0; self.n_decisions];
             for piece in self.pieces {
-                let parts = &mut parts[piece.clone()];
+                let parts = &mut parts[piece.decisions.clone()];
                 parts.iter_mut().enumerate().for_each(|(index, part)| *part = (index % self.spread) as u32);
                 rng.shuffle(parts);
             }
@@ -112,10 +112,10 @@ impl<'a> Minibatches<'a> {
         let due = &self.order[places.clone()];
         let selection = self.parts.as_deref().map(|parts| (parts, *part));
         let n_rows = match selection {
-            None => due.iter().map(|piece| self.pieces[*piece as usize].len()).sum(),
+            None => due.iter().map(|piece| self.pieces[*piece as usize].decisions.len()).sum(),
             Some((parts, part)) => due
                 .iter()
-                .flat_map(|piece| &parts[self.pieces[*piece as usize].clone()])
+                .flat_map(|piece| &parts[self.pieces[*piece as usize].decisions.clone()])
                 .filter(|other| **other == part)
                 .count(),
         };
@@ -125,8 +125,6 @@ impl<'a> Minibatches<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
-
     use pace_games::Seed;
 
     use super::Minibatches;
@@ -141,8 +139,9 @@ mod tests {
         for encounter in 0..12 {
             batch.open_encounter(encounter % 3);
             batch.actions.extend([0; 7]);
+            batch.episode_lengths.push(7);
         }
-        let pieces: Vec<Range<usize>> = (0..12).map(|encounter| batch.decisions(encounter)).collect();
+        let pieces = batch.cut(usize::MAX);
         let mut plan = Minibatches::new(&config, &batch, &pieces);
         plan.draw(&mut Seed::new(3).stream("order"));
         (0..plan.len())
@@ -151,7 +150,7 @@ mod tests {
                 let decisions: Vec<usize> = rows
                     .due
                     .iter()
-                    .flat_map(|piece| pieces[*piece as usize].clone())
+                    .flat_map(|piece| pieces[*piece as usize].decisions.clone())
                     .filter(|decision| rows.selection.is_none_or(|(parts, part)| parts[*decision] == part))
                     .collect();
                 assert_eq!(decisions.len(), rows.n_rows);

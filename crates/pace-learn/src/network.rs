@@ -10,7 +10,7 @@ use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed};
 use pace_nn::Parameters;
 use pace_nn::product::ProductShape;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
 use crate::learner::{UpdateJob, UpdateShard};
 
@@ -131,9 +131,9 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// Changes the credit that `gae` gave, where the method wants another.
     fn credit(&self, _batch: &mut Batch) {}
 
-    /// The pieces that mini-batches are made of: the decisions of each.
-    fn pieces(&self, batch: &Batch) -> Vec<Range<usize>> {
-        (0..batch.n_encounters()).map(|encounter| batch.decisions(encounter)).collect()
+    /// The pieces that mini-batches are made of.
+    fn pieces(&self, batch: &Batch) -> Vec<Piece> {
+        batch.cut(usize::MAX)
     }
 
     /// Prepares the way back: the weights of all layers, transposed, in the layout of the parameters.

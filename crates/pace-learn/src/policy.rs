@@ -162,13 +162,7 @@ impl<N: Network> PolicyRoom for TrainedRoom<N> {
 
     fn end_episodes(&mut self, terminal_observations: &[f32]) {
         let Trained { net, parameters } = &*self.agent;
-        net.end_episodes(
-            parameters,
-            terminal_observations,
-            &mut self.contexts,
-            &self.lanes,
-            &mut self.rows,
-        );
+        net.end_episodes(parameters, terminal_observations, &mut self.contexts, &self.lanes, &mut self.rows);
     }
 
     fn store(&mut self, place: usize, memory: &mut Memory) {

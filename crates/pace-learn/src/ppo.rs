@@ -80,12 +80,7 @@ impl<N: Network> Ppo<N> {
         let progress = at.steps as f64 / config.total_steps as f64;
         let fade = 1.0 - at.steps as f64 / config.exploration_decay_steps.max(1) as f64;
         let exploration_weight = config.exploration_weight * fade.max(0.0);
-        estimate_advantages(
-            &mut batch,
-            exploration_weight as f32,
-            config.discount as f32,
-            config.gae_lambda as f32,
-        );
+        estimate_advantages(&mut batch, exploration_weight, config);
         self.learner.net.credit(&mut batch);
         at.check_finite("the mean value", mean(&batch.values))?;
         at.check_finite("the mean advantage", mean(&batch.advantages))?;

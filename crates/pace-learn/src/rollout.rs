@@ -92,9 +92,9 @@ impl<N: Network> RolloutShard<N> {
                 record.task_rewards.push(block.task_rewards[lane]);
                 // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
                 let mut confidence = 0.0;
-                for slot in 0..n_slots {
-                    let class = classes[record.tuples[0] as usize][slot];
-                    let now = net.confidence(&self.crew.rows, row, slot, class);
+                let true_classes = &classes[record.tuples[0] as usize];
+                for (slot, class) in true_classes.iter().enumerate().take(n_slots) {
+                    let now = net.confidence(&self.crew.rows, row, slot, *class);
                     let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {

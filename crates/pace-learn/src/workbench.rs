@@ -2,19 +2,17 @@
 //!
 //! Rollouts are timed on the real thing, `Trainer::roll_out`.
 
-use std::ops::Range;
-
 use pace_games::{Action, Ending, GameSpec, Metric, Nouns, PoolListing, Seed, Stream};
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{ProductKind, ProductShape};
 use pace_nn::threads::for_each_shard_with;
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::{Learner, LossWeights, UpdateJob};
 use crate::methods::Method;
-use crate::network::Network;
+use crate::network::{Decisions, Network, Sizes};
 
 /// The shape of a mini-batch: all the speed of an update depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +89,7 @@ pub(crate) struct UpdateBench<N: Network> {
     learner: Learner<N>,
     config: TrainConfig,
     batch: Batch,
-    pieces: Vec<Range<usize>>,
+    pieces: Vec<Piece>,
     due: Vec<u32>,
     classes: Vec<Vec<usize>>,
     buffers: Vec<[Vec<f32>; 3]>,
@@ -124,12 +122,12 @@ impl<N: Network> UpdateBench<N> {
             add_encounter(&mut batch, shape, &mut rng);
             classes.push(shape.n_classes.iter().map(|n| rng.below(*n as u32) as usize).collect());
         }
-        estimate_advantages(&mut batch, 0.0, config.discount as f32, config.gae_lambda as f32);
-        let blank = net.context(None);
-        (0..batch.n_decisions()).for_each(|_| net.keep(&blank, &mut batch.kept));
+        estimate_advantages(&mut batch, 0.0, &config);
         let pieces = net.pieces(&batch);
+        let learner = Learner::new(net, &config, seed, 1);
+        keep_contexts(&learner, &mut batch);
         UpdateBench {
-            learner: Learner::new(net, &config, seed, 1),
+            learner,
             due: (0..pieces.len() as u32).collect(),
             pieces,
             config,
@@ -179,7 +177,7 @@ impl<N: Network> AnyBench for UpdateBench<N> {
 fn job<'a>(
     config: &TrainConfig,
     batch: &'a Batch,
-    pieces: &'a [Range<usize>],
+    pieces: &'a [Piece],
     due: &'a [u32],
     classes: &'a [Vec<usize>],
 ) -> UpdateJob<'a> {
@@ -191,6 +189,35 @@ fn job<'a>(
         policy: Some(PolicyLoss { clip: config.clip as f32, entropy_weight: config.entropy_weight as f32 }),
     };
     UpdateJob { batch, pieces, due, selection: None, classes, weights }
+}
+
+/// Leads a context through every encounter, as a rollout does, for what the network wants kept of it.
+fn keep_contexts<N: Network>(learner: &Learner<N>, batch: &mut Batch) {
+    let Learner { net, parameters, .. } = learner;
+    let Sizes { observation: size, n_peers, .. } = net.sizes();
+    let mut rows = N::ActRows::default();
+    for encounter in 0..batch.n_encounters() {
+        let mut context = [net.context(None)];
+        let mut decision = batch.decisions(encounter).start;
+        for episode in batch.episodes(encounter) {
+            for _ in 0..batch.episode_lengths[episode] {
+                net.keep(&context[0], &mut batch.kept);
+                let decisions = Decisions {
+                    observations: &batch.observations[decision * size..][..size],
+                    ego_actions: &batch.actions[decision..=decision],
+                    peer_actions: &batch.peer_actions[decision * n_peers..][..n_peers],
+                    peer_observations: &batch.peer_observations[decision * n_peers * size..]
+                        [..n_peers * size],
+                    task_rewards: &batch.task_rewards[decision..=decision],
+                };
+                net.act(parameters, decisions.observations, &context, &[0], &mut rows);
+                net.take_in(parameters, &decisions, &mut context, &[0], &mut rows);
+                decision += 1;
+            }
+            let terminal = &batch.terminal_observations[episode * size..][..size];
+            net.end_episodes(parameters, terminal, &mut context, &[0], &mut rows);
+        }
+    }
 }
 
 fn add_encounter(batch: &mut Batch, shape: &WorkShape, rng: &mut Stream) {
@@ -206,6 +233,7 @@ fn add_encounter(batch: &mut Batch, shape: &WorkShape, rng: &mut Stream) {
         let action = rng.below(shape.n_actions as u32) as Action;
         batch.actions.push(action);
         batch.peer_actions.extend(shape.n_classes.iter().map(|_| action));
+        batch.peer_observations.extend(observe(shape.n_classes.len(), rng));
         batch.log_probabilities.push(-(shape.n_actions as f32).ln());
         batch.values.push(rng.unit() as f32);
         batch.task_rewards.push(rng.unit() as f32 - 0.5);

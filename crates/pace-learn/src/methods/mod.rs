@@ -1,9 +1,18 @@
 //! What differs between methods; the rest is shared: Algorithm 1 in `ppo`, play in `crew`, adaptation in `adapt`.
 
+mod generalist;
 mod gscu;
+mod liam;
+mod lili;
 mod pace;
+mod recurrent;
+
+#[cfg(test)]
+mod baseline_tests;
 #[cfg(test)]
 mod pace_tests;
+#[cfg(test)]
+mod recorded;
 
 pub use gscu::{
     Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
@@ -14,7 +23,7 @@ pub(crate) use pace::PaceNet;
 use pace_games::{AnyGame, GameError, PoolListing};
 
 use crate::agent::{Agent, Trained};
-use crate::config::{TrainConfig, TrainPreset};
+use crate::config::{Minibatch, TrainConfig, TrainPreset};
 use crate::network::Network;
 use crate::policy::Policy;
 use crate::ppo::Ppo;
@@ -22,7 +31,16 @@ use crate::train::{TrainError, Training};
 use crate::workbench::{AnyBench, UpdateBench, WorkShape};
 
 /// Every method that can be trained, in the column order of every table.
-pub const METHODS: &[Method] = &[pace::PACE, pace::PACE_REWARD, pace::PACE_REWARD_AUX, gscu::GSCU];
+pub const METHODS: &[Method] = &[
+    pace::PACE,
+    pace::PACE_REWARD,
+    pace::PACE_REWARD_AUX,
+    generalist::GENERALIST,
+    liam::LIAM,
+    liam::LIAMX,
+    lili::LILI,
+    gscu::GSCU,
+];
 
 /// The method with this id.
 pub fn find_method(id: &str) -> Result<&'static Method, GameError> {
@@ -30,6 +48,37 @@ pub fn find_method(id: &str) -> Result<&'static Method, GameError> {
         .iter()
         .find(|method| method.id == id)
         .ok_or_else(|| GameError::unknown("method", id, METHODS.iter().map(|method| method.id)))
+}
+
+/// Rows that an encoder and its heads pass through together: about what keeps a chunk's activations in the second cache.
+const CHUNK_ROWS: usize = 160;
+
+/// The keys of a method without an identifier: nobody to be sure of, nothing to warm up.
+fn baseline(config: &mut TrainConfig) {
+    config.exploration_weight = 0.0;
+    config.warm_up_steps = 0;
+}
+
+/// Refuses keys that such a method could not follow, and mini-batches that it is not trained with.
+fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(), GameError> {
+    let expected = "0: this method identifies nobody";
+    if config.exploration_weight != 0.0 {
+        return Err(GameError::bad_value("exploration_weight", &config.exploration_weight, expected));
+    }
+    if config.warm_up_steps != 0 {
+        return Err(GameError::bad_value("warm_up_steps", &config.warm_up_steps, expected));
+    }
+    check_minibatch(config, minibatches)
+}
+
+/// Refuses mini-batches that a method is not trained with.
+fn check_minibatch(config: &TrainConfig, known: &[Minibatch]) -> Result<(), GameError> {
+    if known.contains(&config.minibatch) {
+        return Ok(());
+    }
+    let names: Vec<String> = known.iter().map(|minibatch| format!("\"{}\"", minibatch.name())).collect();
+    let expected = format!("{} for this method", names.join(" or "));
+    Err(GameError::bad_value("minibatch", &config.minibatch.name(), &expected))
 }
 
 /// A way to train: a network, and the keys that make the method what it is.

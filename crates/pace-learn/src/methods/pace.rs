@@ -8,9 +8,9 @@ use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, PrefixMeans};
 
-use super::Method;
+use super::{CHUNK_ROWS, Method, check_minibatch};
 use crate::batch::Batch;
-use crate::config::{ContextAction, EmptyContext, EmptyEpisode, Identify, TrainConfig};
+use crate::config::{ContextAction, EmptyContext, EmptyEpisode, Identify, Minibatch, TrainConfig};
 use crate::context::RunningContext;
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{ActorCritic, ActorCriticRows, ContextEncoder, EncoderRows, PeerIdentifier, fit};
@@ -37,9 +37,6 @@ pub(crate) const PACE_REWARD_AUX: Method = Method::of::<PaceNet>(
         config.warm_up_steps = 0;
     },
 );
-
-/// Rows that are passed through the network together: about what keeps a chunk's activations in the second cache.
-const CHUNK_ROWS: usize = 160;
 
 /// The layout of PACE's weights and the shape of what goes in and out.
 #[derive(Clone, Debug)]
@@ -90,7 +87,7 @@ impl Network for PaceNet {
             let expected = "\"classes\": the peers of this game have no traits";
             return Err(GameError::bad_value("identify", &"traits", expected));
         }
-        Ok(())
+        check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
     }
 
     fn layout(&self) -> &Parameters {
@@ -222,14 +219,14 @@ impl Network for PaceNet {
         rows: &mut PaceLearnRows,
         shard: &mut UpdateShard,
     ) {
-        for chunk in chunks(job) {
+        for chunk in job.chunks(CHUNK_ROWS) {
             self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
         }
     }
 
     fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
         let mut products = Vec::new();
-        for chunk in chunks(job) {
+        for chunk in job.chunks(CHUNK_ROWS) {
             let count = |lengths: fn(&Batch, usize) -> usize| -> usize {
                 chunk.iter().map(|encounter| lengths(job.batch, *encounter as usize)).sum()
             };
@@ -241,25 +238,6 @@ impl Network for PaceNet {
         }
         products
     }
-}
-
-/// Cuts the due encounters into chunks of about [`CHUNK_ROWS`] decisions.
-fn chunks<'a>(job: &UpdateJob<'a>) -> impl Iterator<Item = &'a [u32]> + use<'a> {
-    let (pieces, mut encounters) = (job.pieces, job.due);
-    std::iter::from_fn(move || {
-        let mut n_rows = 0;
-        let n_taken = encounters
-            .iter()
-            .take_while(|encounter| {
-                let fits = n_rows < CHUNK_ROWS;
-                n_rows += pieces[**encounter as usize].len();
-                fits
-            })
-            .count();
-        let (chunk, rest) = encounters.split_at(n_taken);
-        encounters = rest;
-        (!chunk.is_empty()).then_some(chunk)
-    })
 }
 
 impl PaceNet {
@@ -434,7 +412,7 @@ impl PaceNet {
             let first_row = rows.actions.len();
             let first_episode = rows.lengths.len();
             for decision in decisions.clone() {
-                if job.selection.is_none_or(|(assigned, due)| assigned[decision] == due) {
+                if job.is_due(decision) {
                     rows.selected.push(first_row + decision - decisions.start);
                     rows.batch_rows.push(decision);
                     rows.encounters.push(*encounter);

@@ -3,10 +3,15 @@
 mod actor_critic;
 mod encoder;
 mod identifier;
+mod peer_model;
+mod transition;
 
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
 pub(crate) use encoder::{ContextEncoder, EncoderRows};
 pub(crate) use identifier::PeerIdentifier;
+pub(crate) use peer_model::{PeerModel, PeerModelRows};
+pub(crate) use transition::{TransitionPredictor, TransitionRows};
+
 pub(crate) use pace_nn::rows::fit;
 
 use pace_games::Stream;

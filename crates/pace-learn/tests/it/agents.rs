@@ -1,22 +1,31 @@
 //! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
 
-use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, PeerSight, Seed, Split};
-use pace_learn::config::ContextAction;
+use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Split};
 use pace_learn::{
-    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Thought, TrainConfig, TrainPreset, adapt,
+    AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Thought, TrainConfig,
+    TrainPreset, adapt,
 };
 
-use crate::{open, pace, tiny, tiny_trainer};
+use crate::{open, tiny, tiny_trainer};
 
 const N_EPISODES: usize = 6;
 
+/// PACE under every preset, the other methods under the first.
+fn methods_and_presets() -> impl Iterator<Item = (&'static Method, TrainPreset)> {
+    let n_presets = |method: &Method| if method.id == "pace" { TrainPreset::ALL.len() } else { 1 };
+    METHODS.iter().flat_map(move |method| {
+        TrainPreset::ALL.into_iter().take(n_presets(method)).map(move |preset| (method, preset))
+    })
+}
+
 /// An agent that has learned a little, and its game.
 fn agent(
+    method: &Method,
     entry: &pace_games::GameEntry,
     preset: TrainPreset,
 ) -> (Agent, TrainConfig, Box<dyn AnyGame>, Vec<u8>) {
-    let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, preset, pace()) };
-    let mut trainer = tiny_trainer(pace(), entry, preset, &config, 2);
+    let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, preset, method) };
+    let mut trainer = tiny_trainer(method, entry, preset, &config, 2);
     for _ in 0..3 {
         trainer.iterate().expect("a finite run");
     }
@@ -28,7 +37,6 @@ fn agent(
 /// One encounter played step by step with `Agent::encounter`, and every thought on the way.
 fn play_alone(
     agent: &Agent,
-    config: &TrainConfig,
     game: &dyn AnyGame,
     adapt_config: &AdaptConfig,
     tuple: usize,
@@ -36,10 +44,10 @@ fn play_alone(
 ) -> (EncounterOutcome, Vec<Thought>) {
     let (size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
     let seed = Seed::new(adapt_config.seed).child("encounter", &[tuple as u64, pass as u64]);
-    let mut lanes = game.lanes(adapt_config.split, 1, PeerSight::Skipped);
+    let mut lanes = game.lanes(adapt_config.split, 1, agent.peer_sight());
     lanes.begin(0, tuple, adapt_config.episodes, seed);
     let mut rng = seed.stream("ego");
-    let mut encounter = agent.encounter();
+    let mut encounter = agent.encounter_with(seed);
     let mut thoughts = Vec::new();
     let mut outcome = EncounterOutcome { tuple, episodes: vec![], guesses: vec![], confidence: vec![] };
     let mut current: Option<EpisodeOutcome> = None;
@@ -54,8 +62,8 @@ fn play_alone(
             left < 0.0
         });
         let action = action.unwrap_or(thought.probabilities.len() - 1) as Action;
-        let is_first = current.is_none();
-        if is_first {
+        // Methods that identify nobody guess nothing.
+        if current.is_none() && !thought.posteriors.is_empty() {
             let best = |posterior: &Vec<f32>| {
                 (0..posterior.len()).max_by(|one, other| posterior[*one].total_cmp(&posterior[*other]))
             };
@@ -69,9 +77,11 @@ fn play_alone(
         encounter.acted(&observation, action);
         lanes.step(&[action]);
         let block = lanes.block();
-        if config.context_action == ContextAction::Peer {
-            encounter.peers_acted(&block.peer_actions);
-        }
+        encounter.told(&Aftermath {
+            peer_actions: &block.peer_actions,
+            peer_observations: &block.peer_observations,
+            task_reward: block.task_rewards[0],
+        });
         let episode = current.get_or_insert(EpisodeOutcome {
             task_return: 0.0,
             expected_return: None,
@@ -98,16 +108,16 @@ fn adapt_config(split: Split) -> AdaptConfig {
 #[test]
 fn one_encounter_alone_equals_many_side_by_side() {
     for entry in GAMES {
-        for preset in TrainPreset::ALL {
-            let (agent, config, game, _) = agent(entry, preset);
+        for (method, preset) in methods_and_presets() {
+            let (agent, _, game, _) = agent(method, entry, preset);
             let adapt_config = adapt_config(Split::Test);
             let together = adapt(&agent, &*game, &adapt_config, 1).expect("a pool");
             let n_tuples = game.n_tuples(Split::Test);
             assert_eq!(together.len(), 3 * n_tuples);
             for (index, batched) in together.iter().enumerate() {
                 let (tuple, pass) = (index % n_tuples, index / n_tuples);
-                let (alone, thoughts) = play_alone(&agent, &config, &*game, &adapt_config, tuple, pass);
-                let label = format!("{} {} encounter {index}", entry.id, preset.name());
+                let (alone, thoughts) = play_alone(&agent, &*game, &adapt_config, tuple, pass);
+                let label = format!("{} {} {} encounter {index}", entry.id, method.id, preset.name());
                 assert_eq!(alone.tuple, batched.tuple, "{label}");
                 assert_eq!(alone.guesses, batched.guesses, "{label}");
                 for (one, other) in alone.confidence.iter().zip(&batched.confidence) {
@@ -129,24 +139,28 @@ fn one_encounter_alone_equals_many_side_by_side() {
 
 #[test]
 fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
-    for entry in GAMES {
-        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
+    for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
+        let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);
         let points = game.decision_points();
         if points.is_empty() {
             continue;
         }
-        // In the first episode the context holds nothing but the steps that led to the point.
-        let answers: Vec<f32> = points
-            .iter()
-            .flat_map(|point| {
-                let mut encounter = agent.encounter();
-                for step in &point.earlier {
-                    encounter.acted(&step.observation, step.ego_action);
-                }
-                encounter.think(&point.observation).probabilities
-            })
-            .collect();
-        for outcome in adapt(&agent, &*game, &adapt_config(Split::Test), 2).expect("a pool") {
+        let config = adapt_config(Split::Test);
+        let n_tuples = game.n_tuples(Split::Test);
+        for (index, outcome) in adapt(&agent, &*game, &config, 2).expect("a pool").iter().enumerate() {
+            let path = [outcome.tuple as u64, (index / n_tuples) as u64];
+            let seed = Seed::new(config.seed).child("encounter", &path);
+            // In the first episode the context holds nothing but the steps that led to the point.
+            let answers: Vec<f32> = points
+                .iter()
+                .flat_map(|point| {
+                    let mut encounter = agent.encounter_with(seed);
+                    for step in &point.earlier {
+                        encounter.acted(&step.observation, step.ego_action);
+                    }
+                    encounter.think(&point.observation).probabilities
+                })
+                .collect();
             let exact = game.expected_return(Split::Test, outcome.tuple, &answers).expect("a tuple");
             let found = outcome.episodes[0].expected_return.expect("a closed form");
             assert!((exact - found).abs() < 1e-5, "{}: {exact} {found}", entry.id);
@@ -157,28 +171,28 @@ fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
 #[test]
 fn a_saved_agent_thinks_what_it_thought() {
     for entry in GAMES {
-        for preset in TrainPreset::ALL {
-            let (agent, config, game, model) = agent(entry, preset);
-            let loaded = Agent::from_bytes(pace(), &*game, &config, &model).expect("its own file");
+        for (method, preset) in methods_and_presets() {
+            let (agent, config, game, model) = agent(method, entry, preset);
+            let loaded = Agent::from_bytes(method, &*game, &config, &model).expect("its own file");
             let adapt_config = adapt_config(Split::Test);
             for tuple in 0..game.n_tuples(Split::Test) {
-                let play = |agent: &Agent| play_alone(agent, &config, &*game, &adapt_config, tuple, 0);
+                let play = |agent: &Agent| play_alone(agent, &*game, &adapt_config, tuple, 0);
                 let (before, after) = (play(&agent), play(&loaded));
                 assert_eq!(before.1, after.1, "{} {}", entry.id, preset.name());
                 assert_eq!(before.0, after.0, "{} {}", entry.id, preset.name());
             }
             let wider = TrainConfig { hidden_width: 17, ..config.clone() };
-            assert!(Agent::from_bytes(pace(), &*game, &wider, &model).is_err());
+            assert!(Agent::from_bytes(method, &*game, &wider, &model).is_err());
         }
     }
 }
 
 #[test]
 fn thoughts_are_distributions() {
-    for entry in GAMES {
-        let (agent, config, game, _) = agent(entry, TrainPreset::Paper);
+    for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
+        let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);
         let pool = game.pool(Split::Train);
-        let (_, thoughts) = play_alone(&agent, &config, &*game, &adapt_config(Split::Test), 0, 0);
+        let (_, thoughts) = play_alone(&agent, &*game, &adapt_config(Split::Test), 0, 0);
         for thought in thoughts {
             let is_distribution = |values: &[f32]| {
                 (values.iter().sum::<f32>() - 1.0).abs() < 1e-5
@@ -188,17 +202,20 @@ fn thoughts_are_distributions() {
             assert_eq!(thought.probabilities.len(), game.spec().n_actions());
             assert!(thought.posteriors.iter().all(|posterior| is_distribution(posterior)), "{thought:?}");
             let lengths: Vec<usize> = thought.posteriors.iter().map(Vec::len).collect();
-            assert_eq!(lengths, pool.n_classes);
-            assert!(thought.value.is_finite() && thought.latent.iter().all(|value| *value >= 0.0));
+            let identifies = method.id.starts_with("pace");
+            assert_eq!(lengths, if identifies { pool.n_classes.clone() } else { vec![] }, "{}", method.id);
+            assert!(thought.value.is_finite() && !thought.latent.is_empty());
+            assert!(!identifies || thought.latent.iter().all(|value| *value >= 0.0));
         }
     }
 }
 
 #[test]
 fn adaptation_does_not_depend_on_threads_nor_on_who_else_plays() {
-    for entry in GAMES {
-        let (agent, _, game, _) = agent(entry, TrainPreset::Paper);
-        for split in [Split::Test, Split::Train, Split::Family(70)] {
+    for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
+        let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);
+        let splits = [Split::Test, Split::Train, Split::Family(70)];
+        for split in splits.into_iter().take(if method.id == "pace" { 3 } else { 1 }) {
             let config = adapt_config(split);
             let one = adapt(&agent, &*game, &config, 1).expect("a pool");
             for n_threads in [2, 3] {

@@ -34,16 +34,17 @@ fn restored(mut fresh: Trainer, files: &[NamedBytes]) -> Result<Trainer, TrainEr
 fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
     for entry in GAMES {
         for method in METHODS {
-            for preset in TrainPreset::ALL {
-                for minibatch in [Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps] {
-                    let config = TrainConfig {
-                        minibatch,
-                        learning_rate_decay: Decay::Linear,
-                        ..tiny(entry, preset, method)
-                    };
-                    let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
-                    check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
-                }
+            for (index, preset) in TrainPreset::ALL.into_iter().enumerate() {
+                let config = tiny(entry, preset, method);
+                // Recurrent methods have one kind of mini-batch; of the others, each preset tries one.
+                let kinds = [Minibatch::Encounters, Minibatch::Steps, Minibatch::Balanced];
+                let minibatch = match config.minibatch {
+                    Minibatch::Chunks => Minibatch::Chunks,
+                    _ => kinds[index],
+                };
+                let config = TrainConfig { minibatch, learning_rate_decay: Decay::Linear, ..config };
+                let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
+                check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
             }
         }
     }

@@ -4,6 +4,7 @@ mod agents;
 mod determinism;
 mod divergence;
 mod doctored;
+mod gscu;
 mod learning;
 mod threads;
 mod weights;

@@ -1,7 +1,7 @@
 //! The number of threads changes how long things take and nothing else.
 
 use pace_games::find_game;
-use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench};
+use pace_learn::{METHODS, Method, TrainConfig, TrainPreset, Trainer, WorkShape, Workbench};
 use serde_json::{Map, json};
 
 use crate::pace;
@@ -16,18 +16,21 @@ fn updates_are_the_same_bytes_on_any_number_of_threads() {
         n_encounters: 13,
         episode_lengths: vec![9, 1, 14],
     };
-    let weights = |n_threads: usize| {
-        let config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
-        let mut bench = Workbench::synthetic(pace(), &shape, config);
+    let weights = |method: &Method, n_threads: usize| {
+        let mut config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
+        method.adjust("predator-prey", TrainPreset::Paper, &mut config);
+        let mut bench = Workbench::synthetic(method, &shape, config);
         let before = bench.weights().to_vec();
         bench.set_threads(n_threads);
         (0..3).for_each(|_| bench.update());
         assert_ne!(bench.weights(), before);
         bench.weights().to_vec()
     };
-    let alone = weights(1);
-    for n_threads in [2, 3, 8, 20] {
-        assert!(alone == weights(n_threads), "{n_threads} threads");
+    for method in METHODS {
+        let alone = weights(method, 1);
+        for n_threads in [2, 3, 8, 20] {
+            assert!(alone == weights(method, n_threads), "{}: {n_threads} threads", method.id);
+        }
     }
 }
 

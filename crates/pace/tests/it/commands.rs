@@ -156,6 +156,13 @@ fn bench_engine_prints_what_scripts_expect() {
             assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
         }
     }
+    for method in ["generalist", "liamx", "lili"] {
+        let rows = document["methods"].as_array().expect("a list");
+        let row = rows.iter().find(|row| row["method"] == method && row["threads"] == 1).expect("a row");
+        for name in ["ms", "share_of_gemm", "times_pace_per_decision"] {
+            assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
+        }
+    }
     let rollouts = document["rollout"].as_array().expect("a list");
     for entry in GAMES {
         let row = rollouts.iter().find(|row| row["shape"] == entry.id && row["threads"] == 1).expect("a row");

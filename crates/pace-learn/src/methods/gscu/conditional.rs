@@ -44,7 +44,6 @@ impl GscuNet {
     pub(super) fn embedding_start(&self) -> usize {
         self.ends[1]
     }
-
 }
 
 impl Network for GscuNet {
@@ -72,7 +71,8 @@ impl Network for GscuNet {
         );
         let critic = layout.tensors().iter().find(|tensor| tensor.name.starts_with("critic."));
         let ends = [critic.expect("there is a critic").id.range().start, layout.len()];
-        let embedding = Embedding::new(sizes, pool.tuples.len(), &keys);
+        // A bench has no tuples.
+        let embedding = Embedding::new(sizes, pool.tuples.len().max(1), &keys);
         for tensor in embedding.layout().tensors() {
             layout.reserve(&tensor.name, &tensor.shape);
         }
@@ -203,8 +203,9 @@ impl Network for GscuNet {
     ) {
         rows.selected.clear();
         for piece in job.due {
-            let decisions = job.pieces[*piece as usize].clone();
-            let is_due = |decision: &usize| job.selection.is_none_or(|(parts, part)| parts[*decision] == part);
+            let decisions = job.pieces[*piece as usize].decisions.clone();
+            let is_due =
+                |decision: &usize| job.selection.is_none_or(|(parts, part)| parts[*decision] == part);
             rows.selected.extend(decisions.filter(is_due));
         }
         let selected = std::mem::take(&mut rows.selected);
@@ -215,7 +216,8 @@ impl Network for GscuNet {
     }
 
     fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
-        let n_decisions: usize = job.due.iter().map(|piece| job.pieces[*piece as usize].len()).sum();
+        let n_decisions: usize =
+            job.due.iter().map(|piece| job.pieces[*piece as usize].decisions.len()).sum();
         let whole = std::iter::repeat_n(CHUNK_ROWS, n_decisions / CHUNK_ROWS);
         let chunks = whole.chain([n_decisions % CHUNK_ROWS]).filter(|n_rows| *n_rows > 0);
         chunks.flat_map(|n_rows| self.actor_critic.products(n_rows)).collect()

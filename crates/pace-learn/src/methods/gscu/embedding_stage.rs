@@ -181,8 +181,7 @@ impl EmbeddingStage {
         embedding.transpose(parameters, &mut self.transposed);
         embedding.encode(parameters, tuple_rows);
         let distributions = &tuple_rows.distributions[..];
-        let job =
-            BatchJob { parameters, transposed: &self.transposed, samples, distributions, order, seed };
+        let job = BatchJob { parameters, transposed: &self.transposed, samples, distributions, order, seed };
         for_each_shard_with(&mut self.rooms, shards, |rows, index, shard| {
             accumulate(embedding, &job, index, rows, shard);
         });
@@ -299,8 +298,8 @@ mod tests {
 
     use super::{EmbeddingStage, kl_weight_at};
     use crate::config::{TrainConfig, TrainPreset};
-    use crate::methods::gscu::{GSCU, keys_of};
     use crate::methods::gscu::embedding::Embedding;
+    use crate::methods::gscu::{GSCU, keys_of};
     use crate::network::Sizes;
     use crate::policy::Policy;
 
@@ -348,7 +347,9 @@ mod tests {
         let mut n_alive = 0;
         for tensor in embedding.layout().tensors() {
             for index in tensor.id.range().step_by(5) {
-                let at = |moved: f32, stage: &mut EmbeddingStage, loss: &mut dyn FnMut(&mut EmbeddingStage) -> f64| {
+                let at = |moved: f32,
+                          stage: &mut EmbeddingStage,
+                          loss: &mut dyn FnMut(&mut EmbeddingStage) -> f64| {
                     let before = stage.parameters[index];
                     stage.parameters[index] = before + moved;
                     let found = loss(stage);
@@ -356,10 +357,16 @@ mod tests {
                     found
                 };
                 let step = 2e-3;
-                let slope = (at(step, &mut stage, &mut loss) - at(-step, &mut stage, &mut loss)) / 2.0 / f64::from(step);
+                let slope = (at(step, &mut stage, &mut loss) - at(-step, &mut stage, &mut loss))
+                    / 2.0
+                    / f64::from(step);
                 let found = f64::from(gradients[index]);
                 // Where a hidden unit changes sides in between, the slope is that of neither side.
-                assert!((slope - found).abs() < 4e-4 + 0.03 * slope.abs(), "{}: {found} {slope}", tensor.name);
+                assert!(
+                    (slope - found).abs() < 4e-4 + 0.03 * slope.abs(),
+                    "{}: {found} {slope}",
+                    tensor.name
+                );
                 n_alive += usize::from(found.abs() > 1e-3);
             }
         }

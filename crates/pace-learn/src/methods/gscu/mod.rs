@@ -169,10 +169,9 @@ impl Training for Gscu {
         }
         own.parameters.copy_from_slice(&saved[start..]);
         *parameters = saved;
-        for (moments, policy, embedding) in [
-            (first, &mut adam.first, &mut own.adam.first),
-            (second, &mut adam.second, &mut own.adam.second),
-        ] {
+        for (moments, policy, embedding) in
+            [(first, &mut adam.first, &mut own.adam.first), (second, &mut adam.second, &mut own.adam.second)]
+        {
             policy.copy_from_slice(&moments[..start]);
             embedding.copy_from_slice(&moments[start..]);
         }

@@ -57,7 +57,8 @@ fn the_belief_moves_to_the_peer_that_is_met() {
 fn normal_numbers_have_the_moments_of_normal_numbers() {
     let mut values = vec![0.0; 40_001];
     fill_normal(&mut Seed::new(1).stream("noise"), &mut values);
-    let moment = |power: i32| values.iter().map(|value| f64::from(*value).powi(power)).sum::<f64>() / 40_001.0;
+    let moment =
+        |power: i32| values.iter().map(|value| f64::from(*value).powi(power)).sum::<f64>() / 40_001.0;
     assert!(moment(1).abs() < 0.02 && (moment(2) - 1.0).abs() < 0.03 && (moment(4) - 3.0).abs() < 0.2);
     // Neighbours have nothing to do with each other.
     let together = values.windows(2).map(|pair| f64::from(pair[0] * pair[1])).sum::<f64>() / 40_000.0;

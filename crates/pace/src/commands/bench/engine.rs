@@ -1,4 +1,5 @@
-//! `pace bench engine`: one update beside its matrix products alone, and a rollout beside the updates it feeds.
+//! `pace bench engine`: one update beside its matrix products alone, the updates of other methods beside PACE's, and a rollout
+//! beside the updates it feeds.
 //!
 //! Everything is timed in turn, round after round, so that whatever else the machine does hits all of it alike.
 
@@ -67,6 +68,9 @@ fn shapes() -> [(&'static str, WorkShape); 3] {
     ]
 }
 
+/// The methods whose updates are timed beside PACE's, one for each network.
+const BESIDE: [&str; 3] = ["generalist", "liamx", "lili"];
+
 /// Times of one piece of work, in seconds.
 #[derive(Debug, Default)]
 struct Times(Vec<f64>);
@@ -91,8 +95,9 @@ impl Times {
     }
 }
 
-/// The times of one shape on one number of threads.
+/// The times of one shape and method on one number of threads.
 struct Case {
+    method: &'static str,
     shape: &'static str,
     n_threads: usize,
     n_decisions: usize,
@@ -123,11 +128,15 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let peak = peak_flops / peak.best() / 1e9;
     cases.sort_by_key(|case| case.n_threads);
     cases.sort_by_key(|case| case.shape);
-    let updates: Vec<Value> = cases.iter().map(|case| update_row(case, &cases, peak)).collect();
+    let (cases, beside): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.method == "pace");
+    let all: Vec<&Case> = cases.iter().collect();
+    let updates: Vec<Value> = cases.iter().map(|case| update_row(case, &all, peak)).collect();
+    let methods: Vec<Value> = beside.iter().map(|case| method_row(case, &beside, &cases, peak)).collect();
     let rollouts: Vec<Value> = rollouts.iter().map(|case| rollout_row(case, &cases)).collect();
     if args.json {
         let document = json!({
-            "gemm_peak_gflops": super::rounded(peak), "update": updates, "rollout": rollouts,
+            "gemm_peak_gflops": super::rounded(peak), "update": updates, "methods": methods,
+            "rollout": rollouts,
             "simd": pace_learn::simd_name(), "threads_of_machine": all_threads(),
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
@@ -145,6 +154,18 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             number(&row["share_of_gemm"]),
             number(&row["share_of_peak"]),
             number(&row["speedup_over_one_thread"]),
+        )?;
+    }
+    for row in &methods {
+        writeln!(
+            out,
+            "update  {:<14} {} thread(s) {:>8.2} ms, {:.2} of the products alone, {:.2}x PACE per decision: {}",
+            text(&row["shape"]),
+            row["threads"],
+            number(&row["ms"]),
+            number(&row["share_of_gemm"]),
+            number(&row["times_pace_per_decision"]),
+            text(&row["method"]),
         )?;
     }
     for row in &rollouts {
@@ -177,15 +198,18 @@ fn time_updates(
     peak: &mut Times,
 ) -> anyhow::Result<(Vec<Case>, f64)> {
     let mut benches = Vec::new();
-    for (name, shape) in shapes {
-        let config = TrainConfig::preset(name, TrainPreset::Paper);
-        benches.push(Workbench::synthetic(find_method("pace")?, shape, config));
-    }
     let mut cases: Vec<(usize, Case)> = Vec::new();
-    for (index, (shape, _)) in shapes.iter().enumerate() {
+    let methods = ["pace"].into_iter().chain(BESIDE).map(find_method).collect::<Result<Vec<_>, _>>()?;
+    for ((name, shape), method) in shapes.iter().flat_map(|shape| methods.iter().map(move |one| (shape, one)))
+    {
+        let mut config = TrainConfig::preset(name, TrainPreset::Paper);
+        method.adjust(name, TrainPreset::Paper, &mut config);
+        let index = benches.len();
+        benches.push(Workbench::synthetic(method, shape, config));
         for n_threads in counts {
             let case = Case {
-                shape,
+                method: method.id,
+                shape: name,
                 n_threads: *n_threads,
                 n_decisions: benches[index].n_decisions(),
                 update: Times::default(),
@@ -239,7 +263,7 @@ fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyh
     Ok(cases.into_iter().map(|(_, case)| case).collect())
 }
 
-fn update_row(case: &Case, all: &[Case], peak: f64) -> Value {
+fn update_row(case: &Case, all: &[&Case], peak: f64) -> Value {
     let secs = case.update.best();
     let (rate, products_rate) = (case.flops / secs / 1e9, case.flops / case.products.best() / 1e9);
     let alone = all.iter().find(|other| other.shape == case.shape && other.n_threads == 1);
@@ -257,6 +281,18 @@ fn update_row(case: &Case, all: &[Case], peak: f64) -> Value {
         "speedup_over_one_thread": super::rounded(speedup),
         "rounds": case.update.0.len(),
     })
+}
+
+/// The same for another method than PACE, and how many times as long it takes for a decision.
+fn method_row(case: &Case, all: &[Case], pace: &[Case], peak: f64) -> Value {
+    let of_method: Vec<&Case> = all.iter().filter(|other| other.method == case.method).collect();
+    let mut row = update_row(case, &of_method, peak);
+    let same = pace.iter().find(|other| (other.shape, other.n_threads) == (case.shape, case.n_threads));
+    let per_decision = |case: &Case| case.update.best() / case.n_decisions as f64;
+    row["method"] = json!(case.method);
+    row["times_pace_per_decision"] =
+        json!(same.map(|same| super::rounded(per_decision(case) / per_decision(same))));
+    row
 }
 
 fn rollout_row(case: &RolloutCase, updates: &[Case]) -> Value {

@@ -1,0 +1,292 @@
+//! The baselines: their losses against PyTorch's recording and finite differences, and where their contexts begin and end.
+
+use pace_games::{AnyGame, GAMES, PoolListing, Preset, Split};
+use serde_json::{Map, Value};
+
+use super::lili::LiliNet;
+use super::recorded::{Recording, check_differences, check_recorded, everything, gradient, parameters};
+use super::recurrent::RecurrentNet;
+use super::{PaceNet, Setting, find_method};
+use crate::batch::Batch;
+use crate::config::{EmptyContext, Span, TrainConfig, TrainPreset};
+use crate::gae::estimate_advantages;
+use crate::learner::{LossWeights, UpdateJob};
+use crate::network::{Decisions, Network};
+use crate::ppo::Ppo;
+use crate::train::RunPoint;
+
+type GeneralistNet = RecurrentNet<false>;
+type LiamNet = RecurrentNet<true>;
+
+fn recording() -> Recording {
+    Recording::parse(include_str!("../../tests/pytorch/baseline_losses.json"))
+}
+
+/// The keys of a recorded case.
+fn keys(recording: &Recording, case: &Value) -> TrainConfig {
+    let read = |name: &str, default: &str| case[name].as_str().unwrap_or(default).to_owned();
+    let span: Span = serde_json::from_value(read("span", "encounter").into()).expect("a span");
+    TrainConfig {
+        encoder_width: recording.size("encoder_width"),
+        hidden_width: recording.size("hidden_width"),
+        chunk_steps: recording.size("chunk_steps"),
+        empty_context: serde_json::from_value(read("empty_context", "zero").into()).expect("a known name"),
+        hidden_state_span: span,
+        return_span: span,
+        rnn_sees_terminal: case["sees_terminal"].as_bool().unwrap_or(false),
+        ..TrainConfig::preset("kuhn-poker", TrainPreset::Paper)
+    }
+}
+
+fn check_case<N: Network>(recording: &Recording, case: &Value, own: &[&str]) {
+    let net = N::new(&recording.spec(), &PoolListing::default(), &keys(recording, case));
+    let recorded = case["net"].as_str().expect("a name");
+    let parameters = parameters(&net, &recording.0["parameters"][recorded]);
+    let batch = recording.batch();
+    let weights = recording.weights(batch.n_decisions());
+    everything(&net, &batch, &[], weights, |job| {
+        check_recorded(&net, &parameters, job, case, own);
+        check_differences(&net, &parameters, job, own.len());
+        check_parts(&net, &parameters, job);
+    });
+}
+
+/// Pieces one by one, in another order, add up to all of them together.
+fn check_parts<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>) {
+    let whole = gradient(net, parameters, job);
+    let mut parts = vec![0.0; parameters.len()];
+    for piece in job.due.iter().rev() {
+        let part = gradient(net, parameters, &UpdateJob { due: &[*piece], ..*job });
+        parts.iter_mut().zip(part.gradients).for_each(|(sum, value)| *sum += value);
+    }
+    for (one, other) in whole.gradients.iter().zip(&parts) {
+        assert!((one - other).abs() < 1e-6, "{one} {other}");
+    }
+}
+
+#[test]
+fn losses_and_gradients_equal_pytorchs_and_how_the_loss_changes() {
+    let recording = recording();
+    for case in recording.0["cases"].as_array().expect("a list") {
+        match case["net"].as_str() {
+            Some("lili") => check_case::<LiliNet>(&recording, case, &["reward_loss", "observation_loss"]),
+            Some("generalist") => check_case::<GeneralistNet>(&recording, case, &[]),
+            Some("liam") => check_case::<LiamNet>(&recording, case, &["observation_loss", "action_loss"]),
+            other => panic!("{other:?} is no network"),
+        }
+    }
+}
+
+/// A game with encounters of several chunks.
+fn open(entry: &pace_games::GameEntry) -> Box<dyn AnyGame> {
+    let n_episodes = if entry.id == "kuhn-poker" { 40 } else { 3 };
+    let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(n_episodes))]);
+    entry.open(Preset::Paper, &keys).expect("every game has this key")
+}
+
+/// Small keys of a method.
+fn small(game: &str, method: &str, change: impl Fn(&mut TrainConfig)) -> TrainConfig {
+    let mut config = TrainConfig {
+        encounters_per_tuple: 1,
+        encoder_width: 12,
+        hidden_width: 12,
+        ..TrainConfig::preset(game, TrainPreset::Paper)
+    };
+    find_method(method).expect("a method").adjust(game, TrainPreset::Paper, &mut config);
+    change(&mut config);
+    config
+}
+
+/// What the pass that learns makes of a batch must be what the pass that acts made of it: the same probabilities, so that no
+/// ratio differs from 1, and the same values.
+fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
+    for entry in GAMES {
+        let game = open(entry);
+        let pool = game.pool(Split::Train);
+        let config = small(entry.id, method, &change);
+        let mut ppo = Ppo::<N>::new(&*game, &pool, &config, 1, 1).expect("good keys");
+        // First policies are nearly uniform whatever they see; these are not.
+        let mut rng = pace_games::Seed::new(1).stream("weights");
+        ppo.learner.parameters.iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
+        let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+        let mut batch = ppo.play(&at);
+        estimate_advantages(&mut batch, 0.0, &config);
+        let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
+        let weights =
+            LossWeights { per_row: 1.0, auxiliary: 1.0, value: 1.0, value_clip: 1.0, policy: Some(policy) };
+        let classes: Vec<Vec<usize>> = pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect();
+        // Values are compared one by one: as targets of themselves.
+        batch.targets = batch.values.clone();
+        everything(&ppo.learner.net, &batch, &classes, weights, |job| {
+            let sums = gradient(&ppo.learner.net, &ppo.learner.parameters, job).sums;
+            let label = format!("{} {method}", entry.id);
+            assert_eq!(sums.n, batch.n_decisions() as f64, "{label}");
+            assert!(sums.entropy / sums.n < 0.99 * (game.spec().n_actions() as f64).ln(), "{label}");
+            assert_eq!(sums.clipped, 0.0, "{label}");
+            assert!(sums.divergence / sums.n < 1e-6, "{label}: {}", sums.divergence / sums.n);
+            assert!(sums.value_loss / sums.n < 1e-8, "{label}: {}", sums.value_loss / sums.n);
+        });
+    }
+}
+
+#[test]
+fn what_is_learned_from_is_what_was_played() {
+    check_replay::<PaceNet>("pace", |config| {
+        config.warm_up_steps = 0;
+    });
+    check_replay::<LiliNet>("lili", |_| {});
+    check_replay::<LiliNet>("lili", |config| config.empty_context = EmptyContext::Encoded);
+    check_replay::<GeneralistNet>("generalist", |_| {});
+    check_replay::<GeneralistNet>("generalist", |config| config.rnn_sees_terminal = true);
+    check_replay::<LiamNet>("liam", |_| {});
+    check_replay::<LiamNet>("liamx", |config| config.chunk_steps = 7);
+    check_replay::<LiamNet>("liamx", |config| config.rnn_sees_terminal = true);
+}
+
+/// A network with first weights, and one context led through episodes of made-up decisions; `watch` sees it before every one.
+fn lead<N: Network>(
+    method: &str,
+    change: impl Fn(&mut TrainConfig),
+    watch: &mut dyn FnMut(usize, usize, &N::Context, &[f32]),
+) {
+    let entry = &GAMES[0];
+    let game = open(entry);
+    let config = small(entry.id, method, change);
+    let net = N::new(game.spec(), &game.pool(Split::Train), &config);
+    let parameters = net.initialise(pace_games::Seed::new(4));
+    let mut rng = pace_games::Seed::new(5).stream("observations");
+    let size = net.sizes().observation;
+    let mut observe = || -> Vec<f32> { (0..size).map(|_| rng.unit() as f32).collect() };
+    let mut context = [net.context(None)];
+    let mut rows = N::ActRows::default();
+    for episode in 0..4 {
+        for step in 0..3 {
+            let observation = observe();
+            net.act(&parameters, &observation, &context, &[0], &mut rows);
+            let acted = net.acted(&rows);
+            watch(episode, step, &context[0], &acted.latents[..acted.latent_size]);
+            let peer_actions = vec![0; net.sizes().n_peers];
+            let decisions = Decisions {
+                observations: &observation,
+                ego_actions: &[1],
+                peer_actions: &peer_actions,
+                peer_observations: &[],
+                task_rewards: &[],
+            };
+            net.take_in(&parameters, &decisions, &mut context, &[0], &mut rows);
+        }
+        net.end_episodes(&parameters, &observe(), &mut context, &[0], &mut rows);
+    }
+}
+
+#[test]
+fn the_latent_of_lili_is_that_of_the_previous_episode() {
+    for empty_context in [EmptyContext::Zero, EmptyContext::Encoded] {
+        let mut latents: Vec<Vec<f32>> = Vec::new();
+        let change = |config: &mut TrainConfig| config.empty_context = empty_context;
+        lead::<LiliNet>("lili", change, &mut |_, _, _, latent| latents.push(latent.to_vec()));
+        let episodes: Vec<&[Vec<f32>]> = latents.chunks(3).collect();
+        for episode in &episodes {
+            assert!(episode.iter().all(|latent| latent == &episode[0]), "{episode:?}");
+        }
+        if empty_context == EmptyContext::Zero {
+            assert!(episodes[0][0].iter().all(|value| *value == 0.0));
+        }
+        for (one, other) in [(0, 1), (1, 2), (2, 3)] {
+            assert_ne!(episodes[one][0], episodes[other][0]);
+        }
+    }
+}
+
+/// The hidden states before every decision, episode by episode.
+fn hidden_states<N: Network<Context = super::recurrent::HiddenState>>(
+    method: &str,
+    change: impl Fn(&mut TrainConfig),
+) -> Vec<Vec<f32>> {
+    let mut states = Vec::new();
+    lead::<N>(method, change, &mut |_, _, context, _| states.push(context.hidden().to_vec()));
+    states
+}
+
+#[test]
+fn hidden_states_end_where_the_method_says() {
+    let is_zero = |state: &[f32]| state.iter().all(|value| *value == 0.0);
+    let starts = |states: &[Vec<f32>]| -> Vec<bool> { states.iter().map(|state| is_zero(state)).collect() };
+    let every_third: Vec<bool> = (0..12).map(|step| step % 3 == 0).collect();
+    let only_first: Vec<bool> = (0..12).map(|step| step == 0).collect();
+    assert_eq!(starts(&hidden_states::<LiamNet>("liam", |_| {})), every_third);
+    assert_eq!(starts(&hidden_states::<LiamNet>("liamx", |_| {})), only_first);
+    assert_eq!(starts(&hidden_states::<GeneralistNet>("generalist", |_| {})), only_first);
+    // Forgetting makes an encounter like the first.
+    let net_and_state = |seed| {
+        let game = open(&GAMES[0]);
+        let config = small(GAMES[0].id, "liamx", |_| {});
+        let net = LiamNet::new(game.spec(), &game.pool(Split::Train), &config);
+        let mut state = net.context(None);
+        state.hidden_mut().fill(seed);
+        net.forget(&mut state);
+        state.hidden().to_vec()
+    };
+    assert!(is_zero(&net_and_state(0.5)));
+}
+
+#[test]
+fn the_terminal_observation_is_one_more_step_for_those_who_see_it() {
+    let see = |config: &mut TrainConfig| config.rnn_sees_terminal = true;
+    for method in ["generalist", "liamx"] {
+        let states = |is_seen: bool| match (method, is_seen) {
+            ("generalist", false) => hidden_states::<GeneralistNet>(method, |_| {}),
+            ("generalist", true) => hidden_states::<GeneralistNet>(method, see),
+            (_, false) => hidden_states::<LiamNet>(method, |_| {}),
+            (_, true) => hidden_states::<LiamNet>(method, see),
+        };
+        let (blind, seeing) = (states(false), states(true));
+        assert_eq!(blind[..3], seeing[..3], "{method}: the first episode has seen no end");
+        assert_ne!(blind[3], seeing[3], "{method}");
+    }
+    // Nothing is left of it where the hidden state ends with the episode.
+    assert_eq!(hidden_states::<LiamNet>("liam", |_| {}), hidden_states::<LiamNet>("liam", see));
+}
+
+#[test]
+fn chunks_begin_from_the_states_of_the_rollout() {
+    let entry = &GAMES[0];
+    let game = open(entry);
+    let pool = game.pool(Split::Train);
+    let config = small(entry.id, "liamx", |config| config.chunk_steps = 7);
+    let mut ppo = Ppo::<LiamNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
+    let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+    let batch: Batch = ppo.play(&at);
+    let pieces = ppo.learner.net.pieces(&batch);
+    assert_eq!(batch.kept.len(), pieces.len() * config.hidden_width);
+    for (piece, state) in pieces.iter().zip(batch.kept.chunks_exact(config.hidden_width)) {
+        let is_first = (0..batch.n_encounters())
+            .any(|encounter| batch.decisions(encounter).start == piece.decisions.start);
+        assert_eq!(state.iter().all(|value| *value == 0.0), is_first);
+    }
+    let n_peers = game.spec().n_peers();
+    assert_eq!(batch.peer_actions.len(), batch.n_decisions() * n_peers);
+    assert_eq!(batch.peer_observations.len(), batch.n_decisions() * n_peers * game.spec().observation_size);
+}
+
+#[test]
+fn keys_that_a_method_cannot_follow_are_refused() {
+    let game = open(&GAMES[0]);
+    let pool = game.pool(Split::Train);
+    let refused = |method: &str, key: &str, change: &dyn Fn(&mut TrainConfig)| {
+        let config = small(GAMES[0].id, method, change);
+        let setting = Setting { game: &*game, pool: &pool, config: &config, conservative: None };
+        let result = find_method(method).expect("a method").begin(&setting, 1, 1);
+        let error = result.map(drop).expect_err("a key that means nothing").to_string();
+        assert!(error.contains(key), "{error}");
+    };
+    use crate::config::{ContextAction, Minibatch};
+    for method in ["lili", "generalist", "liam", "liamx"] {
+        refused(method, "exploration_weight", &|config| config.exploration_weight = 0.1);
+        refused(method, "warm_up_steps", &|config| config.warm_up_steps = 1);
+    }
+    refused("pace", "minibatch", &|config| config.minibatch = Minibatch::Chunks);
+    refused("lili", "minibatch", &|config| config.minibatch = Minibatch::Chunks);
+    refused("lili", "context_action", &|config| config.context_action = ContextAction::Peer);
+    refused("liam", "minibatch", &|config| config.minibatch = Minibatch::Steps);
+}

@@ -1,0 +1,23 @@
+//! The Generalist: a recurrent policy that must find out by itself what is worth remembering (methods.md 7.1).
+
+use super::recurrent::RecurrentNet;
+use super::{Method, baseline};
+use crate::config::{Minibatch, Span, TrainConfig};
+
+/// The method.
+pub(crate) const GENERALIST: Method = Method::of::<RecurrentNet<false>>(
+    "generalist",
+    "recurrent policy over the whole encounter, nothing learned about peers",
+    |config| {
+        recurrent(config, Span::Encounter);
+        config.auxiliary_weight = 0.0;
+    },
+);
+
+/// The keys of a recurrent method whose hidden state and returns reach this far.
+pub(super) fn recurrent(config: &mut TrainConfig, span: Span) {
+    baseline(config);
+    (config.minibatch, config.minibatch_spread) = (Minibatch::Chunks, 1);
+    config.hidden_state_span = span;
+    config.return_span = span;
+}

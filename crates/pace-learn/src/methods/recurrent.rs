@@ -1,0 +1,515 @@
+//! The network of the recurrent baselines: two hidden layers and a GRU that actor and critic share.
+//!
+//! `generalist` and `liam` say which keys and heads make it which method. A gradient flows through chunks of
+//! `chunk_steps` decisions, each begun from the hidden state it had in the rollout, through which nothing flows back.
+
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, PeerSight, PoolListing, Seed};
+use pace_nn::product::ProductShape;
+use pace_nn::{Activation, Gru, GruRows, Linear, Parameters, Part, Store};
+
+use super::check_baseline;
+use crate::batch::{Batch, Piece};
+use crate::config::{Minibatch, Span, TrainConfig};
+use crate::learner::{UpdateJob, UpdateShard};
+use crate::nets::{PeerModel, PeerModelRows, fit, orthogonal, uniform};
+use crate::network::{Acted, Decisions, Network, Sizes};
+use crate::ppo::{PolicyRows, policy_and_value};
+
+/// Decisions of a block of chunks that are passed through together: sequences enough for fast products with their hidden
+/// states, few enough to stay in the cache.
+const BLOCK_ROWS: usize = 640;
+
+/// Where the weights lie. A network that models its peers has heads for them and is shown the ego's last action.
+#[derive(Clone, Debug)]
+pub(crate) struct RecurrentNet<const MODELS_PEERS: bool> {
+    trunk: [Linear; 2],
+    gru: Gru,
+    actor: Linear,
+    critic: Linear,
+    peers: Option<PeerModel>,
+    sizes: Sizes,
+    span: Span,
+    chunk_steps: usize,
+    sees_terminal: bool,
+    layout: Parameters,
+}
+
+/// What a lane keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct HiddenState {
+    hidden: Vec<f32>,
+    /// The ego's in this episode.
+    last_action: Action,
+    /// In this encounter.
+    n_decisions: usize,
+}
+
+#[cfg(test)]
+impl HiddenState {
+    pub(super) fn hidden(&self) -> &[f32] {
+        &self.hidden
+    }
+
+    pub(super) fn hidden_mut(&mut self) -> &mut [f32] {
+        &mut self.hidden
+    }
+}
+
+impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
+    type Context = HiddenState;
+    type ActRows = RecurrentActRows;
+    type LearnRows = RecurrentLearnRows;
+
+    const METRICS: &'static [&'static str] =
+        if MODELS_PEERS { &["peer/observation_loss", "peer/action_loss"] } else { &[] };
+
+    fn new(spec: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> Self {
+        let mut layout = Parameters::default();
+        let sizes = Sizes::of(spec);
+        let Sizes { observation, n_actions, n_peers } = sizes;
+        let width = config.hidden_width;
+        let input = if MODELS_PEERS { vec![observation, n_actions] } else { vec![observation] };
+        let mut layer = |name: &str, widths: &[usize], n_out: usize, activation| {
+            Linear::new(&mut layout, name, widths, n_out, activation)
+        };
+        let trunk = [
+            layer("trunk.0", &input, width, Activation::Relu),
+            layer("trunk.1", &[width], width, Activation::Relu),
+        ];
+        let actor = layer("actor", &[width], n_actions, Activation::Identity);
+        let critic = layer("critic", &[width], 1, Activation::Identity);
+        RecurrentNet {
+            trunk,
+            gru: Gru::new(&mut layout, "gru", width, width),
+            actor,
+            critic,
+            peers: MODELS_PEERS.then(|| PeerModel::new(&mut layout, width, n_peers, observation, n_actions)),
+            sizes,
+            span: config.hidden_state_span,
+            chunk_steps: config.chunk_steps,
+            // Where the hidden state ends with the episode, nobody would see what came of it.
+            sees_terminal: config.rnn_sees_terminal && config.hidden_state_span == Span::Encounter,
+            layout,
+        }
+    }
+
+    fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), GameError> {
+        if config.minibatch_spread != 1 {
+            return Err(GameError::bad_value(
+                "minibatch_spread",
+                &config.minibatch_spread,
+                "1 for this method",
+            ));
+        }
+        check_baseline(config, &[Minibatch::Chunks])
+    }
+
+    fn layout(&self) -> &Parameters {
+        &self.layout
+    }
+
+    fn initialise(&self, seed: Seed) -> Vec<f32> {
+        let mut parameters = self.layout.clone();
+        let mut rng = seed.stream("trunk");
+        for layer in &self.trunk {
+            orthogonal(&mut parameters, layer, std::f64::consts::SQRT_2, &mut rng);
+        }
+        self.gru.initialise(&mut parameters, &mut || rng.unit());
+        let mut rng = seed.stream("actor-critic");
+        orthogonal(&mut parameters, &self.actor, 0.01, &mut rng);
+        uniform(&mut parameters, &self.critic, &mut rng);
+        if let Some(peers) = &self.peers {
+            peers.initialise(&mut parameters, &mut seed.stream("peers"));
+        }
+        parameters.values
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
+    fn peer_sight(&self) -> PeerSight {
+        if MODELS_PEERS { PeerSight::Recorded } else { PeerSight::Skipped }
+    }
+
+    fn context(&self, _window: Option<usize>) -> HiddenState {
+        HiddenState { hidden: vec![0.0; self.width()], last_action: NO_ACTION, n_decisions: 0 }
+    }
+
+    fn forget(&self, context: &mut HiddenState) {
+        context.hidden.fill(0.0);
+        (context.last_action, context.n_decisions) = (NO_ACTION, 0);
+    }
+
+    fn act(
+        &self,
+        parameters: &[f32],
+        observations: &[f32],
+        contexts: &[HiddenState],
+        lanes: &[usize],
+        rows: &mut RecurrentActRows,
+    ) {
+        let n_rows = lanes.len();
+        self.step(parameters, observations, contexts, lanes, rows);
+        let hidden = &rows.gru.out[..n_rows * self.width()];
+        let logits = fit(&mut rows.logits, n_rows * self.sizes.n_actions);
+        self.actor.forward(parameters, &[Part::Dense(hidden)], n_rows, logits);
+        self.critic.forward(parameters, &[Part::Dense(hidden)], n_rows, fit(&mut rows.values, n_rows));
+    }
+
+    fn acted<'a>(&self, rows: &'a RecurrentActRows) -> Acted<'a> {
+        Acted {
+            logits: &rows.logits,
+            values: &rows.values,
+            posteriors: &[],
+            latents: &rows.gru.out,
+            latent_size: self.width(),
+        }
+    }
+
+    fn take_in(
+        &self,
+        _parameters: &[f32],
+        decisions: &Decisions<'_>,
+        contexts: &mut [HiddenState],
+        lanes: &[usize],
+        rows: &mut RecurrentActRows,
+    ) {
+        let states = rows.gru.out.chunks_exact(self.width());
+        for ((state, action), lane) in states.zip(decisions.ego_actions).zip(lanes) {
+            let context = &mut contexts[*lane];
+            context.hidden.copy_from_slice(state);
+            context.last_action = *action;
+            context.n_decisions += 1;
+        }
+    }
+
+    fn end_episodes(
+        &self,
+        parameters: &[f32],
+        terminal_observations: &[f32],
+        contexts: &mut [HiddenState],
+        lanes: &[usize],
+        rows: &mut RecurrentActRows,
+    ) {
+        if self.sees_terminal {
+            // What the deciding lanes were told is still wanted of `rows`.
+            let mut shown = std::mem::take(&mut rows.terminal).unwrap_or_default();
+            self.step(parameters, terminal_observations, contexts, lanes, &mut shown);
+            for (state, lane) in shown.gru.out.chunks_exact(self.width()).zip(lanes) {
+                contexts[*lane].hidden.copy_from_slice(state);
+            }
+            rows.terminal = Some(shown);
+        }
+        for lane in lanes {
+            contexts[*lane].last_action = NO_ACTION;
+            if self.span == Span::Episode {
+                contexts[*lane].hidden.fill(0.0);
+            }
+        }
+    }
+
+    fn keep(&self, context: &HiddenState, kept: &mut Vec<f32>) {
+        if context.n_decisions.is_multiple_of(self.chunk_steps) {
+            kept.extend_from_slice(&context.hidden);
+        }
+    }
+
+    fn pieces(&self, batch: &Batch) -> Vec<Piece> {
+        batch.cut(self.chunk_steps)
+    }
+
+    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        let layers = self.trunk.iter().chain([&self.actor, &self.critic]);
+        layers
+            .chain(self.peers.iter().flat_map(PeerModel::layers))
+            .for_each(|layer| layer.transpose(parameters, transposed));
+        self.gru.transpose(parameters, transposed);
+    }
+
+    fn accumulate(
+        &self,
+        parameters: &[f32],
+        transposed: &[f32],
+        job: &UpdateJob<'_>,
+        rows: &mut RecurrentLearnRows,
+        shard: &mut UpdateShard,
+    ) {
+        for chunk in job.chunks(BLOCK_ROWS) {
+            self.gather(chunk, job, rows);
+            self.accumulate_block([parameters, transposed], job, rows, shard);
+        }
+    }
+
+    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
+        let mut products = Vec::new();
+        let mut rows = RecurrentLearnRows::default();
+        for chunk in job.chunks(BLOCK_ROWS) {
+            self.gather(chunk, job, &mut rows);
+            let (n_rows, n_selected) = (rows.keep.len(), rows.batch_rows.len());
+            products.extend(self.trunk[0].products(n_rows, &[Some(false), None]));
+            products.extend(self.trunk[1].products(n_rows, &[Some(true)]));
+            products.extend(self.gru.products(&rows.live, true));
+            for head in [&self.actor, &self.critic] {
+                products.extend(head.products(n_selected, &[Some(true)]));
+            }
+            products.extend(self.peers.iter().flat_map(|peers| peers.products(n_selected)));
+        }
+        products
+    }
+}
+
+impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
+    /// Parts of the trunk's input: observation, last action.
+    const N_PARTS: usize = if MODELS_PEERS { 2 } else { 1 };
+
+    fn width(&self) -> usize {
+        self.gru.width()
+    }
+
+    /// One step of the trunk and the GRU for each of `lanes`, from their hidden states.
+    fn step(
+        &self,
+        parameters: &[f32],
+        observations: &[f32],
+        contexts: &[HiddenState],
+        lanes: &[usize],
+        rows: &mut RecurrentActRows,
+    ) {
+        let (n_rows, width) = (lanes.len(), self.width());
+        rows.initial.clear();
+        rows.last_actions.clear();
+        for lane in lanes {
+            rows.initial.extend_from_slice(&contexts[*lane].hidden);
+            rows.last_actions.push(contexts[*lane].last_action);
+        }
+        rows.keep.resize(n_rows, 1.0);
+        let [first, second] = &mut rows.trunk;
+        let (first, second) = (fit(first, n_rows * width), fit(second, n_rows * width));
+        let parts = [Part::Dense(observations), Part::OneHot(&rows.last_actions)];
+        self.trunk[0].forward(parameters, &parts[..Self::N_PARTS], n_rows, first);
+        self.trunk[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
+        self.gru.forward(parameters, second, &[n_rows], &rows.initial, &rows.keep, &mut rows.gru);
+    }
+
+    /// Packs the pieces of a block step by step, longest first.
+    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut RecurrentLearnRows) {
+        let (batch, size, width) = (job.batch, self.sizes.observation, self.width());
+        rows.sequences.clear();
+        for piece in chunk {
+            let start = rows.moments.len();
+            self.moments(batch, &job.pieces[*piece as usize], &mut rows.moments);
+            rows.sequences.push((*piece, start..rows.moments.len()));
+        }
+        // Stable, so that the order is that of the mini-batch and of nothing else.
+        rows.sequences.sort_by_key(|(_, moments)| std::cmp::Reverse(moments.len()));
+        rows.live.clear();
+        rows.initial.clear();
+        rows.observations.clear();
+        rows.last_actions.clear();
+        rows.keep.clear();
+        rows.selected.clear();
+        rows.batch_rows.clear();
+        for (piece, _) in &rows.sequences {
+            rows.initial.extend_from_slice(&batch.kept[*piece as usize * width..][..width]);
+        }
+        let n_steps = rows.sequences.first().map_or(0, |(_, moments)| moments.len());
+        for step in 0..n_steps {
+            let first_row = rows.keep.len();
+            for (_, moments) in rows.sequences.iter().take_while(|(_, moments)| step < moments.len()) {
+                let moment = &rows.moments[moments.start + step];
+                let observation = match moment.place {
+                    Place::Decision(decision) => {
+                        rows.selected.push(rows.keep.len());
+                        rows.batch_rows.push(decision);
+                        &batch.observations[decision * size..][..size]
+                    }
+                    Place::End(episode) => &batch.terminal_observations[episode * size..][..size],
+                };
+                rows.observations.extend_from_slice(observation);
+                rows.last_actions.push(moment.last_action);
+                rows.keep.push(if moment.begins_anew { 0.0 } else { 1.0 });
+            }
+            rows.live.push(rows.keep.len() - first_row);
+        }
+        rows.moments.clear();
+    }
+
+    /// Everything that the network was shown from the first decision of a piece to its last.
+    fn moments(&self, batch: &Batch, piece: &Piece, moments: &mut Vec<Moment>) {
+        let (mut episode, mut n_before) = (piece.episode, piece.n_before);
+        for decision in piece.decisions.clone() {
+            let is_first = n_before == 0;
+            moments.push(Moment {
+                place: Place::Decision(decision),
+                last_action: if is_first { NO_ACTION } else { batch.actions[decision - 1] },
+                begins_anew: is_first && self.span == Span::Episode,
+            });
+            n_before += 1;
+            if n_before == batch.episode_lengths[episode] as usize {
+                // Behind the last decision it would change nothing: the next piece begins from what was stored.
+                if self.sees_terminal && decision + 1 < piece.decisions.end {
+                    moments.push(Moment {
+                        place: Place::End(episode),
+                        last_action: batch.actions[decision],
+                        begins_anew: false,
+                    });
+                }
+                (episode, n_before) = (episode + 1, 0);
+            }
+        }
+    }
+
+    fn accumulate_block(
+        &self,
+        [parameters, transposed]: [&[f32]; 2],
+        job: &UpdateJob<'_>,
+        rows: &mut RecurrentLearnRows,
+        shard: &mut UpdateShard,
+    ) {
+        let (batch, size, width) = (job.batch, self.sizes.observation, self.width());
+        let UpdateShard { gradients, sums } = shard;
+        let (n_rows, n_selected) = (rows.keep.len(), rows.selected.len());
+        let n = n_rows * width;
+
+        let [first, second] = &mut rows.trunk;
+        let (first, second) = (fit(first, n), fit(second, n));
+        let parts = [Part::Dense(&rows.observations), Part::OneHot(&rows.last_actions)];
+        let input = &parts[..Self::N_PARTS];
+        self.trunk[0].forward(parameters, input, n_rows, first);
+        self.trunk[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
+        self.gru.forward(parameters, second, &rows.live, &rows.initial, &rows.keep, &mut rows.gru);
+
+        // The heads see the decisions; what was only shown has no loss.
+        let is_whole = n_selected == n_rows;
+        let GruRows { out, d_out, .. } = &mut rows.gru;
+        let (hidden, d_hidden): (&[f32], &mut [f32]) = if is_whole {
+            (&out[..n], &mut d_out[..n])
+        } else {
+            let hidden = fit(&mut rows.hidden, n_selected * width);
+            for (state, row) in hidden.chunks_exact_mut(width).zip(&rows.selected) {
+                state.copy_from_slice(&out[row * width..][..width]);
+            }
+            (hidden, fit(&mut rows.d_hidden, n_selected * width))
+        };
+        d_hidden.fill(0.0);
+        if let Some(policy) = &job.weights.policy {
+            let n_logits = n_selected * self.sizes.n_actions;
+            let parts = [Part::Dense(hidden)];
+            let logits = fit(&mut rows.logits, n_logits);
+            self.actor.forward(parameters, &parts, n_selected, logits);
+            let values = fit(&mut rows.values, n_selected);
+            self.critic.forward(parameters, &parts, n_selected, values);
+            let mut policy_rows = PolicyRows {
+                logits,
+                d_logits: fit(&mut rows.d_logits, n_logits),
+                values,
+                d_values: fit(&mut rows.d_values, n_selected),
+                probabilities: fit(&mut rows.probabilities, n_logits),
+            };
+            policy_and_value(job, policy, &rows.batch_rows, &mut policy_rows, sums);
+            let PolicyRows { d_logits, d_values, .. } = policy_rows;
+            for (head, out, d_out) in [(&self.actor, &*logits, d_logits), (&self.critic, &*values, d_values)]
+            {
+                let mut d_parts = [Some((&mut *d_hidden, Store::Add))];
+                head.backward(transposed, gradients, &parts, out, d_out, &mut d_parts);
+            }
+        }
+        if let Some(peers) = self.peers.as_ref().filter(|_| job.weights.auxiliary > 0.0) {
+            let n_peers = self.sizes.n_peers;
+            rows.peers.seen.clear();
+            rows.peers.done.clear();
+            for decision in &rows.batch_rows {
+                let seen = &batch.peer_observations[decision * n_peers * size..][..n_peers * size];
+                rows.peers.seen.extend_from_slice(seen);
+                rows.peers.done.extend_from_slice(&batch.peer_actions[decision * n_peers..][..n_peers]);
+            }
+            let weight = job.weights.per_row * job.weights.auxiliary;
+            let losses = peers.forward(parameters, hidden, n_selected, weight, &mut rows.peers);
+            sums.own[0] += losses.observations;
+            sums.own[1] += losses.actions;
+            peers.backward(transposed, gradients, hidden, n_selected, &mut rows.peers, d_hidden);
+        }
+        sums.n += n_selected as f64;
+
+        if !is_whole {
+            d_out[..n].fill(0.0);
+            for (d_state, row) in rows.d_hidden.chunks_exact(width).zip(&rows.selected) {
+                d_out[row * width..][..width].copy_from_slice(d_state);
+            }
+        }
+        let [d_first, d_second] = &mut rows.d_trunk;
+        let (d_first, d_second) = (fit(d_first, n), fit(d_second, n));
+        let d_inputs = Some((&mut *d_second, Store::Overwrite));
+        let (live, keep) = (&rows.live, &rows.keep);
+        self.gru.backward(transposed, gradients, second, live, keep, &mut rows.gru, d_inputs);
+        self.trunk[1].backward(
+            transposed,
+            gradients,
+            &[Part::Dense(first)],
+            second,
+            d_second,
+            &mut [Some((d_first, Store::Overwrite))],
+        );
+        self.trunk[0].backward(transposed, gradients, input, first, d_first, &mut [None, None]);
+    }
+}
+
+/// One step of the network: what it was shown, and after what.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    place: Place,
+    last_action: Action,
+    /// Whether the hidden state is zeroed before it.
+    begins_anew: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// A decision of the batch.
+    Decision(usize),
+    /// The end of an episode of the batch.
+    End(usize),
+}
+
+/// The rows of a pass that acts.
+#[derive(Debug, Default)]
+pub(crate) struct RecurrentActRows {
+    initial: Vec<f32>,
+    last_actions: Vec<Action>,
+    keep: Vec<f32>,
+    trunk: [Vec<f32>; 2],
+    gru: GruRows,
+    logits: Vec<f32>,
+    values: Vec<f32>,
+    /// For what is shown at the end of an episode.
+    terminal: Option<Box<RecurrentActRows>>,
+}
+
+/// The inputs and activations of one block.
+#[derive(Debug, Default)]
+pub(crate) struct RecurrentLearnRows {
+    moments: Vec<Moment>,
+    /// The pieces of the block, longest first, and where their moments are.
+    sequences: Vec<(u32, std::ops::Range<usize>)>,
+    live: Vec<usize>,
+    initial: Vec<f32>,
+    observations: Vec<f32>,
+    last_actions: Vec<Action>,
+    keep: Vec<f32>,
+    /// The decisions, as rows of the block and of the batch.
+    selected: Vec<usize>,
+    batch_rows: Vec<usize>,
+    trunk: [Vec<f32>; 2],
+    d_trunk: [Vec<f32>; 2],
+    gru: GruRows,
+    /// The hidden states of the decisions, where there are other rows.
+    hidden: Vec<f32>,
+    d_hidden: Vec<f32>,
+    logits: Vec<f32>,
+    d_logits: Vec<f32>,
+    probabilities: Vec<f32>,
+    values: Vec<f32>,
+    d_values: Vec<f32>,
+    peers: PeerModelRows,
+}
