@@ -48,7 +48,8 @@ pub fn configure<C: Configure>(preset: Preset, overrides: &Map<String, Value>) -
     override_keys(&C::preset(preset), overrides)
 }
 
-/// `keys` with `overrides` on top; a key that is not there, or a value it cannot take, is an error that names it.
+/// `keys` with `overrides` on top; a key that is not there, or a value it cannot take, is an error that names it. A key of a
+/// section is set by a map with the section's name, or on its own as `section.key`.
 pub fn override_keys<C: Serialize + DeserializeOwned>(
     keys: &C,
     overrides: &Map<String, Value>,
@@ -56,12 +57,22 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
     let Value::Object(mut keys) = serde_json::to_value(keys).expect("a configuration is plain data") else {
         panic!("a configuration must serialise to a map of keys");
     };
+    let mut singles = Vec::new();
     for (key, value) in overrides {
-        if !keys.contains_key(key) {
-            return Err(GameError::unknown("key", key, keys.keys().map(String::as_str)));
+        match (keys.get(key), value) {
+            (Some(Value::Object(_)), Value::Object(section)) => {
+                singles.extend(section.iter().map(|(inner, value)| (format!("{key}.{inner}"), value)));
+            }
+            _ => singles.push((key.clone(), value)),
         }
+    }
+    for (key, value) in &singles {
+        let Some(place) = place_of(&mut keys, key) else {
+            let known = names_of(&keys);
+            return Err(GameError::unknown("key", key, known.iter().map(String::as_str)));
+        };
         // One key at a time, so that the error can name it.
-        keys.insert(key.clone(), value.clone());
+        *place = (*value).clone();
         serde_json::from_value::<C>(Value::Object(keys.clone())).map_err(|error| GameError::BadValue {
             key: key.clone(),
             found: value.to_string(),
@@ -69,6 +80,23 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
         })?;
     }
     Ok(serde_json::from_value(Value::Object(keys)).expect("checked key by key"))
+}
+
+fn place_of<'a>(keys: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
+    match key.split_once('.') {
+        Some((section, inner)) => keys.get_mut(section)?.as_object_mut()?.get_mut(inner),
+        None => keys.get_mut(key),
+    }
+}
+
+/// All keys, those of sections by their whole name.
+fn names_of(keys: &Map<String, Value>) -> Vec<String> {
+    keys.iter()
+        .flat_map(|(key, value)| match value {
+            Value::Object(section) => section.keys().map(|inner| format!("{key}.{inner}")).collect(),
+            _ => vec![key.clone()],
+        })
+        .collect()
 }
 
 /// Everything that can be wrong with what a person, a file or another program asks of a game.

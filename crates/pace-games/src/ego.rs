@@ -23,6 +23,11 @@ pub trait Ego: Send {
 
     /// The episode ended with `terminal_observation`.
     fn end_episode(&mut self, terminal_observation: &[f32]);
+
+    /// Whether it answers an observation alike at any time, whatever it was told before.
+    fn is_fixed(&self) -> bool {
+        false
+    }
 }
 
 /// A scripted ego that bounds learned ones, as a recipe to make it.
@@ -55,6 +60,10 @@ impl Ego for RandomEgo {
     fn acted(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
 }
 
 /// Puts all probability on one action: the answer of an ego that is sure.

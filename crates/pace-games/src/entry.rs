@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::arena::{Arena, ArenaOfPool, Lanes, PeerSight};
 use crate::config::{GameError, Preset, configure};
 use crate::contract::{ContractBreach, check_contract};
-use crate::ego::{EpisodeOutcome, Moment, Reference, play_encounter};
+use crate::ego::{Ego, EpisodeOutcome, Moment, Reference, play_encounter};
 use crate::encounter::{EgoStep, Encounter, PeerViews};
 use crate::game::{Action, DecisionPoint, Game, GameSpec, NO_ACTION, Seat};
 use crate::peer::{PeerSpec, PeerTuple, SpecOf};
@@ -57,6 +57,8 @@ pub trait AnyGame: Send + Sync {
     fn n_tuples(&self, split: Split) -> usize;
     /// The names of the scripted egos.
     fn reference_names(&self) -> Vec<&'static str>;
+    /// A scripted ego that is told nothing and answers alike at any time ([`Ego::is_fixed`]); others are refused.
+    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError>;
     /// A scripted ego plays one encounter; the onlooker is shown the rendered state at every moment.
     fn play(
         &self,
@@ -222,6 +224,18 @@ impl<G: Game> AnyGame for Opened<G> {
 
     fn reference_names(&self) -> Vec<&'static str> {
         self.game.references().into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+        let fixed = |reference: &Reference<G>| match reference {
+            Reference::Blind(make) => Some(make(&self.game)).filter(|ego| ego.is_fixed()),
+            Reference::Told(_) => None,
+        };
+        fixed(&self.reference(name)?).ok_or_else(|| {
+            let all = self.game.references();
+            let names = all.iter().filter(|(_, reference)| fixed(reference).is_some()).map(|(name, _)| *name);
+            GameError::unknown("fixed scripted ego", name, names)
+        })
     }
 
     fn play(

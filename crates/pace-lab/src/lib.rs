@@ -59,6 +59,7 @@
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
 //! | `progress.rs` | `ProgressLine` | how far, how fast, how long: as text |
 //! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
+//! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
@@ -82,6 +83,7 @@ pub mod crash;
 pub mod progress;
 pub mod signals;
 
+mod conservative;
 pub mod run_config;
 pub mod trained_agent;
 pub mod training;

@@ -49,7 +49,7 @@ impl RunConfig {
         let method = find_method(request.method)?;
         let preset = TrainPreset::parse(request.preset)?;
         let mut train = TrainConfig::preset(entry.id, preset);
-        method.adjust(&mut train);
+        method.adjust(entry.id, preset, &mut train);
         let mut config = RunConfig {
             game: entry.id.to_owned(),
             method: method.id.to_owned(),
@@ -75,7 +75,8 @@ impl RunConfig {
         };
         let mut of_train = Map::new();
         for (key, value) in keys {
-            if known.contains_key(key) {
+            let section = key.split_once('.').map_or(key.as_str(), |(section, _)| section);
+            if known.contains_key(section) {
                 of_train.insert(key.clone(), value.clone());
             } else if self.game_keys.contains_key(key) {
                 self.game_keys.insert(key.clone(), value.clone());

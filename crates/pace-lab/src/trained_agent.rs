@@ -1,9 +1,10 @@
 //! The agent that a run has trained so far, with the game it plays.
 
-use pace_games::{AnyGame, Split};
-use pace_learn::{Agent, MODEL_FILE, TrainError, find_method};
+use pace_games::AnyGame;
+use pace_learn::{Agent, MODEL_FILE, find_method};
 
 use crate::checkpoint::CheckpointLimits;
+use crate::conservative::Conservative;
 use crate::error::LabError;
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
@@ -33,9 +34,9 @@ impl TrainedAgent {
             .load_newest_valid()?
             .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
         let method = find_method(&config.method)?;
-        let (pool, model) = (game.pool(Split::Train), checkpoint.file(MODEL_FILE)?);
-        let agent =
-            Agent::from_bytes(method, game.spec(), &pool, &config.train, model).map_err(TrainError::from)?;
+        let model = checkpoint.file(MODEL_FILE)?;
+        let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
+        let agent = Agent::with_conservative(method, &*game, &config.train, policy.as_ref(), model)?;
         Ok(TrainedAgent { agent, game, config, steps: checkpoint.step })
     }
 }

@@ -9,6 +9,7 @@ use pace_games::AnyGame;
 use pace_learn::{IterationReport, TrainError, Trainer, find_method};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointStore};
+use crate::conservative::Conservative;
 use crate::error::LabError;
 use crate::manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 use crate::metrics::MetricsLog;
@@ -66,8 +67,14 @@ impl TrainingRun {
             preset: config.preset.name().to_owned(),
         };
         let method = find_method(&config.method)?;
-        let trainer = Trainer::new(method, game, config.train.clone(), config.seed, n_threads)?;
+        let conservative = Conservative::of(config, path)?;
+        let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
+        let (train, seed) = (config.train.clone(), config.seed);
+        let trainer = Trainer::with_conservative(method, game, train, policy.as_ref(), seed, n_threads)?;
         let run = RunFolder::create(path, &config.to_toml(), spec)?;
+        if let Some(conservative) = &conservative {
+            conservative.keep(path)?;
+        }
         TrainingRun::assemble(run, trainer)
     }
 
@@ -79,7 +86,10 @@ impl TrainingRun {
         let game = config.open_game()?;
         check_revision(run.manifest(), &*game)?;
         let method = find_method(&config.method)?;
-        let trainer = Trainer::new(method, game, config.train, config.seed, n_threads)?;
+        let conservative = Conservative::of(&config, path)?;
+        let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
+        let (train, seed) = (config.train, config.seed);
+        let trainer = Trainer::with_conservative(method, game, train, policy.as_ref(), seed, n_threads)?;
         let mut training = TrainingRun::assemble(run, trainer)?;
         let mut step = 0;
         if let Some(checkpoint) = training.store.load_newest_valid()? {

@@ -4,14 +4,15 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pace_games::{Action, AnyGame, Ego, NO_ACTION, Stream};
-use pace_nn::ParameterError;
+use pace_games::{Action, AnyGame, Ego, NO_ACTION, PeerSight, Seed, Split, Stream};
 use pace_nn::loss::{sample_categorical, softmax};
 
 use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
 use crate::config::TrainConfig;
-use crate::methods::Method;
+use crate::methods::{Method, Setting};
 use crate::network::{Decisions, Network};
+use crate::policy::Policy;
+use crate::train::TrainError;
 
 /// A trained ego. No argument of it could carry a peer's identity.
 #[derive(Clone, Debug)]
@@ -25,7 +26,11 @@ pub(crate) trait AnyAgent: Debug + Send + Sync {
     fn n_identified(&self) -> usize;
     fn latent_width(&self) -> usize;
     /// An encounter from its side.
-    fn encounter(self: Arc<Self>) -> Box<dyn AnyEncounter>;
+    fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter>;
+    /// Its policy, for others to follow.
+    fn policy(self: Arc<Self>) -> Policy;
+    /// See [`Agent::peer_sight`].
+    fn peer_sight(&self) -> PeerSight;
     /// Plays some of the encounters that `adapt` numbers, side by side.
     fn play(
         &self,
@@ -40,7 +45,7 @@ pub(crate) trait AnyEncounter: Debug + Send {
     fn begin(&mut self);
     fn think(&mut self, observation: &[f32]) -> Thought;
     fn acted(&mut self, observation: &[f32], action: Action);
-    fn peers_acted(&mut self, peer_actions: &[Action]);
+    fn told(&mut self, aftermath: &Aftermath<'_>);
     fn end_episode(&mut self, terminal_observation: &[f32]);
 }
 
@@ -49,15 +54,27 @@ impl Agent {
         Agent { inner: Arc::new(inner) }
     }
 
-    /// The agent whose weights a run saved, for the game and the training pool it was trained with.
+    /// The agent whose weights a run saved, for the game it was trained with.
     pub fn from_bytes(
         method: &Method,
-        spec: &pace_games::GameSpec,
-        pool: &pace_games::PoolListing,
+        game: &dyn AnyGame,
         config: &TrainConfig,
         model: &[u8],
-    ) -> Result<Agent, ParameterError> {
-        method.load(spec, pool, config, model)
+    ) -> Result<Agent, TrainError> {
+        Agent::with_conservative(method, game, config, None, model)
+    }
+
+    /// The same with the policy that it falls back on, where the keys leave that to the caller
+    /// ([`TrainConfig::conservative_run`]).
+    pub fn with_conservative(
+        method: &Method,
+        game: &dyn AnyGame,
+        config: &TrainConfig,
+        conservative: Option<&Policy>,
+        model: &[u8],
+    ) -> Result<Agent, TrainError> {
+        let pool = &game.pool(Split::Train);
+        method.load(&Setting { game, pool, config, conservative }, model)
     }
 
     /// The length of the observations it can read, and the number of actions it chooses from.
@@ -77,7 +94,21 @@ impl Agent {
 
     /// An encounter from this agent's side, with an empty context.
     pub fn encounter(&self) -> AgentEncounter {
-        AgentEncounter { inner: self.inner.clone().encounter() }
+        self.encounter_with(Seed::new(0))
+    }
+
+    /// The same with chance of its own, for agents that need any beside the draw of their actions.
+    pub fn encounter_with(&self, seed: Seed) -> AgentEncounter {
+        AgentEncounter { inner: self.inner.clone().encounter(seed) }
+    }
+
+    /// Whether it must be told what its peers saw ([`AgentEncounter::told`]).
+    pub fn peer_sight(&self) -> PeerSight {
+        self.inner.peer_sight()
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.inner.clone().policy()
     }
 
     pub(crate) fn play(
@@ -116,6 +147,17 @@ impl Thought {
     }
 }
 
+/// What followed a decision, as far as an agent may know it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Aftermath<'a> {
+    /// What all peers did.
+    pub peer_actions: &'a [Action],
+    /// What they saw when they chose, one observation after the other; empty where that is not known.
+    pub peer_observations: &'a [f32],
+    /// What the game paid.
+    pub task_reward: f32,
+}
+
 impl AgentEncounter {
     /// What the agent thinks when it sees `observation` now.
     pub fn think(&mut self, observation: &[f32]) -> Thought {
@@ -125,7 +167,13 @@ impl AgentEncounter {
     /// The peers' actions in the step that followed the last decision. Only an agent whose context stores them
     /// (`context_action = "peer"`) needs to be told.
     pub fn peers_acted(&mut self, peer_actions: &[Action]) {
-        self.inner.peers_acted(peer_actions);
+        self.told(&Aftermath { peer_actions, ..Aftermath::default() });
+    }
+
+    /// All that followed the last decision. Only an agent that learns about its peers from what they saw
+    /// ([`Agent::peer_sight`]), and from what episodes bring, needs to be told.
+    pub fn told(&mut self, aftermath: &Aftermath<'_>) {
+        self.inner.told(aftermath);
     }
 }
 
@@ -168,13 +216,24 @@ impl<N: Network> AnyAgent for Trained<N> {
         self.net.acted(&N::ActRows::default()).latent_size
     }
 
-    fn encounter(self: Arc<Self>) -> Box<dyn AnyEncounter> {
+    fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter> {
+        let mut context = self.net.context(None);
+        self.net.begin(&mut context, seed);
         Box::new(TrainedEncounter {
-            context: [self.net.context(None)],
+            context: [context],
+            seed,
             rows: N::ActRows::default(),
             waiting: None,
             agent: self,
         })
+    }
+
+    fn policy(self: Arc<Self>) -> Policy {
+        Policy::of_trained(self)
+    }
+
+    fn peer_sight(&self) -> PeerSight {
+        self.net.adapting_sight()
     }
 
     fn play(
@@ -192,6 +251,7 @@ struct TrainedEncounter<N: Network> {
     agent: Arc<Trained<N>>,
     /// One lane.
     context: [N::Context; 1],
+    seed: Seed,
     rows: N::ActRows,
     /// The last decision, until the peers' actions are known.
     waiting: Option<(Vec<f32>, Action)>,
@@ -203,27 +263,34 @@ impl<N: Network> TrainedEncounter<N> {
         net.act(parameters, observation, &self.context, &[0], &mut self.rows);
     }
 
-    fn store_waiting(&mut self, peer_actions: &[Action]) {
+    fn store_waiting(&mut self, aftermath: &Aftermath<'_>) {
         let Some((observation, action)) = self.waiting.take() else { return };
         // Whoever acts need not have asked us what we think.
         self.act(&observation);
         let Trained { net, parameters } = &*self.agent;
         let mut all_peers = vec![NO_ACTION; net.sizes().n_peers];
-        all_peers.iter_mut().zip(peer_actions).for_each(|(place, action)| *place = *action);
-        let decisions =
-            Decisions { observations: &observation, ego_actions: &[action], peer_actions: &all_peers };
+        all_peers.iter_mut().zip(aftermath.peer_actions).for_each(|(place, action)| *place = *action);
+        let decisions = Decisions {
+            observations: &observation,
+            ego_actions: &[action],
+            peer_actions: &all_peers,
+            peer_observations: aftermath.peer_observations,
+            task_rewards: &[aftermath.task_reward],
+        };
         net.take_in(parameters, &decisions, &mut self.context, &[0], &mut self.rows);
     }
 }
 
 impl<N: Network> AnyEncounter for TrainedEncounter<N> {
     fn begin(&mut self) {
-        self.agent.net.forget(&mut self.context[0]);
+        // Other peers, other luck.
+        self.seed = self.seed.child("encounter", &[]);
+        self.agent.net.begin(&mut self.context[0], self.seed);
         self.waiting = None;
     }
 
     fn think(&mut self, observation: &[f32]) -> Thought {
-        self.store_waiting(&[]);
+        self.store_waiting(&Aftermath::default());
         self.act(observation);
         let net = &self.agent.net;
         let acted = net.acted(&self.rows);
@@ -238,16 +305,16 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
     }
 
     fn acted(&mut self, observation: &[f32], action: Action) {
-        self.store_waiting(&[]);
+        self.store_waiting(&Aftermath::default());
         self.waiting = Some((observation.to_vec(), action));
     }
 
-    fn peers_acted(&mut self, peer_actions: &[Action]) {
-        self.store_waiting(peer_actions);
+    fn told(&mut self, aftermath: &Aftermath<'_>) {
+        self.store_waiting(aftermath);
     }
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
-        self.store_waiting(&[]);
+        self.store_waiting(&Aftermath::default());
         let Trained { net, parameters } = &*self.agent;
         net.end_episodes(parameters, terminal_observation, &mut self.context, &[0], &mut self.rows);
     }

@@ -7,6 +7,10 @@ use pace_games::GameError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use crate::methods::{
+    Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
+};
+
 /// A named set of training choices. The games know the first two; `best` plays the game as `paper` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -269,6 +273,9 @@ pub struct TrainConfig {
     pub shards: usize,
     /// Updates between checkpoints.
     pub checkpoint_every: usize,
+    /// The keys of GSCU; other methods have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gscu: Option<GscuConfig>,
 }
 
 // What keys were before they could be chosen, for runs written down then.
@@ -427,6 +434,7 @@ impl TrainConfig {
             hidden_width: 128,
             shards: 8,
             checkpoint_every: 5,
+            gscu: None,
         }
     }
 
@@ -440,6 +448,11 @@ impl TrainConfig {
             pace_games::config::override_keys(&TrainConfig::preset(game, preset), overrides)?;
         config.check()?;
         Ok(config)
+    }
+
+    /// The folder of the run whose agent the method falls back on, where the keys ask for one.
+    pub fn conservative_run(&self) -> Option<&str> {
+        self.gscu.as_ref()?.conservative_run()
     }
 
     /// The training tuples that are met, of the `n_tuples` there are.
@@ -458,6 +471,7 @@ impl TrainConfig {
 
     /// Refuses values that cannot be meant. What depends on the pool is in [`TrainConfig::tuples_met`].
     pub fn check(&self) -> Result<(), GameError> {
+        self.gscu.iter().try_for_each(GscuConfig::check)?;
         let count = |key: &str, value: u64, most: u64| {
             let is_good = (1..=most).contains(&value);
             let expected = format!("a number from 1 to {most}");

@@ -20,6 +20,8 @@ pub(crate) struct Crew<N: Network> {
     probabilities: Vec<f32>,
     ego_actions: Vec<Action>,
     peer_actions: Vec<Action>,
+    peer_observations: Vec<f32>,
+    task_rewards: Vec<f32>,
     /// One action per lane, whether it decides or not.
     actions: Vec<Action>,
     terminal_observations: Vec<f32>,
@@ -46,6 +48,8 @@ impl<N: Network> Crew<N> {
             probabilities: Vec::new(),
             ego_actions: Vec::new(),
             peer_actions: Vec::new(),
+            peer_observations: Vec::new(),
+            task_rewards: Vec::new(),
             actions: vec![0; n_lanes],
             terminal_observations: Vec::new(),
             ended: Vec::new(),
@@ -58,7 +62,7 @@ impl<N: Network> Crew<N> {
 
     /// Seats a tuple in a lane, with an empty context.
     pub(crate) fn begin(&mut self, net: &N, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
-        net.forget(&mut self.contexts[lane]);
+        net.begin(&mut self.contexts[lane], seed);
         self.switch(lane, tuple, n_episodes, seed);
     }
 
@@ -66,6 +70,11 @@ impl<N: Network> Crew<N> {
     pub(crate) fn switch(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         self.lanes.begin(lane, tuple, n_episodes, seed);
         self.rngs[lane] = Some(seed.stream("ego"));
+    }
+
+    /// Tells the network who sits in a lane: in training only.
+    pub(crate) fn tell(&mut self, net: &N, lane: usize, tuple: usize) {
+        net.tell(&mut self.contexts[lane], tuple);
     }
 
     /// The lanes that decided last.
@@ -155,11 +164,18 @@ impl<N: Network> Crew<N> {
         // Fewer may be met than in training; those who are missing do nothing.
         let n_met = block.peer_actions.len() / self.actions.len();
         self.peer_actions.clear();
+        self.peer_observations.clear();
+        self.task_rewards.clear();
         self.terminal_observations.clear();
         self.ended.clear();
         for lane in &self.active {
             let done = block.peer_actions[lane * n_met..][..n_met].iter().copied();
             self.peer_actions.extend(done.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
+            self.task_rewards.push(block.task_rewards[*lane]);
+            if !block.peer_observations.is_empty() {
+                let seen = block.peer_observations[lane * n_met * size..][..n_met * size].iter().copied();
+                self.peer_observations.extend(seen.chain(std::iter::repeat(0.0)).take(n_peers * size));
+            }
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
                 self.terminal_observations
@@ -170,6 +186,8 @@ impl<N: Network> Crew<N> {
             observations: &self.observations,
             ego_actions: &self.ego_actions,
             peer_actions: &self.peer_actions,
+            peer_observations: &self.peer_observations,
+            task_rewards: &self.task_rewards,
         };
         net.take_in(parameters, &decisions, &mut self.contexts, &self.active, &mut self.rows);
         if !self.ended.is_empty() {

@@ -27,10 +27,11 @@ pub(crate) struct Learner<N: Network> {
 impl<N: Network> Learner<N> {
     pub(crate) fn new(net: N, config: &TrainConfig, seed: Seed, n_threads: usize) -> Learner<N> {
         let parameters = net.initialise(seed.child("initialise", &[]));
-        let n = parameters.len();
+        let group_ends = net.group_ends();
+        let n = group_ends.last().copied().unwrap_or(0);
         let adam = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
         Learner {
-            adam: Adam::new(adam, &net.group_ends()),
+            adam: Adam::new(adam, &group_ends),
             net,
             parameters,
             rooms: (0..n_threads.max(1)).map(|_| N::LearnRows::default()).collect(),
@@ -87,7 +88,27 @@ impl<N: Network> Learner<N> {
     /// Clips the gradient to `max_norm` and takes one step with the first `n_groups` groups of weights; returns the norm
     /// before clipping.
     pub(crate) fn step(&mut self, n_groups: usize, rate: f32, max_norm: f32) -> f32 {
+        if self.net.clips_groups_apart() {
+            return self.step_apart(n_groups, rate, max_norm);
+        }
         self.adam.step(self.rooms.len(), &mut self.parameters, &self.gradients, n_groups, rate, max_norm)
+    }
+}
+
+impl<N: Network> Learner<N> {
+    /// The same with every group clipped by its own norm; still returns the norm of all.
+    fn step_apart(&mut self, n_groups: usize, rate: f32, max_norm: f32) -> f32 {
+        let (mut start, mut squares) = (0, 0.0);
+        for end in &self.net.group_ends()[..n_groups] {
+            let group = &mut self.gradients[start..*end];
+            let square = kernels::sum_of_squares(group);
+            kernels::scale(group, (max_norm / (square.sqrt() as f32 + 1e-6)).min(1.0));
+            squares += square;
+            start = *end;
+        }
+        let n_threads = self.rooms.len();
+        self.adam.step(n_threads, &mut self.parameters, &self.gradients, n_groups, rate, f32::INFINITY);
+        squares.sqrt() as f32
     }
 }
 

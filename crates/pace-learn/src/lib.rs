@@ -25,6 +25,7 @@ pub mod train;
 pub mod workbench;
 
 pub mod agent;
+pub mod policy;
 
 pub mod adapt;
 
@@ -32,9 +33,10 @@ pub use adapt::{
     AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome, Identified, Switch,
     Verdict, adapt,
 };
-pub use agent::{Agent, AgentEncounter, Thought};
+pub use agent::{Aftermath, Agent, AgentEncounter, Thought};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};
+pub use policy::Policy;
 pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
 pub use workbench::{WorkShape, Workbench};
 

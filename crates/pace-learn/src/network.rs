@@ -17,7 +17,7 @@ use crate::learner::{UpdateJob, UpdateShard};
 /// The network of a method trained with PPO over encounters.
 pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// What a lane keeps of its encounter from one decision to the next.
-    type Context: Clone + Debug + Send;
+    type Context: Clone + Debug + Send + 'static;
     /// The rows of a pass that acts.
     type ActRows: Debug + Default + Send;
     /// The rows of a pass that learns: what a thread works in.
@@ -38,9 +38,15 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// First weights (methods.md 2.3).
     fn initialise(&self, seed: Seed) -> Vec<f32>;
 
-    /// Where each group of weights ends. Where there are two, the warm-up trains the first alone.
+    /// Where each group of weights ends. Where there are two, the warm-up trains the first alone. What lies behind the last
+    /// end is not trained.
     fn group_ends(&self) -> Vec<usize> {
         vec![self.layout().len()]
+    }
+
+    /// Whether the gradient of each group is clipped by its own norm.
+    fn clips_groups_apart(&self) -> bool {
+        false
     }
 
     /// What goes in and out.
@@ -56,16 +62,34 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
         PeerSight::Skipped
     }
 
+    /// Whether a context that adapts must be told what the peers saw.
+    fn adapting_sight(&self) -> PeerSight {
+        PeerSight::Skipped
+    }
+
+    /// Episodes of an encounter in training.
+    fn training_episodes(&self, spec: &GameSpec) -> usize {
+        spec.episodes_per_encounter
+    }
+
     /// The context of an encounter that begins; it keeps at most `window` episodes, where the method can tell them apart.
     fn context(&self, window: Option<usize>) -> Self::Context;
 
-    /// Makes a context that of an encounter that begins.
+    /// Makes a context that of an encounter that begins, with chance of its own where it needs any.
+    fn begin(&self, context: &mut Self::Context, _seed: Seed) {
+        self.forget(context);
+    }
+
+    /// Makes a context that of an encounter in which nothing was seen yet.
     fn forget(&self, context: &mut Self::Context);
 
     /// Forgets all but the episode just finished; everything, where the method cannot tell episodes apart.
     fn forget_but_last(&self, context: &mut Self::Context) {
         self.forget(context);
     }
+
+    /// Tells a context which training tuple it meets. Only training does so, and only some methods listen.
+    fn tell(&self, _context: &mut Self::Context, _tuple: usize) {}
 
     /// Passes one decision of each of `lanes` through the network; [`Network::acted`] reads the result. Changes no context.
     fn act(
@@ -108,6 +132,9 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Writes down what the pass that learns needs of a context, as it is before a decision.
     fn keep(&self, _context: &Self::Context, _kept: &mut Vec<f32>) {}
+
+    /// Changes the credit that `gae` gave, where the method wants another.
+    fn credit(&self, _batch: &mut Batch) {}
 
     /// The pieces that mini-batches are made of.
     fn pieces(&self, batch: &Batch) -> Vec<Piece> {
@@ -165,4 +192,8 @@ pub(crate) struct Decisions<'a> {
     pub(crate) ego_actions: &'a [Action],
     /// What all peers did in each step, one step after the other.
     pub(crate) peer_actions: &'a [Action],
+    /// What they saw then; empty where nobody asked.
+    pub(crate) peer_observations: &'a [f32],
+    /// What the game paid; empty where that is not known.
+    pub(crate) task_rewards: &'a [f32],
 }

@@ -19,8 +19,8 @@ use crate::network::Network;
 use crate::rollout::RolloutShard;
 use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
 
-const FIRST_MOMENT_FILE: &str = "adam_first.safetensors";
-const SECOND_MOMENT_FILE: &str = "adam_second.safetensors";
+pub(crate) const FIRST_MOMENT_FILE: &str = "adam_first.safetensors";
+pub(crate) const SECOND_MOMENT_FILE: &str = "adam_second.safetensors";
 
 /// The weights of a method, and the lanes they are trained in.
 pub(crate) struct Ppo<N: Network> {
@@ -39,7 +39,18 @@ impl<N: Network> Ppo<N> {
         n_threads: usize,
     ) -> Result<Ppo<N>, GameError> {
         N::check(config, pool)?;
-        let net = N::new(game.spec(), pool, config);
+        Ppo::with_net(N::new(game.spec(), pool, config), game, pool, config, seed, n_threads)
+    }
+
+    /// The same with a network that was made before.
+    pub(crate) fn with_net(
+        net: N,
+        game: &dyn AnyGame,
+        pool: &PoolListing,
+        config: &TrainConfig,
+        seed: u64,
+        n_threads: usize,
+    ) -> Result<Ppo<N>, GameError> {
         let tuples_met = config.tuples_met(pool.tuples.len())?;
         Ok(Ppo {
             rollout: RolloutShard::split(game, &net, config, &tuples_met),
@@ -51,8 +62,8 @@ impl<N: Network> Ppo<N> {
     /// The first half of an iteration: plays the encounters of one batch.
     pub(crate) fn play(&mut self, at: &RunPoint<'_>) -> Batch {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
-        let n_episodes = at.game.spec().episodes_per_encounter;
         let Learner { net, parameters, .. } = &self.learner;
+        let n_episodes = net.training_episodes(at.game.spec());
         let (config, classes) = (at.config, &self.classes);
         for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
             shard.play(net, parameters, config, n_episodes, classes, seed);
@@ -71,6 +82,7 @@ impl<N: Network> Ppo<N> {
         let fade = 1.0 - at.steps as f64 / config.exploration_decay_steps.max(1) as f64;
         let exploration_weight = config.exploration_weight * fade.max(0.0);
         estimate_advantages(&mut batch, exploration_weight, config);
+        self.learner.net.credit(&mut batch);
         at.check_finite("the mean value", mean(&batch.values))?;
         at.check_finite("the mean advantage", mean(&batch.advantages))?;
         let (sums, gradient_norm) = self.update(at, &batch, progress);

@@ -63,6 +63,7 @@ impl<N: Network> RolloutShard<N> {
         for (lane, encounter) in self.encounters.clone().enumerate() {
             let tuple = self.tuples[lane];
             self.crew.begin(net, lane, tuple, n_episodes, seed.child("encounter", &[encounter as u64]));
+            self.crew.tell(net, lane, tuple);
             self.lanes[lane] = Batch::default();
             self.lanes[lane].open_encounter(tuple as u32);
         }

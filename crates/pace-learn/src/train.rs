@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::config::TrainConfig;
-use crate::methods::Method;
+use crate::methods::{Method, Setting};
+use crate::policy::Policy;
 
 /// What can go wrong while training.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -151,10 +152,24 @@ impl Trainer {
         seed: u64,
         n_threads: usize,
     ) -> Result<Trainer, TrainError> {
+        Trainer::with_conservative(method, game, config, None, seed, n_threads)
+    }
+
+    /// The same with the policy that the method falls back on, where the keys leave that to the caller
+    /// ([`TrainConfig::conservative_run`]).
+    pub fn with_conservative(
+        method: &Method,
+        game: Box<dyn AnyGame>,
+        config: TrainConfig,
+        conservative: Option<&Policy>,
+        seed: u64,
+        n_threads: usize,
+    ) -> Result<Trainer, TrainError> {
         config.check()?;
         let pool = game.pool(Split::Train);
+        let setting = Setting { game: &*game, pool: &pool, config: &config, conservative };
         Ok(Trainer {
-            training: method.begin(&*game, &pool, &config, seed, n_threads)?,
+            training: method.begin(&setting, seed, n_threads)?,
             pool_hash: pool.content_hash,
             iteration: 0,
             steps: 0,

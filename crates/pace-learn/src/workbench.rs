@@ -208,6 +208,9 @@ fn keep_contexts<N: Network>(learner: &Learner<N>, batch: &mut Batch) {
                     observations: &batch.observations[decision * size..][..size],
                     ego_actions: &batch.actions[decision..=decision],
                     peer_actions: &batch.peer_actions[decision * n_peers..][..n_peers],
+                    peer_observations: &batch.peer_observations[decision * n_peers * size..]
+                        [..n_peers * size],
+                    task_rewards: &batch.task_rewards[decision..=decision],
                 };
                 net.act(parameters, decisions.observations, &context, &[0], &mut rows);
                 net.take_in(parameters, &decisions, &mut context, &[0], &mut rows);

@@ -46,6 +46,10 @@ impl Ego for FixedStrategy {
     fn acted(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
 }
 
 fn write_probabilities(strategy: &Strategy, observation: &[f32], probabilities: &mut [f32]) {

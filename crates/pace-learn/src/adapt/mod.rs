@@ -3,9 +3,7 @@
 mod detector;
 mod switch;
 
-use pace_games::{
-    AnyGame, Boundary, Ending, EpisodeOutcome, GameError, Metric, NO_ACTION, PeerSight, Seed, Split,
-};
+use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, Metric, NO_ACTION, Seed, Split};
 use pace_nn::loss::softmax;
 use pace_nn::threads::for_each_shard;
 
@@ -166,7 +164,7 @@ pub(crate) fn play_side_by_side<N: Network>(
     let n_tuples = game.n_tuples(config.split);
     let metric = game.spec().metric;
     let n_lanes = encounters.len();
-    let mut crew = Crew::new(game, config.split, n_lanes, net, config.window(), PeerSight::Skipped);
+    let mut crew = Crew::new(game, config.split, n_lanes, net, config.window(), net.adapting_sight());
     let mut outcomes: Vec<EncounterOutcome> = Vec::with_capacity(n_lanes);
     let seed_of = |outcome: &EncounterOutcome| {
         Seed::new(config.seed).child("encounter", &[outcome.tuple as u64, outcome.pass as u64])
@@ -356,8 +354,13 @@ impl<N: Network> ClosedForm<N> {
             peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
         }
         net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
-        let decisions =
-            Decisions { observations: &observations, ego_actions: &ego_actions, peer_actions: &peer_actions };
+        let decisions = Decisions {
+            observations: &observations,
+            ego_actions: &ego_actions,
+            peer_actions: &peer_actions,
+            peer_observations: &[],
+            task_rewards: &[],
+        };
         net.take_in(parameters, &decisions, &mut self.contexts, &rows, &mut self.rows);
     }
 }

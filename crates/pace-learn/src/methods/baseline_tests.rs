@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::lili::LiliNet;
 use super::recorded::{Recording, check_differences, check_recorded, everything, gradient, parameters};
 use super::recurrent::RecurrentNet;
-use super::{PaceNet, find_method};
+use super::{PaceNet, Setting, find_method};
 use crate::batch::Batch;
 use crate::config::{EmptyContext, Span, TrainConfig, TrainPreset};
 use crate::gae::estimate_advantages;
@@ -93,7 +93,7 @@ fn small(game: &str, method: &str, change: impl Fn(&mut TrainConfig)) -> TrainCo
         hidden_width: 12,
         ..TrainConfig::preset(game, TrainPreset::Paper)
     };
-    find_method(method).expect("a method").adjust(&mut config);
+    find_method(method).expect("a method").adjust(game, TrainPreset::Paper, &mut config);
     change(&mut config);
     config
 }
@@ -168,8 +168,13 @@ fn lead<N: Network>(
             let acted = net.acted(&rows);
             watch(episode, step, &context[0], &acted.latents[..acted.latent_size]);
             let peer_actions = vec![0; net.sizes().n_peers];
-            let decisions =
-                Decisions { observations: &observation, ego_actions: &[1], peer_actions: &peer_actions };
+            let decisions = Decisions {
+                observations: &observation,
+                ego_actions: &[1],
+                peer_actions: &peer_actions,
+                peer_observations: &[],
+                task_rewards: &[],
+            };
             net.take_in(&parameters, &decisions, &mut context, &[0], &mut rows);
         }
         net.end_episodes(&parameters, &observe(), &mut context, &[0], &mut rows);
@@ -272,7 +277,8 @@ fn keys_that_a_method_cannot_follow_are_refused() {
     let pool = game.pool(Split::Train);
     let refused = |method: &str, key: &str, change: &dyn Fn(&mut TrainConfig)| {
         let config = small(GAMES[0].id, method, change);
-        let result = find_method(method).expect("a method").begin(&*game, &pool, &config, 1, 1);
+        let setting = Setting { game: &*game, pool: &pool, config: &config, conservative: None };
+        let result = find_method(method).expect("a method").begin(&setting, 1, 1);
         let error = result.map(drop).expect_err("a key that means nothing").to_string();
         assert!(error.contains(key), "{error}");
     };

@@ -1,6 +1,7 @@
 //! What differs between methods; the rest is shared: Algorithm 1 in `ppo`, play in `crew`, adaptation in `adapt`.
 
 mod generalist;
+mod gscu;
 mod liam;
 mod lili;
 mod pace;
@@ -13,17 +14,20 @@ mod pace_tests;
 #[cfg(test)]
 mod recorded;
 
+pub use gscu::{
+    Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
+};
 #[cfg(test)]
 pub(crate) use pace::PaceNet;
 
-use pace_games::{AnyGame, GameError, GameSpec, PoolListing};
-use pace_nn::ParameterError;
+use pace_games::{AnyGame, GameError, PoolListing};
 
 use crate::agent::{Agent, Trained};
-use crate::config::{Minibatch, TrainConfig};
+use crate::config::{Minibatch, TrainConfig, TrainPreset};
 use crate::network::Network;
+use crate::policy::Policy;
 use crate::ppo::Ppo;
-use crate::train::Training;
+use crate::train::{TrainError, Training};
 use crate::workbench::{AnyBench, UpdateBench, WorkShape};
 
 /// Every method that can be trained, in the column order of every table.
@@ -36,6 +40,7 @@ pub const METHODS: &[Method] = &[
     liam::LIAM,
     liam::LIAMX,
     lili::LILI,
+    gscu::GSCU,
 ];
 
 /// The method with this id.
@@ -88,14 +93,34 @@ pub struct Method {
     pub id: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
-    adjust: fn(&mut TrainConfig),
+    adjust: Adjust,
     begin: Begin,
     load: Load,
     bench: fn(&WorkShape, TrainConfig) -> Box<dyn AnyBench>,
 }
 
-type Begin = fn(&dyn AnyGame, &PoolListing, &TrainConfig, u64, usize) -> Result<Box<dyn Training>, GameError>;
-type Load = fn(&GameSpec, &PoolListing, &TrainConfig, &[u8]) -> Result<Agent, ParameterError>;
+/// How the keys that make a method are set.
+#[derive(Clone, Copy, Debug)]
+enum Adjust {
+    /// Alike in every game.
+    Alike(fn(&mut TrainConfig)),
+    /// By game and preset.
+    ByGame(fn(&str, TrainPreset, &mut TrainConfig)),
+}
+
+type Begin = fn(&Setting<'_>, u64, usize) -> Result<Box<dyn Training>, GameError>;
+type Load = fn(&Setting<'_>, &[u8]) -> Result<Agent, TrainError>;
+
+/// What a run or an agent of a method is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting<'a> {
+    pub(crate) game: &'a dyn AnyGame,
+    /// The game's training pool.
+    pub(crate) pool: &'a PoolListing,
+    pub(crate) config: &'a TrainConfig,
+    /// The policy to fall back on, where the keys leave it to the caller.
+    pub(crate) conservative: Option<&'a Policy>,
+}
 
 impl Method {
     /// A method trained with PPO over encounters.
@@ -103,12 +128,13 @@ impl Method {
         Method {
             id,
             summary,
-            adjust,
-            begin: |game, pool, config, seed, n_threads| {
+            adjust: Adjust::Alike(adjust),
+            begin: |setting, seed, n_threads| {
+                let Setting { game, pool, config, .. } = *setting;
                 Ok(Box::new(Ppo::<N>::new(game, pool, config, seed, n_threads)?))
             },
-            load: |spec, pool, config, model| {
-                let net = N::new(spec, pool, config);
+            load: |setting, model| {
+                let net = N::new(setting.game.spec(), setting.pool, setting.config);
                 let parameters = net.layout().from_bytes(model)?;
                 Ok(Agent::new(Trained { net, parameters }))
             },
@@ -116,30 +142,25 @@ impl Method {
         }
     }
 
-    /// Sets the keys that make the method what it is.
-    pub fn adjust(&self, config: &mut TrainConfig) {
-        (self.adjust)(config);
+    /// Sets the keys that make the method what it is, in a configuration for this game and preset.
+    pub fn adjust(&self, game: &str, preset: TrainPreset, config: &mut TrainConfig) {
+        match self.adjust {
+            Adjust::Alike(adjust) => adjust(config),
+            Adjust::ByGame(adjust) => adjust(game, preset, config),
+        }
     }
 
     pub(crate) fn begin(
         &self,
-        game: &dyn AnyGame,
-        pool: &PoolListing,
-        config: &TrainConfig,
+        setting: &Setting<'_>,
         seed: u64,
         n_threads: usize,
     ) -> Result<Box<dyn Training>, GameError> {
-        (self.begin)(game, pool, config, seed, n_threads)
+        (self.begin)(setting, seed, n_threads)
     }
 
-    pub(crate) fn load(
-        &self,
-        spec: &GameSpec,
-        pool: &PoolListing,
-        config: &TrainConfig,
-        model: &[u8],
-    ) -> Result<Agent, ParameterError> {
-        (self.load)(spec, pool, config, model)
+    pub(crate) fn load(&self, setting: &Setting<'_>, model: &[u8]) -> Result<Agent, TrainError> {
+        (self.load)(setting, model)
     }
 
     pub(crate) fn bench(&self, shape: &WorkShape, config: TrainConfig) -> Box<dyn AnyBench> {

@@ -8,7 +8,7 @@ use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::Parameters;
 use pace_nn::product::ProductShape;
 
-use super::{Method, check_minibatch};
+use super::{Adjust, Method, check_minibatch};
 use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
@@ -53,9 +53,9 @@ const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut Tr
     Method {
         id,
         summary,
-        adjust,
-        begin: |game, pool, config, seed, n_threads| of(config).begin(game, pool, config, seed, n_threads),
-        load: |spec, pool, config, model| of(config).load(spec, pool, config, model),
+        adjust: Adjust::Alike(adjust),
+        begin: |setting, seed, n_threads| of(setting.config).begin(setting, seed, n_threads),
+        load: |setting, model| of(setting.config).load(setting, model),
         bench: |shape, config| of(&config).bench(shape, config),
     }
 }
@@ -197,7 +197,7 @@ impl<E: Encoder> Network for PaceNet<E> {
         match self.context_action {
             ContextAction::Ego => rows.actions.extend_from_slice(decisions.ego_actions),
             ContextAction::Peer => {
-                rows.actions.extend(first_peers(decisions.peer_actions, self.sizes.n_peers))
+                rows.actions.extend(first_peers(decisions.peer_actions, self.sizes.n_peers));
             }
         }
         let (observations, actions) = (decisions.observations, &rows.actions);

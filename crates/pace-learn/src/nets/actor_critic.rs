@@ -66,13 +66,26 @@ impl ActorCritic {
         hidden_width: usize,
         n_actions: usize,
     ) -> ActorCritic {
+        let relu = Activation::Relu;
+        Self::with_activation(parameters, observation_size, latent_size, hidden_width, n_actions, relu)
+    }
+
+    /// The same with another activation after the hidden layers.
+    pub(crate) fn with_activation(
+        parameters: &mut Parameters,
+        observation_size: usize,
+        latent_size: usize,
+        hidden_width: usize,
+        n_actions: usize,
+        hidden: Activation,
+    ) -> ActorCritic {
         let mut tower = |name: &str, n_out: usize| {
             let mut layer = |index: usize, widths: &[usize], n_out: usize, activation| {
                 Linear::new(parameters, &format!("{name}.{index}"), widths, n_out, activation)
             };
             [
-                layer(0, &[observation_size, latent_size], hidden_width, Activation::Relu),
-                layer(1, &[hidden_width], hidden_width, Activation::Relu),
+                layer(0, &[observation_size, latent_size], hidden_width, hidden),
+                layer(1, &[hidden_width], hidden_width, hidden),
                 layer(2, &[hidden_width], n_out, Activation::Identity),
             ]
         };

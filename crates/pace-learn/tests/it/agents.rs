@@ -1,10 +1,9 @@
 //! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
 
-use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, PeerSight, Seed, Split};
-use pace_learn::config::ContextAction;
+use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Split};
 use pace_learn::{
-    AdaptConfig, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Switch, Thought, TrainConfig,
-    TrainPreset, adapt,
+    AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Switch, Thought,
+    TrainConfig, TrainPreset, adapt,
 };
 
 use crate::{open, tiny, tiny_trainer};
@@ -38,7 +37,6 @@ pub fn agent(
 /// One encounter played step by step with `Agent::encounter`, and every thought on the way.
 pub fn play_alone(
     agent: &Agent,
-    config: &TrainConfig,
     game: &dyn AnyGame,
     adapt_config: &AdaptConfig,
     tuple: usize,
@@ -46,11 +44,11 @@ pub fn play_alone(
 ) -> (EncounterOutcome, Vec<Thought>) {
     let (size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
     let seed = Seed::new(adapt_config.seed).child("encounter", &[tuple as u64, pass as u64]);
-    let mut lanes = game.lanes(adapt_config.split, 1, PeerSight::Skipped);
+    let mut lanes = game.lanes(adapt_config.split, 1, agent.peer_sight());
     let first_part = adapt_config.switch.map_or(adapt_config.episodes, |switch| switch.after);
     lanes.begin(0, tuple, first_part, seed);
     let mut rng = seed.stream("ego");
-    let mut encounter = agent.encounter();
+    let mut encounter = agent.encounter_with(seed);
     let mut thoughts = Vec::new();
     let mut outcome = EncounterOutcome { tuple, pass, ..EncounterOutcome::default() };
     let mut current: Option<EpisodeOutcome> = None;
@@ -80,9 +78,11 @@ pub fn play_alone(
         encounter.acted(&observation, action);
         lanes.step(&[action]);
         let block = lanes.block();
-        if config.context_action == ContextAction::Peer {
-            encounter.peers_acted(&block.peer_actions);
-        }
+        encounter.told(&Aftermath {
+            peer_actions: &block.peer_actions,
+            peer_observations: &block.peer_observations,
+            task_reward: block.task_rewards[0],
+        });
         let episode = current.get_or_insert(EpisodeOutcome {
             task_return: 0.0,
             expected_return: None,
@@ -116,14 +116,14 @@ fn adapt_config(split: Split) -> AdaptConfig {
 fn one_encounter_alone_equals_many_side_by_side() {
     for entry in GAMES {
         for (method, preset) in methods_and_presets() {
-            let (agent, config, game, _) = agent(method, entry, preset);
+            let (agent, _, game, _) = agent(method, entry, preset);
             let adapt_config = adapt_config(Split::Test);
             let together = adapt(&agent, &*game, &adapt_config, 1).expect("a pool");
             let n_tuples = game.n_tuples(Split::Test);
             assert_eq!(together.len(), 3 * n_tuples);
             for (index, batched) in together.iter().enumerate() {
                 let (tuple, pass) = (index % n_tuples, index / n_tuples);
-                let (alone, thoughts) = play_alone(&agent, &config, &*game, &adapt_config, tuple, pass);
+                let (alone, thoughts) = play_alone(&agent, &*game, &adapt_config, tuple, pass);
                 let label = format!("{} {} {} encounter {index}", entry.id, method.id, preset.name());
                 assert_eq!(alone.tuple, batched.tuple, "{label}");
                 assert_eq!(alone.guesses, batched.guesses, "{label}");
@@ -152,18 +152,22 @@ fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
         if points.is_empty() {
             continue;
         }
-        // In the first episode the context holds nothing but the steps that led to the point.
-        let answers: Vec<f32> = points
-            .iter()
-            .flat_map(|point| {
-                let mut encounter = agent.encounter();
-                for step in &point.earlier {
-                    encounter.acted(&step.observation, step.ego_action);
-                }
-                encounter.think(&point.observation).probabilities
-            })
-            .collect();
-        for outcome in adapt(&agent, &*game, &adapt_config(Split::Test), 2).expect("a pool") {
+        let config = adapt_config(Split::Test);
+        let n_tuples = game.n_tuples(Split::Test);
+        for (index, outcome) in adapt(&agent, &*game, &config, 2).expect("a pool").iter().enumerate() {
+            let path = [outcome.tuple as u64, (index / n_tuples) as u64];
+            let seed = Seed::new(config.seed).child("encounter", &path);
+            // In the first episode the context holds nothing but the steps that led to the point.
+            let answers: Vec<f32> = points
+                .iter()
+                .flat_map(|point| {
+                    let mut encounter = agent.encounter_with(seed);
+                    for step in &point.earlier {
+                        encounter.acted(&step.observation, step.ego_action);
+                    }
+                    encounter.think(&point.observation).probabilities
+                })
+                .collect();
             let exact = game.expected_return(Split::Test, outcome.tuple, &answers).expect("a tuple");
             let found = outcome.episodes[0].expected_return.expect("a closed form");
             assert!((exact - found).abs() < 1e-5, "{}: {exact} {found}", entry.id);
@@ -176,18 +180,16 @@ fn a_saved_agent_thinks_what_it_thought() {
     for entry in GAMES {
         for (method, preset) in methods_and_presets() {
             let (agent, config, game, model) = agent(method, entry, preset);
-            let pool = game.pool(Split::Train);
-            let loaded =
-                Agent::from_bytes(method, game.spec(), &pool, &config, &model).expect("its own file");
+            let loaded = Agent::from_bytes(method, &*game, &config, &model).expect("its own file");
             let adapt_config = adapt_config(Split::Test);
             for tuple in 0..game.n_tuples(Split::Test) {
-                let play = |agent: &Agent| play_alone(agent, &config, &*game, &adapt_config, tuple, 0);
+                let play = |agent: &Agent| play_alone(agent, &*game, &adapt_config, tuple, 0);
                 let (before, after) = (play(&agent), play(&loaded));
                 assert_eq!(before.1, after.1, "{} {}", entry.id, preset.name());
                 assert_eq!(before.0, after.0, "{} {}", entry.id, preset.name());
             }
             let wider = TrainConfig { hidden_width: 17, ..config.clone() };
-            assert!(Agent::from_bytes(method, game.spec(), &pool, &wider, &model).is_err());
+            assert!(Agent::from_bytes(method, &*game, &wider, &model).is_err());
         }
     }
 }
@@ -195,9 +197,9 @@ fn a_saved_agent_thinks_what_it_thought() {
 #[test]
 fn thoughts_are_distributions() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
-        let (agent, config, game, _) = agent(method, entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);
         let pool = game.pool(Split::Train);
-        let (_, thoughts) = play_alone(&agent, &config, &*game, &adapt_config(Split::Test), 0, 0);
+        let (_, thoughts) = play_alone(&agent, &*game, &adapt_config(Split::Test), 0, 0);
         for thought in thoughts {
             let is_distribution = |values: &[f32]| {
                 (values.iter().sum::<f32>() - 1.0).abs() < 1e-5

@@ -1,8 +1,8 @@
 //! A game with one thing about it changed: with whom the ego trains, who really sits there, or what the ego is told.
 
 use pace_games::{
-    Action, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, EpisodeOutcome, GameError, GameSpec, Lanes,
-    Meeting, Onlooker, PeerSight, PoolListing, Seed, Split, StepBlock,
+    Action, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GameError, GameSpec,
+    Lanes, Meeting, Onlooker, PeerSight, PoolListing, Seed, Split, StepBlock,
 };
 use serde_json::Value;
 
@@ -54,6 +54,10 @@ impl AnyGame for Doctored {
 
     fn reference_names(&self) -> Vec<&'static str> {
         self.game.reference_names()
+    }
+
+    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+        self.game.fixed_ego(name)
     }
 
     fn play(

@@ -4,6 +4,7 @@ mod agents;
 mod determinism;
 mod divergence;
 mod doctored;
+mod gscu;
 mod learning;
 mod sudden_change;
 mod threads;
@@ -32,7 +33,20 @@ fn tiny(entry: &GameEntry, preset: TrainPreset, method: &Method) -> TrainConfig 
         hidden_width: 16,
         ..TrainConfig::preset(entry.id, preset)
     };
-    method.adjust(&mut config);
+    method.adjust(entry.id, preset, &mut config);
+    if let Some(keys) = &mut config.gscu {
+        // Two chunks of the first stage, then the second.
+        config.total_steps = 100_000;
+        (config.epochs, config.minibatches, config.hidden_width, config.shards) = (2, 3, 16, 3);
+        config.encounters_per_tuple = 1;
+        keys.embedding_steps = 2 * 3 * (if entry.id == "kuhn-poker" { 60 } else { 18 * 40 });
+        (keys.embedding_encounters_per_tuple, keys.embedding_epochs) = (1, 2);
+        (keys.embedding_batch, keys.embedding_width) = (100, 16);
+        (keys.belief_window, keys.belief_steps) = (keys.belief_window.min(2), 5);
+        if config.conservative_run().is_some() {
+            config.gscu.as_mut().expect("it was there").conservative = "random".to_owned();
+        }
+    }
     config
 }
 

@@ -28,7 +28,7 @@ fn play(agent: &Agent, game: &dyn AnyGame, config: &AdaptConfig) -> Vec<Encounte
 fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
     for entry in GAMES {
         for preset in [TrainPreset::Paper, TrainPreset::Reference] {
-            let (agent, train_config, game, _) = agent(pace(), entry, preset);
+            let (agent, _, game, _) = agent(pace(), entry, preset);
             let config = switched(Split::Test);
             let n_tuples = game.n_tuples(Split::Test);
             for outcome in play(&agent, &*game, &config) {
@@ -36,8 +36,7 @@ fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
                 assert_eq!(outcome.tuple_in(2, config.switch), outcome.tuple);
                 assert_eq!(outcome.tuple_in(3, config.switch), (outcome.tuple + 1) % n_tuples);
                 // The same agent asked step by step, which never forgets within an encounter.
-                let (alone, _) =
-                    play_alone(&agent, &train_config, &*game, &config, outcome.tuple, outcome.pass);
+                let (alone, _) = play_alone(&agent, &*game, &config, outcome.tuple, outcome.pass);
                 assert_eq!(alone.guesses, outcome.guesses, "{}", entry.id);
                 assert_eq!(alone.episodes, without_value(&outcome.episodes), "{}", entry.id);
                 assert!(outcome.alarms.is_empty());
@@ -169,9 +168,7 @@ fn chance_is_the_same_whatever_the_agent_forgets() {
         // Without weights every context gives the same answer, so that only chance is left to differ.
         let start = 8 + u64::from_le_bytes(model[..8].try_into().expect("eight bytes")) as usize;
         model[start..].fill(0);
-        let pool = game.pool(Split::Train);
-        let blank =
-            Agent::from_bytes(pace(), game.spec(), &pool, &train_config, &model).expect("its own shapes");
+        let blank = Agent::from_bytes(pace(), &*game, &train_config, &model).expect("its own shapes");
         let config = AdaptConfig { context_episodes: Some(3), ..switched(Split::Test) };
         let expected = play(&blank, &*game, &config);
         for detector in [DROP, Detector::Known] {
@@ -215,7 +212,7 @@ fn impossible_switches_are_refused() {
 #[test]
 fn guesses_are_judged_at_every_decision_and_latents_are_those_of_the_agent() {
     for entry in GAMES {
-        let (agent, train_config, game, _) = agent(pace(), entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
         let classes: Vec<Vec<usize>> =
             game.pool(Split::Train).tuples.into_iter().map(|tuple| tuple.classes).collect();
         let config =
@@ -237,7 +234,7 @@ fn guesses_are_judged_at_every_decision_and_latents_are_those_of_the_agent() {
                 assert!(outcome.latents.is_empty());
                 continue;
             }
-            let (_, thoughts) = play_alone(&agent, &train_config, &*game, &config, outcome.tuple, 0);
+            let (_, thoughts) = play_alone(&agent, &*game, &config, outcome.tuple, 0);
             let expected: Vec<f32> = thoughts.into_iter().flat_map(|thought| thought.latent).collect();
             assert_eq!(outcome.latents.len(), n_decisions * agent.latent_width());
             for (found, expected) in outcome.latents.iter().zip(&expected) {

@@ -18,7 +18,7 @@ fn updates_are_the_same_bytes_on_any_number_of_threads() {
     };
     let weights = |method: &Method, n_threads: usize| {
         let mut config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
-        method.adjust(&mut config);
+        method.adjust("predator-prey", TrainPreset::Paper, &mut config);
         let mut bench = Workbench::synthetic(method, &shape, config);
         let before = bench.weights().to_vec();
         bench.set_threads(n_threads);

@@ -203,7 +203,7 @@ fn time_updates(
     for ((name, shape), method) in shapes.iter().flat_map(|shape| methods.iter().map(move |one| (shape, one)))
     {
         let mut config = TrainConfig::preset(name, TrainPreset::Paper);
-        method.adjust(&mut config);
+        method.adjust(name, TrainPreset::Paper, &mut config);
         let index = benches.len();
         benches.push(Workbench::synthetic(method, shape, config));
         for n_threads in counts {

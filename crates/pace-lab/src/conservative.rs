@@ -1,0 +1,83 @@
+//! The agent of another run that a run falls back on. A copy is kept with the run, which then needs no other folder.
+
+use std::path::Path;
+
+use pace_games::GameError;
+use pace_learn::{Agent, MODEL_FILE, Policy, find_method};
+
+use crate::checkpoint::CheckpointLimits;
+use crate::durable::{self, STAGED};
+use crate::error::LabError;
+use crate::run_config::RunConfig;
+use crate::run_folder::RunView;
+use crate::training::check_revision;
+
+/// The folder of the copy in a run folder.
+const FOLDER: &str = "conservative";
+const CONFIG: &str = "config.toml";
+
+/// More than any network that is a policy of these games has.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// The keys and the weights of that agent.
+pub(crate) struct Conservative {
+    config: RunConfig,
+    model: Vec<u8>,
+}
+
+impl Conservative {
+    /// The agent that the keys of a run ask for: the copy in its folder, where it has one, or the run they name.
+    pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<Conservative>, LabError> {
+        let Some(named) = config.train.conservative_run() else { return Ok(None) };
+        let kept = run.join(FOLDER);
+        if kept.is_dir() {
+            return Conservative::read(&kept).map(Some);
+        }
+        // An empty name is the learner's to complain about: it knows what else could be chosen.
+        if named.is_empty() {
+            return Ok(None);
+        }
+        let found = Conservative::of_run(Path::new(named))?;
+        if found.config.game != config.game {
+            let expected = format!("a run of {}; that one plays {}", config.game, found.config.game);
+            return Err(GameError::bad_value("gscu.conservative_run", &named, &expected).into());
+        }
+        Ok(Some(found))
+    }
+
+    fn of_run(folder: &Path) -> Result<Conservative, LabError> {
+        let view = RunView::open(folder)?;
+        let config = RunConfig::from_toml(&folder.join(CONFIG).display().to_string(), &view.config()?)?;
+        check_revision(&view.manifest()?, &*config.open_game()?)?;
+        let checkpoint = view
+            .checkpoints(CheckpointLimits::default())
+            .load_newest_valid()?
+            .ok_or_else(|| LabError::NoCheckpoint { path: folder.to_owned() })?;
+        Ok(Conservative { config, model: checkpoint.file(MODEL_FILE)?.to_vec() })
+    }
+
+    fn read(kept: &Path) -> Result<Conservative, LabError> {
+        let (file, model) = (kept.join(CONFIG), kept.join(MODEL_FILE));
+        let config = RunConfig::from_toml(&file.display().to_string(), &durable::read_text(&file)?)?;
+        let model = durable::read_capped(&model, MAX_BYTES)?.ok_or_else(|| LabError::BadConfig {
+            file: model.display().to_string(),
+            reason: format!("larger than {MAX_BYTES} bytes; expected the weights of an agent"),
+        })?;
+        Ok(Conservative { config, model })
+    }
+
+    /// Puts the copy into a run folder, whole or not at all.
+    pub(crate) fn keep(&self, run: &Path) -> Result<(), LabError> {
+        let staged = run.join(format!("{STAGED}{FOLDER}"));
+        let config = self.config.to_toml();
+        durable::write_folder(&staged, &[(CONFIG, config.as_bytes()), (MODEL_FILE, &self.model)])?;
+        durable::rename(&staged, &run.join(FOLDER))?;
+        durable::sync_folder(run)
+    }
+
+    pub(crate) fn policy(&self) -> Result<Policy, LabError> {
+        let game = self.config.open_game()?;
+        let method = find_method(&self.config.method)?;
+        Ok(Policy::of(&Agent::from_bytes(method, &*game, &self.config.train, &self.model)?))
+    }
+}

@@ -1,0 +1,360 @@
+//! The belief about the peers' latent: a normal distribution that follows what the peers did, by gradient steps on its mean
+//! and variance.
+//!
+//! Of the decoder only the last two layers depend on the latent. What comes before is computed once per window, for all
+//! lanes that are due together.
+
+use pace_games::{Action, Stream};
+use pace_nn::loss::{cross_entropy, softmax_rows};
+use pace_nn::product::{multiply, transpose};
+use pace_nn::{Adam, AdamConfig, Part, Store, gaussian, kernels};
+
+use super::embedding::Embedding;
+use super::fill_normal;
+use super::keys::{BeliefLoss, GscuConfig};
+use crate::nets::fit;
+
+/// A belief, and what was seen of the peers since it was last updated.
+#[derive(Clone, Debug)]
+pub(crate) struct Belief {
+    /// Means, then logarithms of variances.
+    distribution: Vec<f32>,
+    /// It lives as long as the encounter, as in the authors' code.
+    adam: Adam,
+    pub(crate) window: Window,
+}
+
+/// What peers saw and did, one row per decision of theirs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) observations: Vec<f32>,
+    pub(crate) actions: Vec<Action>,
+}
+
+impl Window {
+    fn clear(&mut self) {
+        self.observations.clear();
+        self.actions.clear();
+    }
+}
+
+impl Belief {
+    /// Mean 0 and deviation 1 in every direction.
+    pub(crate) fn new(latent_size: usize) -> Belief {
+        let adam = AdamConfig { decay: [0.9, 0.999], epsilon: 1e-8 };
+        Belief {
+            distribution: vec![0.0; 2 * latent_size],
+            adam: Adam::new(adam, &[2 * latent_size]),
+            window: Window::default(),
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self) {
+        self.distribution.fill(0.0);
+        self.adam.first.fill(0.0);
+        self.adam.second.fill(0.0);
+        self.adam.n_steps.fill(0);
+        self.window.clear();
+    }
+
+    pub(crate) fn mean(&self) -> &[f32] {
+        &self.distribution[..self.distribution.len() / 2]
+    }
+
+    /// Whether the window is full.
+    pub(crate) fn is_due(&self, keys: &GscuConfig) -> bool {
+        self.window.actions.len() >= keys.belief_window.max(1)
+    }
+
+    /// What the next update starts from and is held back by: the belief itself, but never too sure nor too far out.
+    fn prior(&self, keys: &GscuConfig) -> Vec<f32> {
+        let (means, logs) = self.distribution.split_at(self.distribution.len() / 2);
+        let limit = keys.belief_mean_limit as f32;
+        let means = means.iter().map(|mean| if limit > 0.0 { mean.clamp(-limit, limit) } else { *mean });
+        let floor = 2.0 * (keys.belief_deviation_floor as f32).ln();
+        means.chain(logs.iter().map(|log| log.max(floor))).collect()
+    }
+}
+
+/// The rows of updates: what a decoder says without the latent, and the passes of one gradient step.
+#[derive(Debug, Default)]
+pub(crate) struct BeliefRows {
+    observations: Vec<f32>,
+    hidden: [Vec<f32>; 2],
+    /// What goes into the last hidden layer before the latent's share.
+    partial: Vec<f32>,
+    /// Latent → last hidden layer, last hidden layer → logits, and both transposed.
+    weights: [Vec<f32>; 4],
+    noise: Vec<f32>,
+    latents: Vec<f32>,
+    joined: Vec<f32>,
+    logits: Vec<f32>,
+    logs: Vec<f32>,
+    probabilities: Vec<f32>,
+    d_joined: Vec<f32>,
+    d_latents: Vec<f32>,
+}
+
+/// One window, as the steps of an update see it.
+#[derive(Clone, Copy)]
+struct Evidence<'a> {
+    actions: &'a [Action],
+    partial: &'a [f32],
+    head_bias: &'a [f32],
+    /// The weight of one decision.
+    weight: f32,
+}
+
+/// Updates the beliefs whose windows are full, and empties these windows.
+pub(crate) fn update<'a>(
+    embedding: &Embedding,
+    parameters: &[f32],
+    keys: &GscuConfig,
+    due: &mut [(&'a mut Belief, &'a mut Stream)],
+    rows: &mut BeliefRows,
+) {
+    rows.observations.clear();
+    for (belief, _) in due.iter() {
+        rows.observations.extend_from_slice(&belief.window.observations);
+    }
+    let n_rows = due.iter().map(|(belief, _)| belief.window.actions.len()).sum();
+    if n_rows == 0 {
+        return;
+    }
+    prepare(embedding, parameters, n_rows, rows);
+    let width = embedding.join.n_out();
+    let partial = std::mem::take(&mut rows.partial);
+    let mut first_row = 0;
+    for (belief, rng) in due {
+        let n = belief.window.actions.len();
+        let evidence = Evidence {
+            actions: &belief.window.actions,
+            partial: &partial[first_row * width..][..n * width],
+            head_bias: &parameters[embedding.head.biases().range()],
+            weight: match keys.belief_loss {
+                BeliefLoss::Sum => 1.0,
+                BeliefLoss::Mean => 1.0 / n as f32,
+            },
+        };
+        first_row += n;
+        let prior = belief.prior(keys);
+        let mut gradient = vec![0.0; prior.len()];
+        for _ in 0..keys.belief_steps {
+            fill_normal(rng, fit(&mut rows.noise, n * prior.len() / 2));
+            loss_gradient(&belief.distribution, &prior, &evidence, rows, &mut gradient);
+            let values = &mut belief.distribution;
+            belief.adam.step(1, values, &gradient, 1, keys.belief_rate as f32, f32::INFINITY);
+        }
+        belief.window.clear();
+    }
+    rows.partial = partial;
+}
+
+/// What the decoder makes of the observations alone, and its last weights as the steps need them.
+fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut BeliefRows) {
+    let (width, n_actions) = (embedding.join.n_out(), embedding.n_actions());
+    let latent_size = embedding.latent_size();
+    let [first, second] = &mut rows.hidden;
+    let (first, second) = (fit(first, n_rows * width), fit(second, n_rows * width));
+    embedding.tower[0].forward(parameters, &[Part::Dense(&rows.observations)], n_rows, first);
+    embedding.tower[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
+    let join = &parameters[embedding.join.weights().range()];
+    let (of_hidden, of_latent) = join.split_at(width * width);
+    let partial = fit(&mut rows.partial, n_rows * width);
+    multiply(second, of_hidden, partial, n_rows, width, width, Store::Overwrite);
+    kernels::add_bias(partial, &parameters[embedding.join.biases().range()]);
+    let head = &parameters[embedding.head.weights().range()];
+    let [latent_in, head_in, latent_back, head_back] = &mut rows.weights;
+    latent_in.clear();
+    latent_in.extend_from_slice(of_latent);
+    head_in.clear();
+    head_in.extend_from_slice(head);
+    transpose(of_latent, latent_size, width, fit(latent_back, latent_size * width));
+    transpose(head, width, n_actions, fit(head_back, width * n_actions));
+}
+
+/// The loss of a belief, Σ CE + KL(belief ‖ prior), with one draw of the latent for every decision in the window; `gradient`
+/// is overwritten. The draws are `mean + deviation · noise` of the noise in `rows`.
+fn loss_gradient(
+    distribution: &[f32],
+    prior: &[f32],
+    evidence: &Evidence<'_>,
+    rows: &mut BeliefRows,
+    gradient: &mut [f32],
+) -> f32 {
+    let (n, latent_size) = (evidence.actions.len(), distribution.len() / 2);
+    let width = evidence.partial.len() / n;
+    let n_actions = evidence.head_bias.len();
+    let [latent_in, head_in, latent_back, head_back] = &rows.weights;
+    let (means, logs) = distribution.split_at(latent_size);
+    let latents = fit(&mut rows.latents, n * latent_size);
+    let noise = &rows.noise[..n * latent_size];
+    let deviations: Vec<f32> = logs.iter().map(|log| kernels::exponential(0.5 * log)).collect();
+    for (latent, noise) in latents.chunks_exact_mut(latent_size).zip(noise.chunks_exact(latent_size)) {
+        for (place, latent) in latent.iter_mut().enumerate() {
+            *latent = means[place] + deviations[place] * noise[place];
+        }
+    }
+    // Forward from where the latent comes in.
+    let joined = fit(&mut rows.joined, n * width);
+    joined.copy_from_slice(evidence.partial);
+    multiply(latents, latent_in, joined, n, latent_size, width, Store::Add);
+    joined.iter_mut().for_each(|value| *value = value.max(0.0));
+    let logits = fit(&mut rows.logits, n * n_actions);
+    multiply(joined, head_in, logits, n, width, n_actions, Store::Overwrite);
+    kernels::add_bias(logits, evidence.head_bias);
+    let d_logits = fit(&mut rows.logs, n * n_actions);
+    let probabilities = fit(&mut rows.probabilities, n * n_actions);
+    softmax_rows(logits, &[n_actions], d_logits, probabilities);
+    let mut loss = 0.0;
+    for (row, action) in evidence.actions.iter().enumerate() {
+        let range = row * n_actions..(row + 1) * n_actions;
+        let d_logits = &mut d_logits[range.clone()];
+        loss += evidence.weight
+            * cross_entropy(&probabilities[range], usize::from(*action), evidence.weight, d_logits);
+    }
+    // And back to it.
+    let d_joined = fit(&mut rows.d_joined, n * width);
+    multiply(d_logits, head_back, d_joined, n, n_actions, width, Store::Overwrite);
+    for (d_value, value) in d_joined.iter_mut().zip(&*joined) {
+        *d_value = if *value > 0.0 { *d_value } else { 0.0 };
+    }
+    let d_latents = fit(&mut rows.d_latents, n * latent_size);
+    multiply(d_joined, latent_back, d_latents, n, width, latent_size, Store::Overwrite);
+    gradient.fill(0.0);
+    let (d_means, d_logs) = gradient.split_at_mut(latent_size);
+    for (d_latent, noise) in d_latents.chunks_exact(latent_size).zip(noise.chunks_exact(latent_size)) {
+        for place in 0..latent_size {
+            d_means[place] += d_latent[place];
+            d_logs[place] += 0.5 * deviations[place] * noise[place] * d_latent[place];
+        }
+    }
+    loss + gaussian::divergence(distribution, prior, 1.0, gradient)
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_games::{Action, Seed};
+
+    use super::{Belief, BeliefRows, Evidence, fill_normal, fit, loss_gradient, prepare, update};
+    use crate::config::{TrainConfig, TrainPreset};
+    use crate::methods::gscu::embedding::Embedding;
+    use crate::methods::gscu::keys::GscuConfig;
+    use crate::methods::gscu::{GSCU, keys_of};
+    use crate::network::Sizes;
+
+    fn setup() -> (Embedding, Vec<f32>, GscuConfig) {
+        let mut config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
+        GSCU.adjust("predator-prey", TrainPreset::Paper, &mut config);
+        let keys = GscuConfig { embedding_width: 9, latent_size: 2, ..keys_of(&config).clone() };
+        let sizes = Sizes { observation: 4, n_actions: 3, n_peers: 1 };
+        let embedding = Embedding::new(sizes, 5, &keys);
+        let weights = embedding.initialise(Seed::new(2));
+        (embedding, weights, keys)
+    }
+
+    fn window(belief: &mut Belief, actions: &[Action]) {
+        let mut rng = Seed::new(4).stream("test");
+        belief.window.actions.extend_from_slice(actions);
+        belief.window.observations.extend((0..4 * actions.len()).map(|_| rng.unit() as f32));
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_loss() {
+        let (embedding, weights, _) = setup();
+        let mut belief = Belief::new(2);
+        window(&mut belief, &[0, 2, 1, 1, 0, 2]);
+        let mut rows = BeliefRows { observations: belief.window.observations.clone(), ..Default::default() };
+        prepare(&embedding, &weights, 6, &mut rows);
+        let partial = rows.partial.clone();
+        fill_normal(&mut Seed::new(8).stream("noise"), fit(&mut rows.noise, 12));
+        let prior = [0.3, -0.2, -0.5, 0.4];
+        for weight in [1.0, 1.0 / 6.0] {
+            let evidence = Evidence {
+                actions: &belief.window.actions,
+                partial: &partial,
+                head_bias: &weights[embedding.head.biases().range()],
+                weight,
+            };
+            let at = [0.7f32, -1.1, 0.2, -0.6];
+            let mut loss = |distribution: &[f32]| {
+                let mut gradient = [0.0; 4];
+                let loss = loss_gradient(distribution, &prior, &evidence, &mut rows, &mut gradient);
+                (f64::from(loss), gradient)
+            };
+            let (_, gradient) = loss(&at);
+            for index in 0..4 {
+                let mut moved = |by: f32| {
+                    let mut distribution = at;
+                    distribution[index] += by;
+                    loss(&distribution).0
+                };
+                let slope = (moved(5e-3) - moved(-5e-3)) / 1e-2;
+                let found = f64::from(gradient[index]);
+                assert!((slope - found).abs() < 2e-3 * slope.abs().max(1.0), "{index}: {found} {slope}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_decoder_says_the_same_here_and_in_training() {
+        let (embedding, weights, _) = setup();
+        let mut belief = Belief::new(2);
+        window(&mut belief, &[0, 2, 1]);
+        let mut rows = BeliefRows { observations: belief.window.observations.clone(), ..Default::default() };
+        prepare(&embedding, &weights, 3, &mut rows);
+        let partial = rows.partial.clone();
+        fill_normal(&mut Seed::new(8).stream("noise"), fit(&mut rows.noise, 6));
+        let evidence = Evidence {
+            actions: &belief.window.actions,
+            partial: &partial,
+            head_bias: &weights[embedding.head.biases().range()],
+            weight: 1.0,
+        };
+        let distribution = [0.7, -1.1, 0.2, -0.6];
+        loss_gradient(&distribution, &[0.0; 4], &evidence, &mut rows, &mut [0.0; 4]);
+        let mut decoder = Default::default();
+        embedding.decode(&weights, &belief.window.observations, &rows.latents[..6], 3, &mut decoder);
+        for (one, other) in decoder.probabilities.iter().zip(&rows.probabilities) {
+            assert!((one - other).abs() < 1e-6, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_prior_is_neither_too_sure_nor_too_far_out() {
+        let (_, _, keys) = setup();
+        let belief = Belief { distribution: vec![-3.5, 1.0, -9.0, 0.3], ..Belief::new(2) };
+        let prior = belief.prior(&keys);
+        assert_eq!((prior[0], prior[1], prior[3]), (-2.0, 1.0, 0.3));
+        assert!(((0.5 * prior[2]).exp() - 0.5).abs() < 1e-6);
+        let free = GscuConfig { belief_mean_limit: 0.0, ..keys };
+        assert_eq!(belief.prior(&free)[0], -3.5);
+    }
+
+    #[test]
+    fn updates_need_a_full_window_and_empty_it() {
+        let (embedding, weights, keys) = setup();
+        let keys = GscuConfig { belief_window: 3, ..keys };
+        let mut belief = Belief::new(2);
+        assert!(!belief.is_due(&keys) && !belief.is_due(&GscuConfig { belief_window: 0, ..keys.clone() }));
+        window(&mut belief, &[1, 1]);
+        assert!(!belief.is_due(&keys) && belief.is_due(&GscuConfig { belief_window: 0, ..keys.clone() }));
+        window(&mut belief, &[0]);
+        assert!(belief.is_due(&keys));
+        // Beside another belief or alone, it comes to the same.
+        let mut together = [belief.clone(), belief.clone()];
+        window(&mut together[1], &[2, 2]);
+        let mut rng = [1, 2].map(|seed| Seed::new(seed).stream("noise"));
+        let mut rows = BeliefRows::default();
+        let mut due: Vec<_> = together.iter_mut().zip(&mut rng).collect();
+        update(&embedding, &weights, &keys, &mut due, &mut rows);
+        let mut alone = Seed::new(1).stream("noise");
+        update(&embedding, &weights, &keys, &mut [(&mut belief, &mut alone)], &mut rows);
+        assert_eq!(belief.distribution, together[0].distribution);
+        assert_ne!(belief.distribution, [0.0; 4]);
+        assert!(belief.window.actions.is_empty() && belief.window.observations.is_empty());
+        belief.reset();
+        assert_eq!(belief.mean(), [0.0; 2]);
+    }
+}

@@ -1,0 +1,375 @@
+//! The first stage: watch the training peers, then learn to tell from their number what they do.
+//!
+//! Samples are learned from chunk by chunk: an iteration watches some encounters with every tuple and passes over them
+//! several times. Nothing of a chunk outlives it but the weights, so that a run can be cut between any two.
+
+use std::collections::BTreeMap;
+
+use pace_games::{AnyGame, Seed};
+use pace_nn::loss::cross_entropy;
+use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
+use pace_nn::{Adam, AdamConfig, gaussian, kernels};
+
+use super::embedding::{DecoderRows, Embedding, TupleRows};
+use super::keys::GscuConfig;
+use super::samples::{PeerSamples, Watcher};
+use super::{fill_normal, keys_of};
+use crate::config::TrainConfig;
+use crate::nets::fit;
+use crate::policy::Policy;
+use crate::train::{Iterated, RunPoint, TrainError};
+
+/// Shards of a batch of samples. Part of the result, unlike the number of threads.
+const N_SHARDS: usize = 8;
+
+/// Samples that go through the decoder together: about what keeps their activations in the second cache.
+const CHUNK_ROWS: usize = 256;
+
+/// The weights of the embedding and all that changes them.
+pub(crate) struct EmbeddingStage {
+    embedding: Embedding,
+    pub(crate) parameters: Vec<f32>,
+    pub(crate) adam: Adam,
+    watchers: Vec<Watcher>,
+    pub(super) samples: PeerSamples,
+    tuple_rows: TupleRows,
+    /// One per thread.
+    rooms: Vec<SampleRows>,
+    shards: Vec<BatchShard>,
+    gradients: Vec<f32>,
+    transposed: Vec<f32>,
+}
+
+/// One gradient step.
+struct BatchJob<'a> {
+    parameters: &'a [f32],
+    transposed: &'a [f32],
+    samples: &'a PeerSamples,
+    distributions: &'a [f32],
+    /// The rows of the batch.
+    order: &'a [u32],
+    /// The noise of a shard comes from this and its number.
+    seed: Seed,
+}
+
+/// What one shard of a batch came to.
+#[derive(Debug)]
+struct BatchShard {
+    gradients: Vec<f32>,
+    d_distributions: Vec<f32>,
+    sums: SampleSums,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct SampleSums {
+    n: f64,
+    cross_entropy: f64,
+    divergence: f64,
+    hits: f64,
+}
+
+/// What a thread works in.
+#[derive(Debug, Default)]
+struct SampleRows {
+    observations: Vec<f32>,
+    distributions: Vec<f32>,
+    d_distributions: Vec<f32>,
+    noise: Vec<f32>,
+    latents: Vec<f32>,
+    decoder: DecoderRows,
+}
+
+impl EmbeddingStage {
+    pub(crate) fn new(
+        game: &dyn AnyGame,
+        embedding: &Embedding,
+        parameters: Vec<f32>,
+        config: &TrainConfig,
+        tuples_met: &[usize],
+        ego: &Policy,
+        n_threads: usize,
+    ) -> EmbeddingStage {
+        let (n, keys) = (parameters.len(), keys_of(config));
+        let adam = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
+        let n_distributions = 2 * embedding.latent_size() * embedding.n_tuples();
+        EmbeddingStage {
+            embedding: embedding.clone(),
+            parameters,
+            adam: Adam::new(adam, &[n]),
+            watchers: Watcher::split(game, ego, tuples_met, keys.embedding_encounters_per_tuple, N_SHARDS),
+            samples: PeerSamples::default(),
+            tuple_rows: TupleRows::default(),
+            rooms: (0..n_threads.max(1)).map(|_| SampleRows::default()).collect(),
+            shards: (0..N_SHARDS)
+                .map(|_| BatchShard {
+                    gradients: vec![0.0; n],
+                    d_distributions: vec![0.0; n_distributions],
+                    sums: SampleSums::default(),
+                })
+                .collect(),
+            gradients: vec![0.0; n],
+            transposed: vec![0.0; n],
+        }
+    }
+
+    pub(crate) fn set_threads(&mut self, n_threads: usize) {
+        self.rooms.resize_with(n_threads.max(1), SampleRows::default);
+    }
+
+    /// The distributions of all training tuples.
+    pub(crate) fn distributions(&mut self) -> &[f32] {
+        self.embedding.encode(&self.parameters, &mut self.tuple_rows);
+        &self.tuple_rows.distributions
+    }
+
+    /// Watches the encounters of one chunk; returns the ego's decisions.
+    pub(crate) fn watch(&mut self, at: &RunPoint<'_>) -> u64 {
+        let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
+        let n_episodes = at.game.spec().episodes_per_encounter;
+        for_each_shard(self.rooms.len(), &mut self.watchers, |_, watcher| watcher.watch(n_episodes, seed));
+        self.samples.clear();
+        for watcher in &mut self.watchers {
+            self.samples.append(&mut watcher.samples);
+        }
+        self.samples.n_decisions
+    }
+
+    /// Passes over the samples that were watched last.
+    pub(crate) fn learn(&mut self, at: &RunPoint<'_>, keys: &GscuConfig) -> Result<Iterated, TrainError> {
+        let (n_rows, n_decisions) = (self.samples.len(), self.samples.n_decisions);
+        let seed = Seed::new(at.seed).child("embedding", &[at.iteration]);
+        let mut rng = seed.stream("order");
+        let mut order: Vec<u32> = (0..n_rows as u32).collect();
+        let n_batches = (n_rows / keys.embedding_batch).max(1);
+        let n_steps = (keys.embedding_epochs * n_batches) as f64;
+        let (mut sums, mut total_norm, mut kl_weight) = (SampleSums::default(), 0.0, 0.0);
+        for epoch in 0..keys.embedding_epochs {
+            sums = SampleSums::default();
+            rng.shuffle(&mut order);
+            for batch in 0..n_batches {
+                let share = (epoch * n_batches + batch) as f64 / n_steps;
+                kl_weight = kl_weight_at(keys, at.steps as f64 + share * n_decisions as f64);
+                let rows = &order[n_rows * batch / n_batches..n_rows * (batch + 1) / n_batches];
+                let seed = seed.child("noise", &[epoch as u64, batch as u64]);
+                sums.add(&self.gradient(rows, kl_weight as f32, seed));
+                let (rate, n_threads) = (keys.embedding_rate as f32, self.rooms.len());
+                let norm =
+                    self.adam.step(n_threads, &mut self.parameters, &self.gradients, 1, rate, f32::INFINITY);
+                total_norm += f64::from(norm);
+            }
+        }
+        let per_sample = |sum: f64| sum / sums.n;
+        let weights = self.parameters.iter().map(|weight| f64::from(*weight)).sum::<f64>();
+        at.check_finite("the embedding's loss", per_sample(sums.cross_entropy + sums.divergence))?;
+        at.check_finite("the gradient's norm", total_norm)?;
+        at.check_finite("the sum of the embedding's weights", weights)?;
+        let metrics = BTreeMap::from([
+            ("embedding/cross_entropy", per_sample(sums.cross_entropy)),
+            ("embedding/divergence", per_sample(sums.divergence)),
+            ("embedding/accuracy", per_sample(sums.hits)),
+            ("embedding/kl_weight", kl_weight),
+            ("embedding/samples", n_rows as f64),
+            ("embedding/gradient_norm", total_norm / n_steps),
+            ("charts/learning_rate", keys.embedding_rate),
+        ]);
+        Ok(Iterated { n_steps: n_decisions, metrics })
+    }
+
+    /// The gradient of one batch, as a sum over fixed shards in their order.
+    fn gradient(&mut self, order: &[u32], kl_weight: f32, seed: Seed) -> SampleSums {
+        let EmbeddingStage { embedding, parameters, samples, tuple_rows, shards, .. } = self;
+        embedding.transpose(parameters, &mut self.transposed);
+        embedding.encode(parameters, tuple_rows);
+        let distributions = &tuple_rows.distributions[..];
+        let job = BatchJob { parameters, transposed: &self.transposed, samples, distributions, order, seed };
+        for_each_shard_with(&mut self.rooms, shards, |rows, index, shard| {
+            accumulate(embedding, &job, index, rows, shard);
+        });
+        let parts: Vec<&[f32]> = shards.iter().map(|shard| &shard.gradients[..]).collect();
+        let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
+        for_each_shard(self.rooms.len(), &mut slices, |index, slice| {
+            kernels::sum_all(slice, &parts, index * SLICE);
+        });
+        let mut sums = SampleSums::default();
+        for shard in shards.iter() {
+            kernels::add(&mut tuple_rows.d_distributions, &shard.d_distributions);
+            sums.add(&shard.sums);
+        }
+        // Every sample of a tuple has the same divergence.
+        let mut counts = vec![0u32; embedding.n_tuples()];
+        for row in order {
+            counts[usize::from(samples.tuples[*row as usize])] += 1;
+        }
+        let n = 2 * embedding.latent_size();
+        for (tuple, count) in counts.iter().enumerate() {
+            let share = *count as f32 / order.len() as f32;
+            let divergence = gaussian::divergence_from_standard(
+                &tuple_rows.distributions[tuple * n..][..n],
+                kl_weight * share,
+                &mut tuple_rows.d_distributions[tuple * n..][..n],
+            );
+            sums.divergence += f64::from(divergence) * f64::from(*count);
+        }
+        embedding.encode_backward(&self.transposed, &mut self.gradients, tuple_rows);
+        sums
+    }
+}
+
+/// β rises in a straight line from 0, as many times as there are cycles.
+fn kl_weight_at(keys: &GscuConfig, steps: f64) -> f64 {
+    let progress = (steps / keys.embedding_steps as f64).min(1.0 - 1e-9);
+    keys.embedding_kl_weight * (progress * keys.embedding_kl_cycles as f64).fract()
+}
+
+/// The decoder's part of the loss over one shard of a batch.
+fn accumulate(
+    embedding: &Embedding,
+    job: &BatchJob<'_>,
+    index: usize,
+    rows: &mut SampleRows,
+    shard: &mut BatchShard,
+) {
+    let (n, n_actions) = (embedding.latent_size(), embedding.n_actions());
+    let size = embedding.tower[0].n_in();
+    shard.gradients.fill(0.0);
+    shard.d_distributions.fill(0.0);
+    shard.sums = SampleSums::default();
+    let total = job.order.len();
+    let weight = 1.0 / total as f32;
+    let mut rng = job.seed.child("shard", &[index as u64]).stream("noise");
+    let own = &job.order[total * index / N_SHARDS..total * (index + 1) / N_SHARDS];
+    for chunk in own.chunks(CHUNK_ROWS) {
+        let n_rows = chunk.len();
+        rows.observations.clear();
+        rows.distributions.clear();
+        for &row in chunk {
+            let row = row as usize;
+            rows.observations.extend_from_slice(&job.samples.observations[row * size..][..size]);
+            let tuple = usize::from(job.samples.tuples[row]);
+            rows.distributions.extend_from_slice(&job.distributions[tuple * 2 * n..][..2 * n]);
+        }
+        let noise = fit(&mut rows.noise, n_rows * n);
+        fill_normal(&mut rng, noise);
+        let latents = fit(&mut rows.latents, n_rows * n);
+        gaussian::sample(&rows.distributions, noise, n, latents);
+        embedding.decode(job.parameters, &rows.observations, latents, n_rows, &mut rows.decoder);
+        for (place, &row) in chunk.iter().enumerate() {
+            let action = usize::from(job.samples.actions[row as usize]);
+            let range = place * n_actions..(place + 1) * n_actions;
+            let probabilities = &rows.decoder.probabilities[range.clone()];
+            let is_hit = probabilities.iter().all(|other| *other <= probabilities[action]);
+            let loss = cross_entropy(probabilities, action, weight, &mut rows.decoder.d_logits[range]);
+            shard.sums.cross_entropy += f64::from(loss);
+            shard.sums.hits += f64::from(u8::from(is_hit));
+        }
+        shard.sums.n += n_rows as f64;
+        embedding.decode_backward(
+            job.transposed,
+            &mut shard.gradients,
+            &rows.observations,
+            latents,
+            n_rows,
+            &mut rows.decoder,
+        );
+        let d_distributions = fit(&mut rows.d_distributions, n_rows * 2 * n);
+        d_distributions.fill(0.0);
+        let d_latents = &rows.decoder.d_latents[..n_rows * n];
+        gaussian::sample_backward(&rows.distributions, noise, n, d_latents, d_distributions);
+        for (&row, d_distribution) in chunk.iter().zip(d_distributions.chunks_exact(2 * n)) {
+            let tuple = usize::from(job.samples.tuples[row as usize]);
+            kernels::add(&mut shard.d_distributions[tuple * 2 * n..][..2 * n], d_distribution);
+        }
+    }
+}
+
+impl SampleSums {
+    fn add(&mut self, other: &SampleSums) {
+        self.n += other.n;
+        self.cross_entropy += other.cross_entropy;
+        self.divergence += other.divergence;
+        self.hits += other.hits;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_games::{Preset, Seed, find_game};
+    use serde_json::Map;
+
+    use super::{EmbeddingStage, kl_weight_at};
+    use crate::config::{TrainConfig, TrainPreset};
+    use crate::methods::gscu::embedding::Embedding;
+    use crate::methods::gscu::{GSCU, keys_of};
+    use crate::network::Sizes;
+    use crate::policy::Policy;
+
+    fn config() -> TrainConfig {
+        let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
+        GSCU.adjust("kuhn-poker", TrainPreset::Paper, &mut config);
+        config
+    }
+
+    #[test]
+    fn the_weight_of_the_divergence_rises_twice() {
+        let config = config();
+        let keys = keys_of(&config);
+        let at = |share: f64| kl_weight_at(keys, share * keys.embedding_steps as f64);
+        assert_eq!(at(0.0), 0.0);
+        for (share, weight) in [(0.25, 0.005), (0.4999999, 0.01), (0.5, 0.0), (0.75, 0.005), (1.5, 0.01)] {
+            assert!((at(share) - weight).abs() < 1e-6, "{share}: {} {weight}", at(share));
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_loss() {
+        let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
+        let game = game.expect("the game");
+        let mut config = config();
+        let keys = config.gscu.as_mut().expect("keys");
+        (keys.embedding_width, keys.latent_size, keys.embedding_encounters_per_tuple) = (7, 3, 1);
+        let embedding = Embedding::new(Sizes::of(game.spec()), 40, keys);
+        let weights = embedding.initialise(Seed::new(3));
+        let ego = Policy::scripted(&*game, "random").expect("every game has it");
+        let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &[2, 7, 31], &ego, 1);
+        for watcher in &mut stage.watchers {
+            watcher.watch(20, Seed::new(5));
+            stage.samples.append(&mut watcher.samples);
+        }
+        assert_eq!(stage.samples.len(), 60, "a peer acts once in a hand");
+        let order: Vec<u32> = (0..60).rev().collect();
+        let kl_weight = 0.3;
+        let mut loss = |stage: &mut EmbeddingStage| {
+            let sums = stage.gradient(&order, kl_weight, Seed::new(9));
+            (sums.cross_entropy + f64::from(kl_weight) * sums.divergence) / sums.n
+        };
+        loss(&mut stage);
+        let gradients = stage.gradients.clone();
+        let mut n_alive = 0;
+        for tensor in embedding.layout().tensors() {
+            for index in tensor.id.range().step_by(5) {
+                let at = |moved: f32,
+                          stage: &mut EmbeddingStage,
+                          loss: &mut dyn FnMut(&mut EmbeddingStage) -> f64| {
+                    let before = stage.parameters[index];
+                    stage.parameters[index] = before + moved;
+                    let found = loss(stage);
+                    stage.parameters[index] = before;
+                    found
+                };
+                let step = 2e-3;
+                let slope = (at(step, &mut stage, &mut loss) - at(-step, &mut stage, &mut loss))
+                    / 2.0
+                    / f64::from(step);
+                let found = f64::from(gradients[index]);
+                // Where a hidden unit changes sides in between, the slope is that of neither side.
+                assert!(
+                    (slope - found).abs() < 4e-4 + 0.03 * slope.abs(),
+                    "{}: {found} {slope}",
+                    tensor.name
+                );
+                n_alive += usize::from(found.abs() > 1e-3);
+            }
+        }
+        assert!(n_alive > 20, "{n_alive}");
+    }
+}

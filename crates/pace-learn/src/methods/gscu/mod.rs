@@ -1,0 +1,250 @@
+//! GSCU (methods.md 7.5): an embedding of the training peers, a policy conditioned on it, and online a belief about the
+//! embedding of whoever is met, with a bandit that falls back on a conservative policy.
+//!
+//! It trains differently from the other methods, so it has a folder: the two stages of a run, one after the other, are put
+//! together here.
+
+mod bandit;
+mod belief;
+mod conditional;
+mod embedding;
+mod embedding_stage;
+mod keys;
+mod online;
+mod samples;
+#[cfg(test)]
+mod tests;
+
+pub use keys::{
+    Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
+};
+
+use std::sync::Arc;
+
+use pace_games::{GameError, PoolListing, Stream};
+
+use super::{Adjust, Method, Setting};
+use crate::agent::{Agent, Trained};
+use crate::config::TrainConfig;
+use crate::learner::Learner;
+use crate::network::Network;
+use crate::policy::Policy;
+use crate::ppo::{FIRST_MOMENT_FILE, Ppo, SECOND_MOMENT_FILE};
+use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
+use crate::workbench::UpdateBench;
+use conditional::GscuNet;
+use embedding_stage::EmbeddingStage;
+
+/// The method.
+pub(crate) const GSCU: Method = Method {
+    id: "gscu",
+    summary: "peer embedding, conditional policy, online belief and a conservative fallback",
+    adjust: Adjust::ByGame(keys::adjust),
+    begin: |setting, seed, n_threads| Ok(Box::new(Gscu::new(setting, seed, n_threads)?)),
+    load: |setting, model| {
+        let net = GscuNet::of(setting)?;
+        let parameters = net.layout().from_bytes(model)?;
+        Ok(Agent::new(Trained { net, parameters }))
+    },
+    bench: |shape, config| Box::new(UpdateBench::<GscuNet>::new(shape, config)),
+};
+
+/// A run of both stages.
+struct Gscu {
+    embedding: EmbeddingStage,
+    /// The second stage; its weights are all there are, the embedding's among them.
+    ppo: Ppo<GscuNet>,
+}
+
+/// What a run is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Embedding,
+    Conditional,
+}
+
+impl Stage {
+    /// It follows from what was done: the first stage ends where another chunk of the usual size would exceed its budget.
+    fn at(at: &RunPoint<'_>) -> Stage {
+        let budget = keys_of(at.config).embedding_steps;
+        let usual = at.steps.checked_div(at.iteration).unwrap_or(0);
+        if at.iteration > 0 && at.steps + usual > budget { Stage::Conditional } else { Stage::Embedding }
+    }
+}
+
+impl Gscu {
+    fn new(setting: &Setting<'_>, seed: u64, n_threads: usize) -> Result<Gscu, GameError> {
+        let Setting { game, pool, config, .. } = *setting;
+        let net = GscuNet::of(setting)?;
+        let keys = keys_of(config);
+        let ego = match (keys.embedding_ego, &net.conservative) {
+            (EmbeddingEgo::Conservative, Some(policy)) => policy.clone(),
+            (EmbeddingEgo::Conservative, None) => conservative_policy(setting)?,
+            (EmbeddingEgo::Random, _) => Policy::scripted(game, "random")?,
+        };
+        let ppo = Ppo::with_net(net, game, pool, config, seed, n_threads)?;
+        let Learner { net, parameters, .. } = &ppo.learner;
+        let weights = parameters[net.embedding_start()..].to_vec();
+        let tuples_met = config.tuples_met(pool.tuples.len())?;
+        let embedding =
+            EmbeddingStage::new(game, &net.embedding, weights, config, &tuples_met, &ego, n_threads);
+        Ok(Gscu { embedding, ppo })
+    }
+
+    /// Makes the second stage, and whoever meets the agent, see the embedding as it is now.
+    fn share_embedding(&mut self) {
+        let Learner { net, parameters, .. } = &mut self.ppo.learner;
+        parameters[net.embedding_start()..].copy_from_slice(&self.embedding.parameters);
+        net.tuples = Arc::new(self.embedding.distributions().to_vec());
+    }
+}
+
+impl Training for Gscu {
+    fn n_parameters(&self) -> usize {
+        self.ppo.n_parameters()
+    }
+
+    fn set_threads(&mut self, n_threads: usize) {
+        self.embedding.set_threads(n_threads);
+        self.ppo.set_threads(n_threads);
+    }
+
+    fn roll_out(&mut self, at: &RunPoint<'_>) -> usize {
+        match Stage::at(at) {
+            Stage::Embedding => self.embedding.watch(at) as usize,
+            Stage::Conditional => {
+                self.share_embedding();
+                self.ppo.roll_out(at)
+            }
+        }
+    }
+
+    fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError> {
+        match Stage::at(at) {
+            Stage::Embedding => {
+                self.embedding.watch(at);
+                rolled_out();
+                let iterated = self.embedding.learn(at, keys_of(at.config))?;
+                self.share_embedding();
+                Ok(iterated)
+            }
+            Stage::Conditional => {
+                self.share_embedding();
+                let mut iterated = self.ppo.iterate(at, rolled_out)?;
+                // An encounter of one episode shows no adaptation.
+                iterated.metrics.retain(|name, _| !name.starts_with("adapt/"));
+                Ok(iterated)
+            }
+        }
+    }
+
+    fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
+        let Learner { net, parameters, adam, .. } = &self.ppo.learner;
+        let (layout, own) = (net.layout(), &self.embedding.adam);
+        let files = vec![
+            (MODEL_FILE, layout.to_bytes(parameters)),
+            (FIRST_MOMENT_FILE, layout.to_bytes(&[&adam.first[..], &own.first].concat())),
+            (SECOND_MOMENT_FILE, layout.to_bytes(&[&adam.second[..], &own.second].concat())),
+        ];
+        (files, [&adam.n_steps[..], &own.n_steps].concat())
+    }
+
+    fn restore(
+        &mut self,
+        read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
+        adam_steps: Vec<u64>,
+    ) -> Result<(), TrainError> {
+        let Learner { net, parameters, adam, .. } = &mut self.ppo.learner;
+        let (layout, start) = (net.layout(), net.embedding_start());
+        let saved = layout.from_bytes(&read(MODEL_FILE)?)?;
+        let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
+        let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
+        let own = &mut self.embedding;
+        let n_groups = adam.n_steps.len();
+        let n_expected = n_groups + own.adam.n_steps.len();
+        if adam_steps.len() != n_expected {
+            let found = adam_steps.len();
+            let reason = format!("the number of weight groups is {found}, this run has {n_expected}");
+            return Err(TrainError::State { reason });
+        }
+        own.parameters.copy_from_slice(&saved[start..]);
+        *parameters = saved;
+        for (moments, policy, embedding) in
+            [(first, &mut adam.first, &mut own.adam.first), (second, &mut adam.second, &mut own.adam.second)]
+        {
+            policy.copy_from_slice(&moments[..start]);
+            embedding.copy_from_slice(&moments[start..]);
+        }
+        adam.n_steps.copy_from_slice(&adam_steps[..n_groups]);
+        own.adam.n_steps.copy_from_slice(&adam_steps[n_groups..]);
+        self.share_embedding();
+        Ok(())
+    }
+
+    fn agent(&self) -> Agent {
+        self.ppo.agent()
+    }
+}
+
+impl GscuNet {
+    /// The network with the conservative policy it may fall back on.
+    fn of(setting: &Setting<'_>) -> Result<GscuNet, GameError> {
+        check(setting.config, setting.pool)?;
+        let mut net = GscuNet::new(setting.game.spec(), setting.pool, setting.config);
+        if net.keys.bandit != Bandit::Greedy {
+            net.conservative = Some(conservative_policy(setting)?);
+        }
+        Ok(net)
+    }
+}
+
+/// The conservative policy that the keys name: a scripted ego of the game, or what the caller brought.
+fn conservative_policy(setting: &Setting<'_>) -> Result<Policy, GameError> {
+    let Setting { game, config, .. } = *setting;
+    let keys = keys_of(config);
+    let Some(folder) = keys.conservative_run() else {
+        return Policy::scripted(game, &keys.conservative);
+    };
+    let shape = (game.spec().observation_size, game.spec().n_actions());
+    let fits = setting.conservative.filter(|policy| policy.shape() == shape);
+    fits.cloned().ok_or_else(|| {
+        let expected = "the folder of a trained run of this game, for example one of `--method generalist`; \
+                        or set `gscu.conservative` to a scripted ego such as \"random\"";
+        GameError::bad_value("gscu.conservative_run", &format!("\"{folder}\""), expected)
+    })
+}
+
+/// The keys of GSCU, which every config of the method has.
+fn keys_of(config: &TrainConfig) -> &GscuConfig {
+    config.gscu.as_ref().expect("checked when the run or the agent was made")
+}
+
+/// Refuses keys that GSCU cannot follow.
+fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError> {
+    let Some(keys) = &config.gscu else {
+        return Err(GameError::bad_value("gscu", &"nothing", "the keys of this method"));
+    };
+    let n_peers = pool.n_classes.len();
+    if let Some(slot) = keys.belief_slots.iter().find(|slot| **slot >= n_peers) {
+        let expected = format!("numbers from 0 to {}, or [] for all peers", n_peers - 1);
+        return Err(GameError::bad_value("gscu.belief_slots", slot, &expected));
+    }
+    // Tuples are classes of one byte, and one value of it means none.
+    let n_tuples = pool.tuples.len();
+    if n_tuples > usize::from(u8::MAX) {
+        let expected = "a pool of at most 255 training tuples";
+        return Err(GameError::bad_value("gscu", &format!("{n_tuples} training tuples"), expected));
+    }
+    Ok(())
+}
+
+/// Standard normal numbers, in pairs by Box and Muller.
+fn fill_normal(rng: &mut Stream, values: &mut [f32]) {
+    for pair in values.chunks_mut(2) {
+        let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();
+        let (sine, cosine) = (std::f64::consts::TAU * rng.unit()).sin_cos();
+        for (value, direction) in pair.iter_mut().zip([cosine, sine]) {
+            *value = (radius * direction) as f32;
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Both halves of GSCU together: what the embedding knows of a peer, the belief finds.
+
+use pace_games::{Preset, Seed, find_game};
+use serde_json::Map;
+
+use super::belief::{Belief, BeliefRows, update};
+use super::embedding::Embedding;
+use super::embedding_stage::EmbeddingStage;
+use super::{GSCU, fill_normal, keys_of};
+use crate::config::{TrainConfig, TrainPreset};
+use crate::network::Sizes;
+use crate::policy::Policy;
+use crate::train::RunPoint;
+
+#[test]
+fn the_belief_moves_to_the_peer_that_is_met() {
+    let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
+    let game = game.expect("the game");
+    let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
+    GSCU.adjust("kuhn-poker", TrainPreset::Paper, &mut config);
+    let keys = config.gscu.as_mut().expect("keys");
+    (keys.embedding_width, keys.embedding_encounters_per_tuple) = (32, 4);
+    (keys.embedding_epochs, keys.embedding_batch, keys.embedding_rate) = (30, 64, 5e-3);
+    let embedding = Embedding::new(Sizes::of(game.spec()), 40, keys);
+    let ego = Policy::scripted(&*game, "random").expect("every game has it");
+    // A peer that hardly ever bluffs and never calls, and one that does both.
+    let met = [13, 12];
+    let weights = embedding.initialise(Seed::new(1));
+    let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &met, &ego, 1);
+    let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+    stage.watch(&at);
+    let samples = stage.samples.clone();
+    stage.learn(&at, keys_of(&config)).expect("finite numbers");
+    let distributions = stage.distributions().to_vec();
+    let keys = super::GscuConfig { belief_steps: 100, belief_rate: 0.02, ..keys_of(&config).clone() };
+    let apart = |mean: &[f32], tuple: usize| {
+        let center = &distributions[tuple * 4..][..2];
+        mean.iter().zip(center).map(|(one, other)| (one - other).powi(2)).sum::<f32>()
+    };
+    for (tuple, other) in [(met[0], met[1]), (met[1], met[0])] {
+        let mut belief = Belief::new(2);
+        let mut rng = Seed::new(7).stream("noise");
+        for row in (0..samples.len()).filter(|row| usize::from(samples.tuples[*row]) == tuple) {
+            belief.window.observations.extend_from_slice(&samples.observations[row * 13..][..13]);
+            belief.window.actions.push(samples.actions[row]);
+            if belief.window.actions.len() == 40 {
+                let due = &mut [(&mut belief, &mut rng)];
+                update(&embedding, &stage.parameters, &keys, due, &mut BeliefRows::default());
+            }
+        }
+        let (near, far) = (apart(belief.mean(), tuple), apart(belief.mean(), other));
+        assert!(near < 0.5 * far, "{tuple}: {near} from its own, {far} from the other: {:?}", belief.mean());
+    }
+}
+
+#[test]
+fn normal_numbers_have_the_moments_of_normal_numbers() {
+    let mut values = vec![0.0; 40_001];
+    fill_normal(&mut Seed::new(1).stream("noise"), &mut values);
+    let moment =
+        |power: i32| values.iter().map(|value| f64::from(*value).powi(power)).sum::<f64>() / 40_001.0;
+    assert!(moment(1).abs() < 0.02 && (moment(2) - 1.0).abs() < 0.03 && (moment(4) - 3.0).abs() < 0.2);
+    // Neighbours have nothing to do with each other.
+    let together = values.windows(2).map(|pair| f64::from(pair[0] * pair[1])).sum::<f64>() / 40_000.0;
+    assert!(together.abs() < 0.02, "{together}");
+}

@@ -1,0 +1,152 @@
+//! GSCU: two stages in one run, and online a policy to fall back on.
+
+use pace_games::{GAMES, GameEntry, Split, find_game};
+use pace_learn::config::Bandit;
+use pace_learn::{
+    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Method, Policy, TrainConfig, TrainPreset, Trainer,
+    adapt, find_method,
+};
+
+use crate::{open, tiny, tiny_trainer};
+
+fn gscu() -> &'static Method {
+    find_method("gscu").expect("a method")
+}
+
+fn model(trainer: &Trainer) -> Vec<u8> {
+    trainer.save().into_iter().find(|(name, _)| *name == MODEL_FILE).expect("a model").1
+}
+
+/// A trained GSCU agent that always falls back, on this policy where one is given.
+fn fallen_back(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
+    let preset = TrainPreset::Paper;
+    let mut config = tiny(entry, preset, gscu());
+    let mut trainer = tiny_trainer(gscu(), entry, preset, &config, 1);
+    (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
+    let keys = config.gscu.as_mut().expect("keys");
+    keys.bandit = Bandit::Conservative;
+    if conservative.is_some() {
+        keys.conservative = "run".to_owned();
+    }
+    let game = open(entry, preset, 3);
+    Agent::with_conservative(gscu(), &*game, &config, conservative, &model(&trainer)).expect("its own file")
+}
+
+fn meet(agent: &Agent, entry: &GameEntry) -> Vec<EncounterOutcome> {
+    let config = AdaptConfig::new(Split::Test, 2, 4, 3);
+    adapt(agent, &*open(entry, TrainPreset::Paper, 3), &config, 1).expect("a pool")
+}
+
+#[test]
+fn a_run_is_an_embedding_and_then_a_policy() {
+    for entry in GAMES {
+        let config = tiny(entry, TrainPreset::Paper, gscu());
+        let mut trainer = tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+        let rows: Vec<_> = (0..4).map(|_| trainer.iterate().expect("a finite run").metrics).collect();
+        for (index, row) in rows.iter().enumerate() {
+            let is_first = index < 2;
+            assert_eq!(row.contains_key("embedding/cross_entropy"), is_first, "{}: {row:?}", entry.id);
+            assert_eq!(row.contains_key("losses/policy_loss"), !is_first, "{}: {row:?}", entry.id);
+            assert!(!row.keys().any(|name| name.starts_with("adapt/") || name.starts_with("explore/")));
+        }
+        assert!(rows[1]["embedding/cross_entropy"] < rows[0]["embedding/cross_entropy"] + 0.1, "{rows:?}");
+    }
+}
+
+#[test]
+fn the_second_stage_leaves_the_embedding_alone() {
+    let entry = find_game("kuhn-poker").expect("a game");
+    let config = tiny(entry, TrainPreset::Paper, gscu());
+    let mut trainer = tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+    (0..2).for_each(|_| drop(trainer.iterate().expect("a finite run")));
+    let before = model(&trainer);
+    trainer.iterate().expect("a finite run");
+    let tensors = |model: &[u8], prefix: &str| {
+        let mut filled = model.to_vec();
+        // What differs after everything else was made the same.
+        for other in ["actor.", "critic.", "embedding."].into_iter().filter(|other| *other != prefix) {
+            crate::weights::fill(&mut filled, other, 0.0);
+        }
+        filled
+    };
+    let after = model(&trainer);
+    assert!(tensors(&before, "embedding.") == tensors(&after, "embedding."));
+    assert!(tensors(&before, "actor.") != tensors(&after, "actor."));
+    assert!(tensors(&before, "critic.") != tensors(&after, "critic."));
+}
+
+#[test]
+fn falling_back_on_the_equilibrium_costs_an_eighteenth() {
+    let entry = find_game("kuhn-poker").expect("a game");
+    for outcome in meet(&fallen_back(entry, None), entry) {
+        for episode in outcome.episodes {
+            let value = episode.expected_return.expect("a closed form");
+            assert!((value + 1.0 / 18.0).abs() < 1e-6, "{value}");
+        }
+    }
+}
+
+#[test]
+fn the_bandit_plays_both_policies() {
+    let entry = find_game("kuhn-poker").expect("a game");
+    let config = tiny(entry, TrainPreset::Paper, gscu());
+    let trainer = tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+    let outcomes = meet(&trainer.agent(), entry);
+    let values = outcomes.iter().flat_map(|outcome| &outcome.episodes).filter_map(|one| one.expected_return);
+    let (mut n_conservative, mut n) = (0, 0);
+    for value in values {
+        n_conservative += usize::from((value + 1.0 / 18.0).abs() < 1e-6);
+        n += 1;
+    }
+    // Of 80 episodes, with a probability near one half.
+    assert!((20..=60).contains(&n_conservative) && n == 80, "{n_conservative} of {n}");
+}
+
+#[test]
+fn who_falls_back_on_an_agent_plays_as_it_does() {
+    for entry in GAMES {
+        let generalist = find_method("generalist").expect("a method");
+        let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, TrainPreset::Paper, generalist) };
+        let mut trainer = tiny_trainer(generalist, entry, TrainPreset::Paper, &config, 1);
+        trainer.iterate().expect("a finite run");
+        let agent = trainer.agent();
+        let (own, followed) =
+            (meet(&agent, entry), meet(&fallen_back(entry, Some(&Policy::of(&agent))), entry));
+        assert_eq!(own.len(), followed.len());
+        for (one, other) in own.iter().zip(&followed) {
+            assert_eq!(one.episodes, other.episodes, "{}", entry.id);
+        }
+    }
+}
+
+#[test]
+fn a_policy_to_fall_back_on_must_be_there() {
+    let refused = |id: &str, conservative: &str, word: &str| {
+        let entry = find_game(id).expect("a game");
+        let mut config = tiny(entry, TrainPreset::Paper, gscu());
+        config.gscu.as_mut().expect("keys").conservative = conservative.to_owned();
+        let game = open(entry, TrainPreset::Paper, 3);
+        let error = Trainer::new(gscu(), game, config, 7, 1).err().expect("refused").to_string();
+        assert!(error.contains(word), "{error}");
+    };
+    refused("overcooked", "run", "gscu.conservative_run");
+    refused("kuhn-poker", "nobody", "known: oracle");
+    // One that learns, and one that is told who the peers are.
+    refused("kuhn-poker", "bayes", "known: static, nash, random");
+    refused("kuhn-poker", "oracle", "known: static, nash, random");
+}
+
+#[test]
+fn a_greedy_run_needs_nobody_to_fall_back_on() {
+    let entry = find_game("kuhn-poker").expect("a game");
+    let mut config = tiny(entry, TrainPreset::Reference, gscu());
+    let keys = config.gscu.as_mut().expect("keys");
+    // M9: the authors' tester is always greedy.
+    assert_eq!(keys.bandit, Bandit::Greedy);
+    keys.conservative = "run".to_owned();
+    let trainer = tiny_trainer(gscu(), entry, TrainPreset::Reference, &config, 1);
+    for outcome in meet(&trainer.agent(), entry) {
+        let values = outcome.episodes.iter().filter_map(|episode| episode.expected_return);
+        assert!(values.into_iter().all(|value| (value + 1.0 / 18.0).abs() > 1e-6));
+    }
+}
