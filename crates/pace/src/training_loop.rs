@@ -18,11 +18,12 @@ pub enum Left {
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
 /// The numbers a person wants to see while waiting, the most important first.
-const SHOWN: [(&str, &str); 5] = [
+const SHOWN: [(&str, &str); 6] = [
     ("charts/episodic_return", "return"),
     ("adapt/last_tenth", "late"),
     ("charts/success", "success"),
     ("peer/top1", "identified"),
+    ("embedding/cross_entropy", "embedding"),
     ("losses/entropy", "entropy"),
 ];
 

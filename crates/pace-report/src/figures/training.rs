@@ -12,13 +12,14 @@ const MOST_POINTS: usize = 160;
 const MOST_PANELS: usize = 12;
 
 /// The metrics everybody wants to see first, in this order, and what people call them.
-const TITLES: [(&str, &str); 14] = [
+const TITLES: [(&str, &str); 15] = [
     ("charts/episodic_return", "Return per episode"),
     ("charts/success", "Success rate"),
     ("peer/top1", "Identification accuracy"),
     ("peer/accuracy", "Identification accuracy"),
     ("peer/posterior", "Belief in the true peer"),
     ("peer/aux_loss", "Identification loss"),
+    ("embedding/cross_entropy", "Embedding: cross-entropy"),
     ("losses/entropy", "Entropy of the policy"),
     ("explore/coef", "Exploration weight"),
     ("explore/weight", "Exploration weight"),

@@ -280,7 +280,9 @@ fn every_method_trains_on_every_game() {
                 .into_iter()
                 .chain(["--set", "encounters_per_tuple=1", "--set", "epochs=1", "--set", "warm_up_steps=0"])
                 .chain(["--set", "episodes_per_encounter=2"]);
-            let mut arguments: Vec<OsString> = arguments.map(OsString::from).collect();
+            let own = if method.id == "gscu" { &SMALL_GSCU[..] } else { &[] };
+            let mut arguments: Vec<OsString> =
+                arguments.chain(own.iter().copied()).map(OsString::from).collect();
             arguments.extend(["--out".into(), out.clone().into()]);
             check(&mut pace(&arguments), FINISHED);
             let config = fs::read_to_string(out.join("config.toml")).expect("readable");
@@ -291,6 +293,51 @@ fn every_method_trains_on_every_game() {
             check(&mut pace(&with("adapt", &out, &["--passes", "1"])), FINISHED);
         }
     }
+}
+
+/// A first stage of moments, and somebody to fall back on in every game.
+const SMALL_GSCU: [&str; 6] = [
+    "--set",
+    "gscu.embedding_encounters_per_tuple=1",
+    "--set",
+    "gscu.embedding_epochs=1",
+    "--set",
+    "gscu.conservative=random",
+];
+
+#[test]
+fn gscu_keeps_the_agent_it_falls_back_on() {
+    let scratch = scratch();
+    let (generalist, run) = (scratch.path().join("generalist"), scratch.path().join("gscu"));
+    let arguments = |method: &'static str, out: &Path, more: &[&str]| -> Vec<OsString> {
+        let common = ["train", "overcooked", "--method", method, "--set", "encounters_per_tuple=1"];
+        let common = common.into_iter().chain(["--set", "epochs=1", "--set", "episodes_per_encounter=2"]);
+        let mut all: Vec<OsString> = common.chain(more.iter().copied()).map(OsString::from).collect();
+        all.extend(["--out".into(), out.into()]);
+        all
+    };
+    check(&mut pace(&arguments("generalist", &generalist, &["--steps", "10"])), FINISHED);
+    let named = format!("gscu.conservative_run={}", generalist.display());
+    let keys = [&SMALL_GSCU[..4], &["--set", "gscu.embedding_steps=4000", "--steps", "6000"]].concat();
+    let missing = ["gscu.conservative_run", "--method generalist"];
+    check_error(&arguments("gscu", &run, &keys), BAD_INPUT, &missing);
+    assert!(!run.exists(), "a run that cannot be leaves no folder");
+    let other = scratch.path().join("kuhn");
+    check(&mut pace(&train(&other, &["--steps", "10"])), FINISHED);
+    let wrong = format!("gscu.conservative_run={}", other.display());
+    let of_other_game = [&keys[..], &["--set", &wrong]].concat();
+    check_error(&arguments("gscu", &run, &of_other_game), BAD_INPUT, &["a run of overcooked"]);
+    check(&mut pace(&arguments("gscu", &run, &[&keys[..], &["--set", &named]].concat())), FINISHED);
+    let log = fs::read_to_string(run.join("metrics.jsonl")).expect("readable");
+    assert!(log.lines().next().is_some_and(|row| row.contains("embedding/cross_entropy")), "{log}");
+    assert!(log.lines().last().is_some_and(|row| row.contains("losses/policy_loss")), "{log}");
+    // From now on the run needs nothing but itself.
+    fs::remove_dir_all(&generalist).expect("removable");
+    check(&mut pace(&with("adapt", &run, &["--passes", "1"])), FINISHED);
+    check(&mut pace(&with("inspect", &run, &[])), FINISHED);
+    edit(&run.join("config.toml"), "total_steps = 6000", "total_steps = 8000");
+    check(&mut pace(&with("resume", &run, &[])), FINISHED);
+    assert!(fs::read_to_string(run.join("metrics.jsonl")).expect("readable").len() > log.len());
 }
 
 #[test]
