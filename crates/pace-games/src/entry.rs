@@ -7,8 +7,9 @@ use crate::arena::{Arena, ArenaOfPool, Lanes, PeerSight};
 use crate::config::{GameError, Preset, configure};
 use crate::contract::{ContractBreach, check_contract};
 use crate::ego::{Ego, EpisodeOutcome, Moment, Reference, play_encounter};
-use crate::game::{DecisionPoint, Game, GameSpec};
-use crate::peer::{PeerTuple, SpecOf};
+use crate::encounter::{EgoStep, Encounter, PeerViews};
+use crate::game::{Action, DecisionPoint, Game, GameSpec, NO_ACTION, Seat};
+use crate::peer::{PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
 
@@ -64,6 +65,14 @@ pub trait AnyGame: Send + Sync {
         meeting: &Meeting<'_>,
         onlooker: Option<&mut Onlooker<'_>>,
     ) -> Result<Vec<EpisodeOutcome>, GameError>;
+    /// An encounter for an ego that is asked from outside, one decision at a time.
+    fn encounter(
+        &self,
+        split: Split,
+        tuple: usize,
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyEncounter + '_>, GameError>;
     /// Lanes in which encounters with the tuples of `split` can be played.
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
     /// See [`Game::decision_points`].
@@ -72,6 +81,23 @@ pub trait AnyGame: Send + Sync {
     fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError>;
     /// Plays the game against its contract; the names of the checks it passed, or the first that it broke.
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach>;
+}
+
+/// An encounter of a game whose type is known to nobody but itself. It plays as a lane with the same seed does, and can be
+/// looked at.
+pub trait AnyEncounter {
+    /// What the ego sees; after the end of an episode, what it saw last.
+    fn observation(&self) -> &[f32];
+    /// The ego acts, then the peers until it is the ego's turn again.
+    fn step(&mut self, ego_action: Action) -> EgoStep;
+    /// What each peer chose in the last step.
+    fn peer_actions(&self) -> &[Action];
+    /// What each peer saw when it chose, one observation after the other.
+    fn peer_observations(&self) -> &[f32];
+    /// Deals the next episode to the same peers, when one has ended and the encounter has not.
+    fn next_episode(&mut self);
+    /// The state as text for people.
+    fn render(&self) -> String;
 }
 
 /// Is shown the rendered state at every moment of an encounter.
@@ -112,6 +138,8 @@ pub struct PoolListing {
 pub struct TupleListing {
     /// In words.
     pub description: String,
+    /// The kind of each peer, in words; see [`PeerSpec::kind`].
+    pub kinds: Vec<String>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
     /// All parameters.
@@ -184,6 +212,7 @@ impl<G: Game> AnyGame for Opened<G> {
                 .tuples(split)
                 .map(|tuple| TupleListing {
                     description: tuple.describe(),
+                    kinds: tuple.specs.iter().map(PeerSpec::kind).collect(),
                     classes: tuple.classes,
                     specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
                 })
@@ -227,6 +256,25 @@ impl<G: Game> AnyGame for Opened<G> {
         })
     }
 
+    fn encounter(
+        &self,
+        split: Split,
+        tuple: usize,
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyEncounter + '_>, GameError> {
+        let specs = self.tuple(split, tuple)?.specs;
+        let mut opened = OpenedEncounter {
+            encounter: Encounter::begin(&self.game, &specs, n_episodes, seed),
+            observation: vec![0.0; self.game.spec().observation_size],
+            peer_actions: vec![NO_ACTION; specs.len()],
+            peer_observations: vec![0.0; specs.len() * self.game.spec().observation_size],
+            game: &self.game,
+        };
+        opened.observe();
+        Ok(Box::new(opened))
+    }
+
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
         Box::new(ArenaOfPool {
             arena: Arena::new(self.game.clone(), n_lanes, peer_sight),
@@ -244,5 +292,49 @@ impl<G: Game> AnyGame for Opened<G> {
 
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
         check_contract(&self.game, seed)
+    }
+}
+
+struct OpenedEncounter<'a, G: Game> {
+    game: &'a G,
+    encounter: Encounter<G>,
+    observation: Vec<f32>,
+    peer_actions: Vec<Action>,
+    peer_observations: Vec<f32>,
+}
+
+impl<G: Game> OpenedEncounter<'_, G> {
+    fn observe(&mut self) {
+        self.game.observe(self.encounter.state(), Seat::EGO, &mut self.observation);
+    }
+}
+
+impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
+    fn observation(&self) -> &[f32] {
+        &self.observation
+    }
+
+    fn step(&mut self, ego_action: Action) -> EgoStep {
+        let views = PeerViews { observations: &mut self.peer_observations, actions: &mut self.peer_actions };
+        let step = self.encounter.step(self.game, ego_action, views);
+        self.observe();
+        step
+    }
+
+    fn peer_actions(&self) -> &[Action] {
+        &self.peer_actions
+    }
+
+    fn peer_observations(&self) -> &[f32] {
+        &self.peer_observations
+    }
+
+    fn next_episode(&mut self) {
+        self.encounter.next_episode(self.game);
+        self.observe();
+    }
+
+    fn render(&self) -> String {
+        self.game.render(self.encounter.state())
     }
 }

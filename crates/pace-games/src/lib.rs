@@ -44,7 +44,7 @@ pub use config::{Configure, GameError, Preset, configure};
 pub use contract::{ContractBreach, check_contract};
 pub use ego::{Ego, EpisodeOutcome, Moment, RandomEgo, Reference, Taken, certain, play_encounter};
 pub use encounter::{EgoStep, Encounter, PeerViews};
-pub use entry::{AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
+pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
 pub use game::{
     Action, Boundary, DecisionPoint, EarlierStep, Ending, Game, GameSpec, JointAction, MAX_SEATS, Metric,
     Moved, Movers, NO_ACTION, Nouns, Seat,

@@ -20,6 +20,11 @@ pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + S
     fn traits(&self) -> Vec<f32> {
         Vec::new()
     }
+
+    /// What an ego has to find out about the peer, in a few words: peers of one kind want the same answer.
+    fn kind(&self) -> String {
+        self.describe()
+    }
 }
 
 /// A peer in play: a spec and whatever it remembers from step to step.

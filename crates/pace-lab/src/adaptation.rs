@@ -2,33 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use pace_games::{AnyGame, EpisodeOutcome, Metric, Split};
-use pace_learn::{AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, adapt, find_method};
+use pace_games::{AnyGame, EpisodeOutcome, Metric, PoolListing, Split};
+use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Switch, adapt};
 use pace_report::stats::Estimate;
 use pace_report::{
-    AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, PeerRecord, RunRecord, TrainRecord,
-    WordsRecord,
+    AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, LatentsRecord, PartRecord, PeerRecord,
+    RunRecord, SwitchRecord, TrainRecord, WordsRecord,
 };
+use serde_json::{Map, Value};
 
-use crate::checkpoint::CheckpointLimits;
-use crate::conservative::Conservative;
+use crate::diagnostics;
 use crate::error::LabError;
-use crate::meetings::{Meetings, blocks};
+use crate::meetings::{Meetings, blocks, over_encounters};
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
-use crate::training::check_revision;
+use crate::trained_agent::TrainedAgent;
 
-/// Whom the agent meets, and how often.
+/// Whom the agent meets, how often, and under which conditions.
 #[derive(Clone, Debug)]
 pub struct AdaptOptions {
     /// The part of the pool.
     pub split: Split,
     /// Encounters with each tuple.
     pub passes: usize,
-    /// Episodes per encounter; the game's own number if absent.
+    /// Episodes per encounter; the game's own number if absent, and twice that with a switch.
     pub episodes: Option<usize>,
-    /// The most episodes the context keeps; all if absent.
+    /// N_ctx: the most episodes the context keeps, the current one included; as many as in training if absent.
     pub context_episodes: Option<usize>,
+    /// After how many episodes other peers take over; never if absent.
+    pub switch_at: Option<usize>,
+    /// What clears the context within an encounter.
+    pub detector: Detector,
+    /// What clearing leaves.
+    pub clear_keeps: ClearKeeps,
+    /// Keys of the game that are not to be as in training.
+    pub game_keys: Map<String, Value>,
+    /// Whether the latents of one encounter with each tuple are wanted.
+    pub keep_latents: bool,
     /// All chance of the encounters.
     pub seed: u64,
     /// The command, for the record.
@@ -37,51 +47,90 @@ pub struct AdaptOptions {
     pub n_threads: usize,
 }
 
+impl AdaptOptions {
+    /// The plain protocol: the game as in training, the same peers all along.
+    pub fn new(split: Split, passes: usize, seed: u64, n_threads: usize) -> AdaptOptions {
+        AdaptOptions {
+            split,
+            passes,
+            episodes: None,
+            context_episodes: None,
+            switch_at: None,
+            detector: Detector::None,
+            clear_keeps: ClearKeeps::Last,
+            game_keys: Map::new(),
+            keep_latents: false,
+            seed,
+            command: String::new(),
+            n_threads,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct Adaptation {
+    /// A name for files, made of the pool and of everything that is not the plain protocol: `test-switch-5-drop-0.8`.
+    pub name: String,
+    /// The record.
+    pub record: AdaptRecord,
+    /// The latents, if they were wanted.
+    pub latents: Option<LatentsRecord>,
+}
+
 /// The agent of a run's newest checkpoint meets the peers.
-pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<AdaptRecord, LabError> {
-    let file = view.path().join("config.toml").display().to_string();
-    let config = RunConfig::from_toml(&file, &view.config()?)?;
+pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, LabError> {
+    let TrainedAgent { agent, game, config, steps } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
-    let game = config.open_game()?;
-    check_revision(&manifest, &*game)?;
-    let checkpoint = view
-        .checkpoints(CheckpointLimits::default())
-        .load_newest_valid()?
-        .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
-    let method = find_method(&config.method)?;
-    let model = checkpoint.file(MODEL_FILE)?;
-    let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
-    let agent = Agent::with_conservative(method, &*game, &config.train, policy.as_ref(), model)?;
     let run = RunRecord {
         folder: view.path().display().to_string(),
         seed: config.seed,
         commit: manifest.spec.commit.clone(),
         config_hash: Some(config.hash()),
-        steps: checkpoint.step,
+        steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
     adapt_agent(&agent, &*game, &config, run, options)
 }
 
-/// An agent meets the peers.
+/// An agent meets the peers; `trained` is the game of its training, under the keys of `config`.
 pub fn adapt_agent(
     agent: &Agent,
-    game: &dyn AnyGame,
+    trained: &dyn AnyGame,
     config: &RunConfig,
     run: RunRecord,
     options: &AdaptOptions,
-) -> Result<AdaptRecord, LabError> {
+) -> Result<Adaptation, LabError> {
+    let game = &*config.open_game_with(&options.game_keys)?;
     let spec = game.spec();
-    let episodes = options.episodes.unwrap_or(spec.episodes_per_encounter);
-    let adapt_config = AdaptConfig {
-        split: options.split,
-        passes: options.passes,
-        episodes,
-        context_episodes: options.context_episodes,
-        seed: options.seed,
-    };
-    let encounters = adapt(agent, game, &adapt_config, options.n_threads)?;
+    let shape = (spec.observation_size, spec.n_actions());
+    if shape != agent.shape() {
+        return Err(LabError::OtherShape { trained: agent.shape(), found: shape });
+    }
+    let switch = options.switch_at.map(|after| Switch { after });
+    let usual_episodes = spec.episodes_per_encounter * if switch.is_some() { 2 } else { 1 };
+    let episodes = options.episodes.unwrap_or(usual_episodes);
+    let usual_context = trained.spec().episodes_per_encounter;
+    let context_episodes = options.context_episodes.unwrap_or(usual_context);
     let pool = game.pool(options.split);
+    let (classes, undefined) = match known_classes(agent, trained, game, &pool, options.split) {
+        Ok(classes) => (Some(classes), None),
+        Err(reason) => (None, Some(reason.to_owned())),
+    };
+    let encounters = adapt(
+        agent,
+        game,
+        &AdaptConfig {
+            context_episodes: Some(context_episodes),
+            switch,
+            detector: options.detector,
+            clear_keeps: options.clear_keeps,
+            classes,
+            keep_latents: options.keep_latents,
+            ..AdaptConfig::new(options.split, options.passes, episodes, options.seed)
+        },
+        options.n_threads,
+    )?;
     let n_tuples = pool.tuples.len();
     let score = |outcome: &EpisodeOutcome| outcome.score(spec.metric);
     let mut by_tuple: Vec<Vec<&EncounterOutcome>> = vec![Vec::new(); n_tuples];
@@ -92,53 +141,29 @@ pub fn adapt_agent(
         let of_encounter = |encounter: &&EncounterOutcome| {
             encounter.episodes[range.clone()].iter().map(score).sum::<f64>() / range.len() as f64
         };
-        let groups: Vec<Vec<f64>> =
-            tuples.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect();
-        // Tuples that are met once are draws from a family, so they form one group.
-        let is_family = groups.len() > 1 && groups.iter().all(|group| group.len() == 1);
-        Estimate::of_groups(&if is_family { vec![groups.concat()] } else { groups })
+        over_encounters(
+            tuples.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect(),
+        )
     };
-    let keypoint_rate = |tuples: &[Vec<&EncounterOutcome>], range: std::ops::Range<usize>| {
-        let all: Vec<bool> = tuples
-            .iter()
-            .flatten()
-            .flat_map(|encounter| &encounter.episodes[range.clone()])
-            .map(|outcome| outcome.keypoint_visited)
-            .collect();
-        all.iter().filter(|visited| **visited).count() as f64 / all.len() as f64
-    };
-    // Whether a guess is right is known for training peers alone, and not every method guesses.
-    let identification = |range: std::ops::Range<usize>| {
-        let is_guessing = encounters.first().is_some_and(|encounter| !encounter.guesses.is_empty());
-        let is_known = options.split == Split::Train && is_guessing;
-        is_known.then(|| {
-            let (mut right, mut sure, mut n) = (0.0, 0.0, 0.0);
-            for encounter in &encounters {
-                for episode in range.clone() {
-                    let classes = &pool.tuples[encounter.tuple].classes;
-                    let guesses = &encounter.guesses[episode];
-                    let hits = guesses.iter().zip(classes).filter(|(guess, class)| guess == class).count();
-                    right += hits as f64 / classes.len() as f64;
-                    sure += f64::from(encounter.confidence[episode]);
-                    n += 1.0;
-                }
-            }
-            IdentificationRecord { accuracy: right / n, posterior: sure / n }
-        })
-    };
-    let block_records = |tuples: &[Vec<&EncounterOutcome>], is_whole: bool| -> Vec<BlockRecord> {
-        let record = |range: std::ops::Range<usize>| {
-            let found = estimate(tuples, range.clone());
-            BlockRecord {
-                first: range.start + 1,
-                last: range.end,
-                mean: found.mean,
-                standard_error: found.standard_error,
-                keypoint_rate: Some(keypoint_rate(tuples, range.clone())),
-                identification: if is_whole { identification(range) } else { None },
-            }
+    let block_record = |tuples: &[Vec<&EncounterOutcome>], range: std::ops::Range<usize>| {
+        let found = estimate(tuples, range.clone());
+        let mean = |value: &dyn Fn(&EpisodeOutcome) -> f64| {
+            let all = tuples.iter().flatten().flat_map(|encounter| &encounter.episodes[range.clone()]);
+            let values: Vec<f64> = all.map(value).collect();
+            values.iter().sum::<f64>() / values.len() as f64
         };
-        blocks(episodes).into_iter().map(record).collect()
+        BlockRecord {
+            first: range.start + 1,
+            last: range.end,
+            mean: found.mean,
+            standard_error: found.standard_error,
+            keypoint_rate: Some(mean(&|outcome| f64::from(u8::from(outcome.keypoint_visited)))),
+            identification: identification(tuples, range.clone()),
+            steps: Some(mean(&|outcome| outcome.n_steps as f64)),
+        }
+    };
+    let block_records = |tuples: &[Vec<&EncounterOutcome>]| -> Vec<BlockRecord> {
+        blocks(episodes, switch).into_iter().map(|range| block_record(tuples, range)).collect()
     };
     let mut references = BTreeMap::new();
     let mut oracle_by_tuple = None;
@@ -149,13 +174,14 @@ pub fn adapt_agent(
             n_tuples,
             n_encounters: options.passes,
             n_episodes: episodes,
+            switch,
             seed: options.seed,
         };
         let outcomes = meetings.play(game)?;
         if reference == "oracle" {
             oracle_by_tuple = Some(outcomes.means_by_tuple(score));
         }
-        references.insert(reference.to_owned(), outcomes.record(episodes, score));
+        references.insert(reference.to_owned(), outcomes.record(episodes, switch, score));
     }
     let all = estimate(&by_tuple, 0..episodes);
     let peers = pool
@@ -167,19 +193,45 @@ pub fn adapt_agent(
         .map(|(index, tuple)| {
             let own = std::slice::from_ref(&by_tuple[index]);
             let found = estimate(own, 0..episodes);
+            let successor = switch.map(|_| Switch::successor(index, n_tuples));
+            let then = successor.map(|successor| format!(", then {}", pool.tuples[successor].description));
             PeerRecord {
                 index,
-                description: tuple.description.clone(),
+                description: format!("{}{}", tuple.description, then.unwrap_or_default()),
+                successor,
                 mean: found.mean,
                 standard_error: found.standard_error,
                 oracle: oracle_by_tuple.as_ref().map(|oracle| oracle[index]),
                 regret: None,
-                blocks: block_records(own, false),
+                blocks: block_records(own),
             }
         })
         .collect();
+    let part = |range| {
+        let Estimate { mean, standard_error, .. } = estimate(&by_tuple, range);
+        PartRecord { mean, standard_error }
+    };
     let has_closed_form =
         encounters.first().is_some_and(|encounter| encounter.episodes[0].expected_return.is_some());
+    let game_keys = changed_keys(trained, game);
+    let mut name = options.split.name().replace(':', "-");
+    for (key, value) in &game_keys {
+        name.push_str(&format!("-{key}-{}", value.to_string().trim_matches('"')));
+    }
+    let given = [
+        ("episodes", (episodes != usual_episodes).then_some(episodes)),
+        ("context", (context_episodes != usual_context).then_some(context_episodes)),
+        ("switch", options.switch_at),
+    ];
+    for (word, n) in given.into_iter().filter_map(|(word, n)| Some((word, n?))) {
+        name.push_str(&format!("-{word}-{n}"));
+    }
+    if options.detector != Detector::None {
+        name.push_str(&format!("-{}", options.detector.name().replace(':', "-")));
+        if options.clear_keeps != ClearKeeps::Last {
+            name.push_str(&format!("-keeps-{}", options.clear_keeps.name()));
+        }
+    }
     let mut record = AdaptRecord {
         format_version: FormatVersion,
         game: spec.id.to_owned(),
@@ -203,20 +255,86 @@ pub fn adapt_agent(
         n_tuples,
         passes: options.passes,
         episodes,
+        context_episodes: Some(context_episodes),
+        game_keys,
         mean: all.mean,
         standard_error: all.standard_error,
         confidence_95: all.confidence_95(),
         normalised: None,
         share_of_bayes: None,
-        keypoint_rate: Some(keypoint_rate(&by_tuple, 0..episodes)),
-        blocks: block_records(&by_tuple, true),
+        keypoint_rate: block_record(&by_tuple, 0..episodes).keypoint_rate,
+        blocks: block_records(&by_tuple),
+        by_episode: (0..episodes).map(|episode| block_record(&by_tuple, episode..episode + 1)).collect(),
+        keypoint_visits: Some(diagnostics::keypoint_visits(&by_tuple, episodes)),
+        identification_by_decision: diagnostics::identification_by_decision(&by_tuple),
+        identification_undefined: undefined,
+        switch: switch.map(|Switch { after }| SwitchRecord {
+            after_episode: after,
+            before: part(0..after),
+            after: part(after..episodes),
+        }),
+        detection: diagnostics::detection(&encounters, switch, options.detector, options.clear_keeps),
         references,
         peers,
         run,
         command: options.command.clone(),
     };
     record.compare_with_references();
-    Ok(record)
+    let latents =
+        options.keep_latents.then(|| diagnostics::latents(&encounters, switch, &pool, agent.latent_width()));
+    Ok(Adaptation { name, record, latents })
+}
+
+/// The class of every peer of the pool that is met, where the identifier's classes are theirs; else the reason why not.
+fn known_classes(
+    agent: &Agent,
+    trained: &dyn AnyGame,
+    game: &dyn AnyGame,
+    pool: &PoolListing,
+    split: Split,
+) -> Result<Vec<Vec<usize>>, &'static str> {
+    if agent.n_identified() == 0 {
+        return Err("the method does not identify peers");
+    }
+    if split != Split::Train {
+        return Err("these peers are none of the classes that the agent was trained to tell apart");
+    }
+    // Classes are numbers within a pool: they mean the same only where the pool is the same.
+    let of_training = trained.pool(Split::Train);
+    if (&of_training.tuples, &of_training.n_classes) != (&pool.tuples, &game.pool(Split::Train).n_classes) {
+        return Err("under these keys the peers are not those of the agent's training");
+    }
+    Ok(pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect())
+}
+
+/// How well the agent knew its peers at the first decision of each of these episodes; nothing where that is undefined.
+fn identification(
+    tuples: &[Vec<&EncounterOutcome>],
+    range: std::ops::Range<usize>,
+) -> Option<IdentificationRecord> {
+    let (mut right, mut sure, mut n) = (0.0, 0.0, 0.0);
+    for encounter in tuples.iter().flatten() {
+        let mut decision = 0;
+        for (index, episode) in encounter.episodes.iter().enumerate().take(range.end) {
+            if index >= range.start {
+                let judged = encounter.identified.get(decision)?;
+                right += f64::from(judged.accuracy);
+                sure += f64::from(judged.posterior);
+                n += 1.0;
+            }
+            decision += episode.n_steps;
+        }
+    }
+    Some(IdentificationRecord { accuracy: right / n, posterior: sure / n })
+}
+
+/// The keys of the game that is met which differ from those of training.
+fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, Value> {
+    let (before, now) = (trained.config(), game.config());
+    let keys = now.as_object().into_iter().flatten();
+    keys.filter(|(key, value)| before.get(key.as_str()) != Some(value))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// The curves and the configuration of a run.

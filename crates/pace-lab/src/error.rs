@@ -25,6 +25,14 @@ pub enum LabError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A game that the agent cannot play, for it sees or offers something else than in training.
+    #[error("the agent was trained on observations of {} numbers and {} actions, under these keys the game has {} and {}; set keys that keep both (`pace list games` shows them)", trained.0, trained.1, found.0, found.1)]
+    OtherShape {
+        /// Observation size and number of actions in training.
+        trained: (usize, usize),
+        /// The same of the game that was to be played.
+        found: (usize, usize),
+    },
     /// A run without any checkpoint.
     #[error("{} has no checkpoint yet; let it train longer, or `pace resume` it", path.display())]
     NoCheckpoint {

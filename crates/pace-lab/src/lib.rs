@@ -61,8 +61,10 @@
 //! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
 //! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
+//! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
-//! | `adaptation.rs` | `AdaptOptions` | a trained agent meets a pool, beside the scripted egos |
+//! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
+//! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -83,12 +85,14 @@ pub mod signals;
 
 mod conservative;
 pub mod run_config;
+pub mod trained_agent;
 pub mod training;
 
 pub mod adaptation;
+mod diagnostics;
 pub mod meetings;
 
-pub use adaptation::{AdaptOptions, adapt_agent, adapt_run, train_record};
+pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
 };
@@ -103,4 +107,5 @@ pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};
 pub use signals::{StopFlag, StopSignal};
 pub use tensorboard::TensorBoardLog;
+pub use trained_agent::TrainedAgent;
 pub use training::{Build, TrainingRun};

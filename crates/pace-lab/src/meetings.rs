@@ -5,6 +5,7 @@
 use std::num::NonZero;
 
 use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Seed, Split};
+use pace_learn::Switch;
 use pace_report::stats::Estimate;
 use pace_report::{BlockRecord, ReferenceRecord};
 
@@ -21,6 +22,9 @@ pub struct Meetings<'a> {
     pub n_encounters: usize,
     /// Episodes per encounter.
     pub n_episodes: usize,
+    /// Whether and when other peers take over, as with a trained agent. A scripted ego is told and begins anew: it bounds
+    /// what an agent can reach that must find out.
+    pub switch: Option<Switch>,
     /// The seed of all chance.
     pub seed: u64,
 }
@@ -37,14 +41,18 @@ impl Meetings<'_> {
             (0..self.n_encounters)
                 .map(|encounter| {
                     let path = [tuple as u64, encounter as u64];
-                    let meeting = Meeting {
-                        reference: self.reference,
-                        split: self.split,
-                        tuple,
-                        n_episodes: self.n_episodes,
-                        seed: Seed::new(self.seed).child("encounter", &path),
+                    let seed = Seed::new(self.seed).child("encounter", &path);
+                    let play = |tuple: usize, n_episodes: usize, seed: Seed| {
+                        let (reference, split) = (self.reference, self.split);
+                        game.play(&Meeting { reference, split, tuple, n_episodes, seed }, None)
                     };
-                    game.play(&meeting, None)
+                    let Some(Switch { after }) = self.switch else {
+                        return play(tuple, self.n_episodes, seed);
+                    };
+                    let successor = Switch::successor(tuple, game.n_tuples(self.split));
+                    let mut episodes = play(tuple, after, seed)?;
+                    episodes.extend(play(successor, self.n_episodes - after, Switch::seed(seed))?);
+                    Ok(episodes)
                 })
                 .collect()
         };
@@ -83,8 +91,7 @@ impl Outcomes {
         self.0.iter().map(mean).collect()
     }
 
-    /// The mean of `value` over the episodes in `range`, with the standard error over encounters. Tuples that were met
-    /// once are draws from a family, so they form one group.
+    /// The mean of `value` over the episodes in `range`, with the standard error over encounters.
     pub fn estimate(
         &self,
         range: std::ops::Range<usize>,
@@ -94,17 +101,18 @@ impl Outcomes {
             let episodes = &episodes[range.clone()];
             episodes.iter().map(&value).sum::<f64>() / episodes.len() as f64
         };
-        let groups: Vec<Vec<f64>> =
-            self.0.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect();
-        Estimate::of_groups(&if groups.iter().all(|group| group.len() == 1) {
-            vec![groups.concat()]
-        } else {
-            groups
-        })
+        over_encounters(
+            self.0.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect(),
+        )
     }
 
     /// The mean of `value` over all episodes and over each block of them.
-    pub fn record(&self, n_episodes: usize, value: impl Fn(&EpisodeOutcome) -> f64) -> ReferenceRecord {
+    pub fn record(
+        &self,
+        n_episodes: usize,
+        switch: Option<Switch>,
+        value: impl Fn(&EpisodeOutcome) -> f64,
+    ) -> ReferenceRecord {
         let all = self.estimate(0..n_episodes, &value);
         let block = |range: std::ops::Range<usize>| {
             let found = self.estimate(range.clone(), &value);
@@ -115,18 +123,51 @@ impl Outcomes {
                 standard_error: found.standard_error,
                 keypoint_rate: None,
                 identification: None,
+                steps: None,
             }
         };
         ReferenceRecord {
             mean: all.mean,
             standard_error: all.standard_error,
-            blocks: blocks(n_episodes).into_iter().map(block).collect(),
+            blocks: blocks(n_episodes, switch).into_iter().map(block).collect(),
         }
     }
 }
 
-/// The episodes of an encounter in at most ten blocks of equal length.
-pub fn blocks(n_episodes: usize) -> Vec<std::ops::Range<usize>> {
+/// The mean of one value per encounter, a list for each tuple. Tuples that were met once are draws from a family, so they
+/// form one group.
+pub(crate) fn over_encounters(groups: Vec<Vec<f64>>) -> Estimate {
+    let is_family = groups.len() > 1 && groups.iter().all(|group| group.len() == 1);
+    Estimate::of_groups(&if is_family { vec![groups.concat()] } else { groups })
+}
+
+/// The episodes of an encounter in about ten blocks of equal length, none of them across a switch.
+pub fn blocks(n_episodes: usize, switch: Option<Switch>) -> Vec<std::ops::Range<usize>> {
     let length = n_episodes.div_ceil(10);
-    (0..n_episodes).step_by(length).map(|first| first..(first + length).min(n_episodes)).collect()
+    let after = switch.map_or(0, |switch| switch.after);
+    [0..after, after..n_episodes]
+        .into_iter()
+        .flat_map(|part| {
+            let end = part.end;
+            part.step_by(length).map(move |first| first..(first + length).min(end))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_learn::Switch;
+
+    use super::blocks;
+
+    #[test]
+    fn no_block_lies_across_a_switch() {
+        assert_eq!(blocks(5, None), [0..1, 1..2, 2..3, 3..4, 4..5]);
+        assert_eq!(blocks(25, None).last(), Some(&(24..25)));
+        assert_eq!(blocks(100, None).len(), 10);
+        assert_eq!(blocks(10, Some(Switch { after: 5 })).len(), 10);
+        let around = blocks(25, Some(Switch { after: 5 }));
+        assert_eq!(around[..3], [0..3, 3..5, 5..8]);
+        assert_eq!(around.last(), Some(&(23..25)));
+    }
 }

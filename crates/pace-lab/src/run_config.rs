@@ -103,6 +103,24 @@ impl RunConfig {
         find_game(&self.game)?.open(self.preset.of_game(), &self.game_keys)
     }
 
+    /// The game with some of its keys set otherwise, to be met by an agent that was trained under these.
+    pub fn open_game_with(&self, keys: &Map<String, Value>) -> Result<Box<dyn AnyGame>, GameError> {
+        let Ok(Value::Object(of_train)) = serde_json::to_value(&self.train) else {
+            panic!("keys of training are a map");
+        };
+        let mut game_keys = self.game_keys.clone();
+        for (key, value) in keys {
+            if of_train.contains_key(key) {
+                return Err(GameError::bad_value(key, value, "a key of the game: training is over"));
+            }
+            if !game_keys.contains_key(key) {
+                return Err(GameError::unknown("key", key, self.game_keys.keys().map(String::as_str)));
+            }
+            game_keys.insert(key.clone(), value.clone());
+        }
+        find_game(&self.game)?.open(self.preset.of_game(), &game_keys)
+    }
+
     /// The text of `config.toml`.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a configuration is plain data")

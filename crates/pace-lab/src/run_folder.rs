@@ -11,7 +11,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointReader, CheckpointStore};
 use crate::crash::write_crash_bundle;
@@ -180,6 +180,21 @@ impl RunView {
         &self.path
     }
 
+    /// Whether a process writes the run now; none where the file system cannot tell. A run whose manifest says that it is
+    /// running, and that nobody writes, was killed.
+    pub fn has_writer(&self) -> Option<bool> {
+        let lock = match File::open(self.path.join(LOCK)) {
+            Ok(lock) => lock,
+            Err(error) => return (error.kind() == ErrorKind::NotFound).then_some(false),
+        };
+        match lock.try_lock_shared() {
+            // Given back at once: a writer that comes meanwhile asks again, see [`RunLock::take`].
+            Ok(()) => lock.unlock().ok().map(|()| false),
+            Err(TryLockError::WouldBlock) => Some(true),
+            Err(TryLockError::Error(_)) => None,
+        }
+    }
+
     /// The resolved configuration, as it was given.
     pub fn config(&self) -> Result<String, LabError> {
         durable::read_text(&self.path.join(CONFIG))
@@ -237,7 +252,15 @@ impl RunLock {
             .truncate(false)
             .open(&path)
             .map_err(|source| LabError::io("lock", &path, source))?;
-        match file.try_lock() {
+        // Somebody who only asks whether there is a writer has the file for a moment.
+        let mut locked = file.try_lock();
+        let mut n_tries = 1;
+        while n_tries < 6 && matches!(locked, Err(TryLockError::WouldBlock)) {
+            std::thread::sleep(Duration::from_millis(10));
+            locked = file.try_lock();
+            n_tries += 1;
+        }
+        match locked {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();

@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     for (split, passes) in [(Split::Test, 400), (Split::Family(4000), 1)] {
-        let config = AdaptConfig { split, passes, episodes: 100, context_episodes: None, seed: 1 };
+        let config = AdaptConfig::new(split, passes, 100, 1);
         let outcomes = adapt(&trainer.agent(), &*game()?, &config, n_threads)?;
         let block = |range: std::ops::Range<usize>| {
             let scores = outcomes.iter().flat_map(|outcome| &outcome.episodes[range.clone()]);

@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pace_games::{Action, AnyGame, Ego, NO_ACTION, PeerSight, Seed, Split};
-use pace_nn::loss::softmax;
+use pace_games::{Action, AnyGame, Ego, NO_ACTION, PeerSight, Seed, Split, Stream};
+use pace_nn::loss::{sample_categorical, softmax};
 
 use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
 use crate::config::TrainConfig;
@@ -22,6 +22,9 @@ pub struct Agent {
 
 /// An agent, its method known to nobody but itself.
 pub(crate) trait AnyAgent: Debug + Send + Sync {
+    fn shape(&self) -> (usize, usize);
+    fn n_identified(&self) -> usize;
+    fn latent_width(&self) -> usize;
     /// An encounter from its side.
     fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter>;
     /// Its policy, for others to follow.
@@ -74,6 +77,21 @@ impl Agent {
         method.load(&Setting { game, pool, config, conservative }, model)
     }
 
+    /// The length of the observations it can read, and the number of actions it chooses from.
+    pub fn shape(&self) -> (usize, usize) {
+        self.inner.shape()
+    }
+
+    /// How many peers it has an opinion about; none if its method has no identifier.
+    pub fn n_identified(&self) -> usize {
+        self.inner.n_identified()
+    }
+
+    /// How many numbers its latent has.
+    pub fn latent_width(&self) -> usize {
+        self.inner.latent_width()
+    }
+
     /// An encounter from this agent's side, with an empty context.
     pub fn encounter(&self) -> AgentEncounter {
         self.encounter_with(Seed::new(0))
@@ -120,6 +138,13 @@ pub struct Thought {
     pub latent: Vec<f32>,
     /// Its posterior over the training classes of each peer; empty if the method identifies nobody.
     pub posteriors: Vec<Vec<f32>>,
+}
+
+impl Thought {
+    /// Draws an action, as adaptation does.
+    pub fn draw(&self, rng: &mut Stream) -> Action {
+        sample_categorical(&self.probabilities, rng.unit() as f32) as Action
+    }
 }
 
 /// What followed a decision, as far as an agent may know it.
@@ -178,6 +203,19 @@ pub(crate) struct Trained<N: Network> {
 }
 
 impl<N: Network> AnyAgent for Trained<N> {
+    fn shape(&self) -> (usize, usize) {
+        let sizes = self.net.sizes();
+        (sizes.observation, sizes.n_actions)
+    }
+
+    fn n_identified(&self) -> usize {
+        self.net.slots().len()
+    }
+
+    fn latent_width(&self) -> usize {
+        self.net.acted(&N::ActRows::default()).latent_size
+    }
+
     fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter> {
         let mut context = self.net.context(None);
         self.net.begin(&mut context, seed);

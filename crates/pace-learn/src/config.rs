@@ -119,6 +119,17 @@ pub enum TimeoutCredit {
     Dropped,
 }
 
+/// How PACE pools the entries of a context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncoderKind {
+    /// A mean over episodes of the mean over each episode's entries.
+    #[default]
+    Means,
+    /// Attention among an episode's entries, then among episodes.
+    Transformer,
+}
+
 /// Whose action is stored in the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -248,6 +259,12 @@ pub struct TrainConfig {
     /// Whether a recurrent method is shown the terminal observation, as one more step without loss.
     #[serde(default)]
     pub rnn_sees_terminal: bool,
+    /// How PACE pools the entries of a context.
+    #[serde(default)]
+    pub encoder: EncoderKind,
+    /// What a transformer drops while it learns.
+    #[serde(default = "half")]
+    pub encoder_dropout: f64,
     /// Width of f, g and the latent.
     pub encoder_width: usize,
     /// Width of the hidden layers of actor and critic, and of the hidden state.
@@ -281,6 +298,10 @@ fn kept() -> TimeoutCredit {
 
 fn twenty() -> usize {
     20
+}
+
+fn half() -> f64 {
+    0.5
 }
 
 impl TrainConfig {
@@ -339,16 +360,31 @@ impl TrainConfig {
                 }
             }
             TrainPreset::Best => {
-                // Deviation D3: less noise in the credit, more curiosity early, and less of the encoder spent on names.
-                config.gae_lambda = 0.8;
-                config.auxiliary_weight = 0.3;
+                // Deviation D3: what is learned last should not be forgotten again.
                 config.learning_rate_decay = Decay::Linear;
                 config.entropy_decay = Decay::Linear;
-                if !matches!(game, "overcooked" | "predator-prey") {
-                    // Fewer passes with larger steps that fade: as good, and nearly twice as fast.
-                    config.entropy_weight = 2e-2;
-                    config.epochs = 8;
-                    config.learning_rate = 7e-4;
+                if matches!(game, "overcooked" | "predator-prey") {
+                    // Deviation D5: what a peer wants or does, and not which of the training peers it is.
+                    config.identify = Identify::Traits;
+                    // Deviation D7: no tuple is missing from a gradient.
+                    config.minibatch = Minibatch::Balanced;
+                    config.gae_lambda = 0.9;
+                }
+                match game {
+                    // Deviation D6: more curiosity early, before the policy has settled on a habit.
+                    "overcooked" => config.entropy_weight = 0.06,
+                    "predator-prey" => {
+                        config.entropy_weight = 0.1;
+                        config.exploration_weight = 0.3;
+                    }
+                    _ => {
+                        // Fewer passes with larger steps that fade: as good, and nearly twice as fast.
+                        config.gae_lambda = 0.8;
+                        config.auxiliary_weight = 0.3;
+                        config.entropy_weight = 2e-2;
+                        config.epochs = 8;
+                        config.learning_rate = 7e-4;
+                    }
                 }
             }
         }
@@ -392,6 +428,8 @@ impl TrainConfig {
             hidden_state_span: Span::Encounter,
             chunk_steps: 20,
             rnn_sees_terminal: false,
+            encoder: EncoderKind::Means,
+            encoder_dropout: 0.5,
             encoder_width: 64,
             hidden_width: 128,
             shards: 8,
@@ -459,6 +497,7 @@ impl TrainConfig {
         within("gradient_clip", self.gradient_clip, 1e-6, 1e9)?;
         within("discount", self.discount, 0.0, 1.0)?;
         within("gae_lambda", self.gae_lambda, 0.0, 1.0)?;
+        within("encoder_dropout", self.encoder_dropout, 0.0, 0.99)?;
         within("clip", self.clip, 1e-3, 10.0)?;
         within("value_clip", self.value_clip, 1e-3, 1e9)?;
         within("value_weight", self.value_weight, 0.0, 1e3)?;

@@ -75,28 +75,37 @@ impl RunningContext {
     /// The last entry of the current episode, which becomes one of the finished ones.
     pub(crate) fn end_episode(&mut self, terminal_features: &[f32]) {
         let inner = 1.0 / (self.n_entries + 1) as f32;
-        let Some(window) = self.window else {
-            pace_nn::kernels::add_scaled(&mut self.finished, &self.current, inner);
-            pace_nn::kernels::add_scaled(&mut self.finished, terminal_features, inner);
-            self.n_finished += 1;
-            self.current.fill(0.0);
-            self.n_entries = 0;
-            return;
-        };
-        let mut mean = vec![0.0; self.current.len()];
-        pace_nn::kernels::blend_into(&mut mean, &self.current, inner, terminal_features, inner);
-        self.means.push_back(mean);
-        // The episode that begins now needs a place in the window too.
-        while self.means.len() + 1 > window.max(1) {
-            self.means.pop_front();
+        pace_nn::kernels::add_scaled(&mut self.finished, &self.current, inner);
+        pace_nn::kernels::add_scaled(&mut self.finished, terminal_features, inner);
+        self.n_finished += 1;
+        if let Some(window) = self.window {
+            let mut mean = vec![0.0; self.current.len()];
+            pace_nn::kernels::blend_into(&mut mean, &self.current, inner, terminal_features, inner);
+            self.means.push_back(mean);
+            // The episode that begins now needs a place in the window too. Until something leaves, the sum stays as it is:
+            // the same bytes as without a window.
+            if self.means.len() + 1 > window.max(1) {
+                self.means.pop_front();
+                self.sum_means();
+            }
         }
+        self.current.fill(0.0);
+        self.n_entries = 0;
+    }
+
+    /// Forgets every finished episode but the last. Only a context with a window knows its episodes one by one.
+    pub(crate) fn keep_last_episode(&mut self) {
+        assert!(self.window.is_some() && self.n_entries == 0, "between two episodes, with a window");
+        self.means.drain(..self.means.len().saturating_sub(1));
+        self.sum_means();
+    }
+
+    fn sum_means(&mut self) {
         self.finished.fill(0.0);
         for mean in &self.means {
             pace_nn::kernels::add(&mut self.finished, mean);
         }
         self.n_finished = self.means.len();
-        self.current.fill(0.0);
-        self.n_entries = 0;
     }
 }
 
@@ -157,5 +166,31 @@ mod tests {
         context.pool_into(&mut pooled);
         // Three episodes with the current one: the last two finished.
         assert_eq!(pooled, [3.5]);
+        context.add_entry(&[6.5]);
+        context.pool_into(&mut pooled);
+        assert!((pooled[0] - 13.5 / 3.0).abs() < 1e-6, "{pooled:?}");
+    }
+
+    #[test]
+    fn clearing_may_keep_the_last_episode() {
+        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(9));
+        let mut pooled = [0.0];
+        for value in [1.0, 2.0, 4.0] {
+            context.add_entry(&[value]);
+            context.end_episode(&[value]);
+        }
+        context.keep_last_episode();
+        context.pool_into(&mut pooled);
+        assert_eq!(pooled, [4.0]);
+        // It counts like any other from then on.
+        context.add_entry(&[8.0]);
+        context.end_episode(&[8.0]);
+        context.pool_into(&mut pooled);
+        assert_eq!(pooled, [6.0]);
+        context.clear();
+        assert!(context.is_empty());
+        // Nothing to keep is nothing to forget.
+        context.keep_last_episode();
+        assert!(context.is_empty());
     }
 }

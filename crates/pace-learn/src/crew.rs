@@ -2,7 +2,7 @@
 //!
 //! Training writes down what happens here in `rollout`, evaluation in `adapt`.
 
-use pace_games::{Action, AnyGame, Boundary, Lanes, PeerSight, Seed, Split, StepBlock, Stream};
+use pace_games::{Action, AnyGame, Boundary, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream};
 use pace_nn::loss::{sample_categorical, softmax_rows};
 
 use crate::network::{Acted, Decisions, Network, Sizes};
@@ -62,8 +62,13 @@ impl<N: Network> Crew<N> {
 
     /// Seats a tuple in a lane, with an empty context.
     pub(crate) fn begin(&mut self, net: &N, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
-        self.lanes.begin(lane, tuple, n_episodes, seed);
         net.begin(&mut self.contexts[lane], seed);
+        self.switch(lane, tuple, n_episodes, seed);
+    }
+
+    /// Seats a tuple in a lane whose peers have left, and leaves the context as it is.
+    pub(crate) fn switch(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
+        self.lanes.begin(lane, tuple, n_episodes, seed);
         self.rngs[lane] = Some(seed.stream("ego"));
     }
 
@@ -111,6 +116,16 @@ impl<N: Network> Crew<N> {
         &self.contexts[lane]
     }
 
+    /// Clears the context of a lane between two episodes.
+    pub(crate) fn clear_context(&mut self, net: &N, lane: usize) {
+        net.forget(&mut self.contexts[lane]);
+    }
+
+    /// The same, but for the episode just finished.
+    pub(crate) fn keep_last_episode(&mut self, net: &N, lane: usize) {
+        net.forget_but_last(&mut self.contexts[lane]);
+    }
+
     /// Passes every waiting decision through the network and draws the actions; false when all encounters are over.
     pub(crate) fn decide(&mut self, net: &N, parameters: &[f32]) -> bool {
         let Sizes { observation: size, n_actions, .. } = net.sizes();
@@ -146,17 +161,21 @@ impl<N: Network> Crew<N> {
         let Sizes { observation: size, n_peers, .. } = net.sizes();
         self.lanes.step(&self.actions);
         let block = self.lanes.block();
+        // Fewer may be met than in training; those who are missing do nothing.
+        let n_met = block.peer_actions.len() / self.actions.len();
         self.peer_actions.clear();
         self.peer_observations.clear();
         self.task_rewards.clear();
         self.terminal_observations.clear();
         self.ended.clear();
         for lane in &self.active {
-            self.peer_actions.extend_from_slice(&block.peer_actions[lane * n_peers..][..n_peers]);
+            let done = block.peer_actions[lane * n_met..][..n_met].iter().copied();
+            self.peer_actions.extend(done.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
             self.task_rewards.push(block.task_rewards[*lane]);
             if !block.peer_observations.is_empty() {
-                let n = n_peers * size;
+                let n = n_met * size;
                 self.peer_observations.extend_from_slice(&block.peer_observations[lane * n..][..n]);
+                self.peer_observations.resize(self.peer_actions.len() * size, 0.0);
             }
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);

@@ -101,7 +101,7 @@ mod tests {
             match config.return_span {
                 Span::Encounter => spans.push((lengths.sum(), false)),
                 Span::Episode => {
-                    spans.extend(lengths.zip(*episodes).map(|(length, sign)| (length, *sign < 0)))
+                    spans.extend(lengths.zip(*episodes).map(|(length, sign)| (length, *sign < 0)));
                 }
             }
         }

@@ -5,7 +5,7 @@
 use pace_games::Seed;
 use pace_nn::loss::PolicyLoss;
 use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
-use pace_nn::{Adam, AdamConfig, kernels};
+use pace_nn::{Adam, AdamConfig, DropoutKey, kernels};
 
 use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
@@ -137,6 +137,8 @@ pub(crate) struct UpdateJob<'a> {
     /// The classes of each training tuple.
     pub(crate) classes: &'a [Vec<usize>],
     pub(crate) weights: LossWeights,
+    /// What this gradient step drops; nothing where absent.
+    pub(crate) dropout: Option<DropoutKey>,
 }
 
 impl<'a> UpdateJob<'a> {

@@ -29,7 +29,10 @@ pub mod policy;
 
 pub mod adapt;
 
-pub use adapt::{AdaptConfig, EncounterOutcome, adapt};
+pub use adapt::{
+    AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome, Identified, Switch,
+    Verdict, adapt,
+};
 pub use agent::{Aftermath, Agent, AgentEncounter, Thought};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};

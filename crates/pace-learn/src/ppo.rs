@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, Ending, GameError, PoolListing, Seed};
+use pace_nn::DropoutKey;
 use pace_nn::loss::{PolicyLoss, clipped_value, softmax_rows};
 use pace_nn::threads::for_each_shard;
 
@@ -126,6 +127,8 @@ impl<N: Network> Ppo<N> {
             entropy_weight: config.entropy_decay.apply(config.entropy_weight, progress) as f32,
         };
         let mut rng = Seed::new(at.seed).child("update", &[at.iteration]).stream("order");
+        // Apart from the order, which must not depend on whether anything is dropped.
+        let mut dropout_rng = Seed::new(at.seed).child("update", &[at.iteration]).stream("dropout");
         let mut sums = UpdateSums::default();
         let mut total_norm = 0.0;
         let pieces = self.learner.net.pieces(batch);
@@ -143,7 +146,8 @@ impl<N: Network> Ppo<N> {
                     policy: (!is_warm_up).then_some(policy),
                 };
                 let (pieces, classes) = (&pieces[..], &self.classes[..]);
-                let job = UpdateJob { batch, pieces, due, selection, classes, weights };
+                let dropout = Some(DropoutKey(u64::from(dropout_rng.below(u32::MAX))));
+                let job = UpdateJob { batch, pieces, due, selection, classes, weights, dropout };
                 sums.add(&self.learner.gradient(&job));
                 // The warm-up trains the first group of weights alone.
                 let n_groups = if is_warm_up { 1 } else { self.learner.adam.n_steps.len() };
@@ -228,8 +232,11 @@ pub(crate) fn policy_and_value(
     rows: &mut PolicyRows<'_>,
     sums: &mut UpdateSums,
 ) {
+    if batch_rows.is_empty() {
+        return;
+    }
     let batch = job.batch;
-    let n_actions = rows.logits.len() / batch_rows.len().max(1);
+    let n_actions = rows.logits.len() / batch_rows.len();
     softmax_rows(rows.logits, &[n_actions], rows.d_logits, rows.probabilities);
     for (row, &decision) in batch_rows.iter().enumerate() {
         let terms = policy.row(

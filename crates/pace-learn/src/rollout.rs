@@ -92,8 +92,8 @@ impl<N: Network> RolloutShard<N> {
                 record.task_rewards.push(block.task_rewards[lane]);
                 // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
                 let mut confidence = 0.0;
-                let true_classes = &classes[record.tuples[0] as usize];
-                for (slot, class) in true_classes.iter().enumerate().take(n_slots) {
+                let of_peers = &classes[record.tuples[0] as usize];
+                for (slot, class) in of_peers.iter().enumerate().take(n_slots) {
                     let now = net.confidence(&self.crew.rows, row, slot, *class);
                     let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);

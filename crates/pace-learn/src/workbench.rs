@@ -3,6 +3,7 @@
 //! Rollouts are timed on the real thing, `Trainer::roll_out`.
 
 use pace_games::{Action, Ending, GameSpec, Metric, Nouns, PoolListing, Seed, Stream};
+use pace_nn::DropoutKey;
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{ProductKind, ProductShape};
 use pace_nn::threads::for_each_shard_with;
@@ -188,7 +189,8 @@ fn job<'a>(
         value_clip: config.value_clip as f32,
         policy: Some(PolicyLoss { clip: config.clip as f32, entropy_weight: config.entropy_weight as f32 }),
     };
-    UpdateJob { batch, pieces, due, selection: None, classes, weights }
+    let dropout = Some(DropoutKey(1));
+    UpdateJob { batch, pieces, due, selection: None, classes, weights, dropout }
 }
 
 /// Leads a context through every encounter, as a rollout does, for what the network wants kept of it.

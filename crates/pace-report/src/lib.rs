@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod latents;
 pub mod record;
 pub mod stats;
 
@@ -28,8 +29,10 @@ pub mod svg;
 pub mod figures;
 pub mod page;
 
+pub use latents::{LatentRow, LatentsRecord};
 pub use record::{
-    AdaptRecord, BlockRecord, FORMAT_VERSION, FormatVersion, IdentificationRecord, PeerRecord, RecordError,
-    ReferenceRecord, RunRecord, TrainRecord, WordsRecord,
+    AdaptRecord, AlarmRecord, BlockRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord,
+    FORMAT_VERSION, FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError,
+    ReferenceRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
 };
 pub use stats::{Estimate, Interval};

@@ -8,7 +8,7 @@ use crate::markup::{Markup, Px};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, PeerRecord, TrainRecord};
 use crate::svg::{self, Chart, Frame};
-use crate::table::at;
+use crate::table::{at, detection_line, game_keys, mean_steps, visits_spread};
 
 /// The page of a run's adaptation, with its training if that is known.
 pub fn render(adapt: &AdaptRecord, train: Option<&TrainRecord>) -> String {
@@ -19,6 +19,7 @@ pub fn render(adapt: &AdaptRecord, train: Option<&TrainRecord>) -> String {
     out.open("main", &[]);
     headline(adapt, &mut out);
     adaptation_section(adapt, &mut out);
+    change_section(adapt, &mut out);
     knowledge_section(adapt, &mut out);
     blocks_section(adapt, &mut out);
     peers_section(adapt, &mut out);
@@ -165,11 +166,12 @@ fn headline(adapt: &AdaptRecord, out: &mut Markup) {
         "p",
         &[("class", &"lead")],
         &format!(
-            "{} of {} with each of them, every one from an empty context. Pool {}, preset {}.",
+            "{} of {} with each of them, every one from an empty context. Pool {}, preset {}.{}",
             counted(adapt.passes, "encounter", "encounters"),
             counted(adapt.episodes, &words.episode, &words.episodes),
             adapt.pool,
-            adapt.preset
+            adapt.preset,
+            if adapt.switch.is_some() { " In the middle other peers take over." } else { "" }
         ),
     );
     out.open("dl", &[("class", &"headline")]);
@@ -205,6 +207,10 @@ fn headline(adapt: &AdaptRecord, out: &mut Markup) {
         let detail = firsts.map_or(String::new(), |(block, rate)| {
             format!("{} in {}", number::percent(rate), adapt.block_name(block))
         });
+        let visits = adapt.keypoint_visits.as_ref().map_or(String::new(), |visits| {
+            format!("{} {} per encounter; ", number::typeset(visits.mean, 2), words.episodes)
+        });
+        let detail = format!("{visits}{detail}");
         card(out, &format!("{} rate", words.keypoint), "value", &number::percent(rate), &detail);
     }
     out.close("dl");
@@ -244,11 +250,51 @@ fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
         out.leaf("p", &[("class", &"note")], &format!("On the same peers: {}.", told.join("; ")));
     }
     figure(out, &chart, "adaptation", (832.0, 430.0), (344.0, 380.0));
+    if let Some(chart) = adaptation::by_episode(adapt) {
+        out.open("details", &[]);
+        out.leaf("summary", &[], &format!("Every {} by itself", adapt.words.episode));
+        figure(out, &chart, "by-episode", (832.0, 360.0), (344.0, 320.0));
+        out.close("details");
+    }
+    out.close("section");
+}
+
+fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
+    if adapt.switch.is_none() && adapt.detection.is_none() {
+        return;
+    }
+    let words = &adapt.words;
+    let decimals = number::decimals(adapt.standard_error);
+    out.open("section", &[]);
+    out.leaf("h2", &[], "When the peers change");
+    if let Some(switch) = &adapt.switch {
+        let note = format!(
+            "After {} {} the next tuple of the pool sits down. The scripted agents are told, and begin anew.",
+            words.episode, switch.after_episode
+        );
+        out.leaf("p", &[("class", &"note")], &note);
+    }
+    if let Some(detection) = &adapt.detection {
+        out.leaf("p", &[("class", &"note")], &format!("The {}.", detection_line(detection, &words.episodes)));
+    }
+    let Some(switch) = &adapt.switch else {
+        out.close("section");
+        return;
+    };
+    let all = crate::PartRecord { mean: adapt.mean, standard_error: adapt.standard_error };
+    out.open("dl", &[("class", &"headline")]);
+    for (name, part) in [("before", switch.before), ("after", switch.after), ("all along", all)] {
+        let error = part
+            .standard_error
+            .map_or(String::new(), |error| format!("± {}", number::typeset(error, decimals)));
+        card(out, &format!("{} {name}", words.score), "value", &number::typeset(part.mean, decimals), &error);
+    }
+    out.close("dl");
     out.close("section");
 }
 
 fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
-    let identification = identification::chart(adapt);
+    let identification = identification::by_decision(adapt).or_else(|| identification::chart(adapt));
     let keypoint = keypoint::chart(adapt);
     let halves = [
         ("identification", "Does it know who it plays with?", identification),
@@ -263,9 +309,19 @@ fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
         out.open("div", &[]);
         out.leaf("h2", &[], question);
         figure(out, chart, id, (398.0, 280.0), (344.0, 270.0));
+        let spread = adapt.keypoint_visits.as_ref().filter(|_| *id == "keypoint").and_then(visits_spread);
+        if let Some(spread) = spread {
+            let note = format!("Visits per encounter, counted in {}: {spread}.", adapt.words.episodes);
+            out.leaf("p", &[("class", &"note")], &note);
+        }
         out.close("div");
     }
     out.close("section");
+    if let Some(reason) = &adapt.identification_undefined {
+        let note =
+            format!("Whether the agent's guesses about its peers are right is undefined here: {reason}.");
+        out.leaf("p", &[("class", &"note")], &note);
+    }
 }
 
 fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
@@ -277,6 +333,7 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     let references = adapt.references_in_order();
     let has_rate = adapt.keypoint_rate.is_some();
     let has_guess = adapt.blocks.iter().any(|block| block.identification.is_some());
+    let has_steps = adapt.blocks.iter().any(|block| block.steps.is_some());
     let rate_name = format!("{} rate", words.keypoint);
     out.open("section", &[]);
     out.leaf("h2", &[], &format!("As the {} go by", words.episodes));
@@ -295,6 +352,9 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     }
     if has_guess {
         names.push("identified");
+    }
+    if has_steps {
+        names.push("steps");
     }
     for name in names {
         out.leaf("th", &[("role", &"columnheader"), ("scope", &"col")], name);
@@ -318,6 +378,10 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
             let guess = block.identification.map(|identification| identification.accuracy);
             cell(out, "identified", "number", &guess.map_or(nothing(), number::percent));
         }
+        if has_steps {
+            let steps = block.steps.map_or(nothing(), |steps| number::typeset(steps, 1));
+            cell(out, "steps", "number", &steps);
+        }
         out.close("tr");
     }
     out.open("tr", &[("role", &"row"), ("class", &"all")]);
@@ -331,6 +395,10 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     }
     if has_guess {
         cell(out, "identified", "number", "");
+    }
+    if has_steps {
+        let steps = mean_steps(adapt).map_or(nothing(), |steps| number::typeset(steps, 1));
+        cell(out, "steps", "number", &steps);
     }
     out.close("tr");
     out.close("tbody");
@@ -452,6 +520,13 @@ fn making_section(adapt: &AdaptRecord, train: Option<&TrainRecord>, out: &mut Ma
         ("game, preset", Some(format!("{}, {}", adapt.game, adapt.preset))),
         ("method", Some(adapt.method.clone())),
         ("metric", Some(adapt.metric.clone())),
+        ("keys set otherwise than in training", Some(game_keys(adapt))),
+        (
+            "context",
+            adapt
+                .context_episodes
+                .map(|n| format!("the last {}", counted(n, &adapt.words.episode, &adapt.words.episodes))),
+        ),
         ("seed", Some(run.seed.to_string())),
         ("steps of training", Some(number::count(run.steps))),
         ("time of training", wall_clock.map(number::duration)),

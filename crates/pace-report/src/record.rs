@@ -38,6 +38,12 @@ pub struct AdaptRecord {
     pub passes: usize,
     /// Episodes in an encounter.
     pub episodes: usize,
+    /// The most episodes the context kept, the current one included; all if nothing.
+    #[serde(default)]
+    pub context_episodes: Option<usize>,
+    /// The keys of the game that were set otherwise than in training.
+    #[serde(default)]
+    pub game_keys: BTreeMap<String, Value>,
     /// The mean score of an episode.
     pub mean: f64,
     /// Its standard error over encounters; nothing if there was one alone.
@@ -52,6 +58,24 @@ pub struct AdaptRecord {
     pub keypoint_rate: Option<f64>,
     /// The encounter in equal parts, in order.
     pub blocks: Vec<BlockRecord>,
+    /// Every episode of the encounter by itself.
+    #[serde(default)]
+    pub by_episode: Vec<BlockRecord>,
+    /// In how many episodes of an encounter the agent came to the informative place.
+    #[serde(default)]
+    pub keypoint_visits: Option<VisitsRecord>,
+    /// How well the agent knew its peers as its decisions went by.
+    #[serde(default)]
+    pub identification_by_decision: Vec<DecisionsRecord>,
+    /// Why no guess about these peers can be right or wrong, where that is so.
+    #[serde(default)]
+    pub identification_undefined: Option<String>,
+    /// The change of peers within each encounter, where there was one.
+    #[serde(default)]
+    pub switch: Option<SwitchRecord>,
+    /// What watched for a change of peers, where something did.
+    #[serde(default)]
+    pub detection: Option<DetectionRecord>,
     /// Scripted agents on the same peers, by name: `oracle`, `bayes`, `static`, `nash`, `random`.
     pub references: BTreeMap<String, ReferenceRecord>,
     /// Every tuple of the pool by itself.
@@ -79,6 +103,9 @@ pub struct BlockRecord {
     /// How well the agent knew its peers by then, if it has an opinion at all.
     #[serde(default)]
     pub identification: Option<IdentificationRecord>,
+    /// The mean number of the agent's decisions in an episode.
+    #[serde(default)]
+    pub steps: Option<f64>,
 }
 
 /// How well an agent knows whom it plays with.
@@ -88,6 +115,93 @@ pub struct IdentificationRecord {
     pub accuracy: f64,
     /// The probability it gives to the truth.
     pub posterior: f64,
+}
+
+/// Some consecutive decisions of an encounter, counted from its beginning.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecisionsRecord {
+    /// The first decision, counted from 1.
+    pub first: usize,
+    /// The last decision, which belongs to them.
+    pub last: usize,
+    /// Encounters that went on so long.
+    pub n_encounters: usize,
+    /// How often the best guess is right.
+    pub accuracy: f64,
+    /// The standard error of that over encounters.
+    pub accuracy_error: Option<f64>,
+    /// The probability given to the truth.
+    pub posterior: f64,
+}
+
+/// In how many episodes of an encounter something happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct VisitsRecord {
+    /// The mean over encounters.
+    pub mean: f64,
+    /// Its standard error.
+    pub standard_error: Option<f64>,
+    /// How many encounters had none, one, two, … such episodes.
+    pub encounters: Vec<usize>,
+}
+
+/// Other peers took the first ones' places: the next tuple of the pool, and after the last the first.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SwitchRecord {
+    /// Episodes with the first peers.
+    pub after_episode: usize,
+    /// The score until then.
+    pub before: PartRecord,
+    /// The score from then on.
+    pub after: PartRecord,
+}
+
+/// The score in one part of an encounter.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartRecord {
+    /// The mean score of an episode.
+    pub mean: f64,
+    /// Its standard error over encounters.
+    pub standard_error: Option<f64>,
+}
+
+/// What a detector of changed peers found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DetectionRecord {
+    /// The detector as it was asked for: `drop:0.8`.
+    pub detector: String,
+    /// What clearing the context left in it: `last` (the episode just finished) or `nothing`.
+    pub clear_keeps: String,
+    /// The share of encounters with an alarm after the switch; nothing if there was no switch.
+    pub hit_rate: Option<f64>,
+    /// Episodes with the new peers until the first alarm, over the encounters that had one; 0 for who was told.
+    pub mean_delay_episodes: Option<f64>,
+    /// Alarms before the peers changed.
+    pub false_alarms_per_encounter: f64,
+    /// Alarms after the change was found.
+    pub repeated_alarms_per_encounter: f64,
+    /// Every encounter by itself.
+    pub encounters: Vec<EncounterAlarmsRecord>,
+}
+
+/// The alarms of one encounter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EncounterAlarmsRecord {
+    /// The first tuple's place in the pool, from 0.
+    pub index: usize,
+    /// Which of the encounters with it, from 0.
+    pub pass: usize,
+    /// The alarms in order.
+    pub alarms: Vec<AlarmRecord>,
+}
+
+/// One alarm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AlarmRecord {
+    /// After which episode, counted from 1.
+    pub after_episode: usize,
+    /// `right` (the first after the switch), `repeated` (any later one) or `false` (before it).
+    pub verdict: String,
 }
 
 /// A scripted agent on the same peers.
@@ -109,6 +223,9 @@ pub struct PeerRecord {
     pub index: usize,
     /// Its behaviour in words.
     pub description: String,
+    /// The tuple that takes its place within the encounter, where peers change.
+    #[serde(default)]
+    pub successor: Option<usize>,
     /// The agent's mean score with it.
     pub mean: f64,
     /// The standard error of that.
@@ -258,6 +375,24 @@ impl AdaptRecord {
         optional("keypoint_rate", self.keypoint_rate)?;
         optional("run.wall_clock_secs", self.run.wall_clock_secs)?;
         check_blocks("blocks", &self.blocks)?;
+        check_blocks("by_episode", &self.by_episode)?;
+        if let Some(visits) = &self.keypoint_visits {
+            finite("keypoint_visits.mean", visits.mean)?;
+            optional("keypoint_visits.standard_error", visits.standard_error)?;
+        }
+        check_decisions("identification_by_decision", &self.identification_by_decision)?;
+        for (name, part) in
+            self.switch.iter().flat_map(|switch| [("before", switch.before), ("after", switch.after)])
+        {
+            finite(&format!("switch.{name}.mean"), part.mean)?;
+            optional(&format!("switch.{name}.standard_error"), part.standard_error)?;
+        }
+        if let Some(detection) = &self.detection {
+            optional("detection.hit_rate", detection.hit_rate)?;
+            optional("detection.mean_delay_episodes", detection.mean_delay_episodes)?;
+            finite("detection.false_alarms_per_encounter", detection.false_alarms_per_encounter)?;
+            finite("detection.repeated_alarms_per_encounter", detection.repeated_alarms_per_encounter)?;
+        }
         for (name, reference) in &self.references {
             finite(&format!("references.{name}.mean"), reference.mean)?;
             optional(&format!("references.{name}.standard_error"), reference.standard_error)?;
@@ -282,11 +417,24 @@ impl BlockRecord {
 
     /// The block's episodes, with `dash` between the first and the last: `11–20`.
     pub fn range(&self, dash: &str) -> String {
-        if self.first == self.last {
-            return self.first.to_string();
-        }
-        format!("{}{dash}{}", self.first, self.last)
+        range(self.first, self.last, dash)
     }
+}
+
+impl DecisionsRecord {
+    /// The middle on an axis of decisions.
+    pub fn middle(&self) -> f64 {
+        (self.first + self.last) as f64 / 2.0
+    }
+
+    /// The decisions, with `dash` between the first and the last: `11–20`.
+    pub fn range(&self, dash: &str) -> String {
+        range(self.first, self.last, dash)
+    }
+}
+
+fn range(first: usize, last: usize, dash: &str) -> String {
+    if first == last { first.to_string() } else { format!("{first}{dash}{last}") }
 }
 
 impl TrainRecord {
@@ -339,16 +487,18 @@ pub enum RecordError {
     },
     /// Blocks that are empty, overlap or run backwards.
     #[error(
-        "`{field}` has episodes {first} to {last} after episode {before}; blocks must follow each other from 1"
+        "`{field}` has {what}s {first} to {last} after {what} {before}; blocks must follow each other from 1"
     )]
     BadBlock {
         /// Where it is.
         field: String,
-        /// The block's first episode.
+        /// What it is a block of: episodes, decisions.
+        what: &'static str,
+        /// The block's first.
         first: usize,
-        /// The block's last episode.
+        /// The block's last.
         last: usize,
-        /// The last episode of the block before it.
+        /// The last of the block before it.
         before: usize,
     },
 }
@@ -408,18 +558,40 @@ fn optional(field: &str, value: Option<f64>) -> Result<(), RecordError> {
     value.map_or(Ok(()), |value| finite(field, value))
 }
 
+/// Refuses a block that does not lie after the one before it.
+fn follow(
+    field: &str,
+    what: &'static str,
+    (first, last): (usize, usize),
+    before: usize,
+) -> Result<usize, RecordError> {
+    if first <= before || last < first {
+        return Err(RecordError::BadBlock { field: field.to_owned(), what, first, last, before });
+    }
+    Ok(last)
+}
+
+fn check_decisions(field: &str, bins: &[DecisionsRecord]) -> Result<(), RecordError> {
+    let mut before = 0;
+    for bin in bins {
+        before = follow(field, "decision", (bin.first, bin.last), before)?;
+        let place = format!("{field}[{}]", bin.range("-"));
+        finite(&format!("{place}.accuracy"), bin.accuracy)?;
+        optional(&format!("{place}.accuracy_error"), bin.accuracy_error)?;
+        finite(&format!("{place}.posterior"), bin.posterior)?;
+    }
+    Ok(())
+}
+
 fn check_blocks(field: &str, blocks: &[BlockRecord]) -> Result<(), RecordError> {
     let mut before = 0;
     for block in blocks {
-        let (first, last) = (block.first, block.last);
-        if first <= before || last < first {
-            return Err(RecordError::BadBlock { field: field.to_owned(), first, last, before });
-        }
-        before = last;
+        before = follow(field, "episode", (block.first, block.last), before)?;
         let place = format!("{field}[{}]", block.range("-"));
         finite(&format!("{place}.mean"), block.mean)?;
         optional(&format!("{place}.standard_error"), block.standard_error)?;
         optional(&format!("{place}.keypoint_rate"), block.keypoint_rate)?;
+        optional(&format!("{place}.steps"), block.steps)?;
         if let Some(identification) = block.identification {
             finite(&format!("{place}.identification.accuracy"), identification.accuracy)?;
             finite(&format!("{place}.identification.posterior"), identification.posterior)?;

@@ -25,6 +25,17 @@ pub struct Chart {
     pub series: Vec<Series>,
     /// What the shaded band around a line is, if there is one.
     pub band: Option<String>,
+    /// Moments to point out.
+    pub marks: Vec<Mark>,
+}
+
+/// A moment on the way across, drawn as an upright line.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Its place across.
+    pub x: f64,
+    /// What happened then.
+    pub label: String,
 }
 
 /// One direction of a chart.
@@ -193,6 +204,7 @@ impl Chart {
         }
         let plot = self.plot(frame, top, least_left);
         self.draw_axes(&plot, &mut out);
+        self.draw_marks(&plot, &mut out);
         // The first line is the one the chart is about, so it is drawn last, on top of the others.
         for series in self.series.iter().rev() {
             series.draw(&plot, &mut out);
@@ -354,6 +366,25 @@ impl Chart {
         }
         if !self.y.label.is_empty() {
             out.leaf("text", &[("class", &"quiet"), ("x", &0), ("y", &Px(plot.top - 15.0))], &self.y.label);
+        }
+    }
+
+    fn draw_marks(&self, plot: &Plot, out: &mut Markup) {
+        for mark in self.marks.iter().filter(|mark| (plot.x_low..=plot.x_high).contains(&mark.x)) {
+            let x = plot.x(mark.x);
+            let path = format!("M{} {}V{}", Px(x), Px(plot.top), Px(plot.bottom));
+            out.empty("path", &[("class", &"zero"), ("stroke-dasharray", &"3 4"), ("d", &path)]);
+            // In the line of the axis label, which stands at the right: clear of the curves.
+            out.leaf(
+                "text",
+                &[
+                    ("class", &"quiet"),
+                    ("x", &Px(x)),
+                    ("y", &Px(plot.bottom + 33.0)),
+                    ("text-anchor", &"middle"),
+                ],
+                &mark.label,
+            );
         }
     }
 

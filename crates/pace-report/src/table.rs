@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use crate::number;
-use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord};
+use crate::record::{AdaptRecord, BlockRecord, DetectionRecord, ReferenceRecord, VisitsRecord};
 
 /// Who met whom and what came of it, in a few lines.
 pub fn headline(record: &AdaptRecord) -> String {
@@ -46,6 +46,7 @@ pub fn blocks(record: &AdaptRecord) -> String {
     let references = record.references_in_order();
     let has_rate = record.keypoint_rate.is_some();
     let has_guess = record.blocks.iter().any(|block| block.identification.is_some());
+    let has_steps = record.blocks.iter().any(|block| block.steps.is_some());
     let mut table = Table::new(&record.words.episodes, record.method_name());
     for (name, _) in &references {
         table.columns.push(clean(name));
@@ -55,6 +56,9 @@ pub fn blocks(record: &AdaptRecord) -> String {
     }
     if has_guess {
         table.columns.push("identified".to_owned());
+    }
+    if has_steps {
+        table.columns.push("steps".to_owned());
     }
     for block in &record.blocks {
         let mut row = vec![block.range("-"), with_error(block.mean, block.standard_error, decimals)];
@@ -66,6 +70,9 @@ pub fn blocks(record: &AdaptRecord) -> String {
             let guess = block.identification.map(|identification| identification.accuracy);
             row.push(guess.map_or(dash(), percent));
         }
+        if has_steps {
+            row.push(block.steps.map_or(dash(), |steps| number::fixed(steps, 1)));
+        }
         table.rows.push(row);
     }
     let mut all = vec!["all".to_owned(), with_error(record.mean, record.standard_error, decimals)];
@@ -76,8 +83,122 @@ pub fn blocks(record: &AdaptRecord) -> String {
     if has_guess {
         all.push(String::new());
     }
+    if has_steps {
+        all.push(mean_steps(record).map_or(dash(), |steps| number::fixed(steps, 1)));
+    }
     table.rows.push(all);
     table.render()
+}
+
+/// What else is known about the encounters, one line each; empty if nothing is.
+pub fn diagnostics(record: &AdaptRecord) -> String {
+    let words = &record.words;
+    let decimals = number::decimals(record.standard_error);
+    let mut lines = Vec::new();
+    if !record.game_keys.is_empty() {
+        lines.push(format!("keys set otherwise than in training: {}", clean(&game_keys(record))));
+    }
+    if let Some(n) = record.context_episodes.filter(|n| *n < record.episodes) {
+        lines.push(format!(
+            "the context keeps the last {n} {}, the current one included",
+            clean(if n == 1 { &words.episode } else { &words.episodes })
+        ));
+    }
+    if let Some(switch) = &record.switch {
+        let part = |part: crate::PartRecord| with_error(part.mean, part.standard_error, decimals);
+        lines.push(format!(
+            "other peers after {} {}: {} {} before, {} after",
+            clean(&words.episode),
+            switch.after_episode,
+            clean(&words.score),
+            part(switch.before),
+            part(switch.after)
+        ));
+    }
+    lines.extend(
+        record.detection.as_ref().map(|detection| clean(&detection_line(detection, &words.episodes))),
+    );
+    if let Some(visits) = &record.keypoint_visits {
+        let mut line = format!(
+            "{} in {} of the {} {} of an encounter",
+            clean(&words.keypoint),
+            with_error(visits.mean, visits.standard_error, 2),
+            record.episodes,
+            clean(&words.episodes)
+        );
+        if let Some(spread) = visits_spread(visits) {
+            line.push_str(&format!(" ({spread})"));
+        }
+        lines.push(line);
+    }
+    if let Some(reason) = &record.identification_undefined {
+        lines.push(format!("identification is undefined: {}", clean(reason)));
+    }
+    lines.into_iter().map(|line| line + "\n").collect()
+}
+
+/// How well the agent knew its peers as its decisions went by, in about ten rows; empty if the record does not know.
+pub fn identification(record: &AdaptRecord) -> String {
+    let bins = &record.identification_by_decision;
+    if bins.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new("decisions", "best guess is right");
+    table.columns.extend(["belief in the truth".to_owned(), "encounters".to_owned()]);
+    for bin in bins.iter().step_by(bins.len().div_ceil(10)) {
+        let error = bin.accuracy_error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
+        table.rows.push(vec![
+            bin.range("-"),
+            format!("{}{error}", percent(bin.accuracy)),
+            percent(bin.posterior),
+            bin.n_encounters.to_string(),
+        ]);
+    }
+    table.render()
+}
+
+/// What a detector found, in one line.
+pub(crate) fn detection_line(detection: &DetectionRecord, episodes: &str) -> String {
+    let mut line = format!("detector {} (clearing keeps {}): ", detection.detector, detection.clear_keeps);
+    if let Some(rate) = detection.hit_rate {
+        line.push_str(&format!("finds the switch in {} of the encounters", percent(rate)));
+        if let Some(delay) = detection.mean_delay_episodes {
+            line.push_str(&format!(", {} {episodes} after it", number::fixed(delay, 1)));
+        }
+        line.push_str("; ");
+    }
+    let (false_alarms, repeated) =
+        (detection.false_alarms_per_encounter, detection.repeated_alarms_per_encounter);
+    line.push_str(&format!("{} false alarms", number::fixed(false_alarms, 2)));
+    if detection.hit_rate.is_some() {
+        line.push_str(&format!(" and {} repeated ones", number::fixed(repeated, 2)));
+    }
+    line + " per encounter"
+}
+
+/// How the encounters spread over the number of visits: `0 in 8 %, 1 in 92 %`; nothing if the list would be too long.
+pub(crate) fn visits_spread(visits: &VisitsRecord) -> Option<String> {
+    let total = visits.encounters.iter().sum::<usize>();
+    if total == 0 || visits.encounters.len() > 11 {
+        return None;
+    }
+    let share = |n: usize| percent(n as f64 / total as f64);
+    let parts = visits.encounters.iter().enumerate().filter(|(_, n)| **n > 0);
+    Some(parts.map(|(count, n)| format!("{count} in {}", share(*n))).collect::<Vec<_>>().join(", "))
+}
+
+/// The keys of the game that are not those of training: `n_peers = 3, observation_slots = 5`.
+pub(crate) fn game_keys(record: &AdaptRecord) -> String {
+    let keys = record.game_keys.iter().map(|(key, value)| format!("{key} = {value}"));
+    keys.collect::<Vec<_>>().join(", ")
+}
+
+/// Decisions in an episode, over the whole encounter.
+pub(crate) fn mean_steps(record: &AdaptRecord) -> Option<f64> {
+    let length = |block: &BlockRecord| (block.last + 1 - block.first) as f64;
+    let sums: Option<Vec<f64>> =
+        record.blocks.iter().map(|block| Some(block.steps? * length(block))).collect();
+    Some(sums?.iter().sum::<f64>() / record.blocks.iter().map(length).sum::<f64>())
 }
 
 /// One row per tuple of peers: what the agent scored with it, what an oracle scores, and the difference.

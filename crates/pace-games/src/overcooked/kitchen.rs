@@ -149,18 +149,8 @@ impl Object {
         Object::LowerCarrot,
     ];
 
-    /// The nine pieces of food.
-    pub const FOODS: [Object; 9] = [
-        Object::Lettuce,
-        Object::Tomato,
-        Object::Potato,
-        Object::UpperBroccoli,
-        Object::LowerBroccoli,
-        Object::UpperOnion,
-        Object::LowerOnion,
-        Object::UpperCarrot,
-        Object::LowerCarrot,
-    ];
+    /// The nine pieces of food, which are the last of all objects.
+    pub const FOODS: [Object; 9] = *Object::ALL.last_chunk().expect("there are more objects than foods");
 
     /// What kind of food it is, if it is food.
     #[inline]

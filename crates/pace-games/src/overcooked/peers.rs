@@ -38,8 +38,12 @@ impl CookSpec {
 
 impl PeerSpec for CookSpec {
     fn describe(&self) -> String {
+        format!("{}, sideways {:.3}, random {:.3}", self.kind(), self.p_nav, self.p_act)
+    }
+
+    fn kind(&self) -> String {
         let Recipe { left, right } = self.recipe;
-        format!("{left:?} and {right:?}, sideways {:.3}, random {:.3}", self.p_nav, self.p_act)
+        format!("{left:?} and {right:?}")
     }
 
     /// Its recipe, ingredient by ingredient.

@@ -79,6 +79,12 @@ fn check_earned(kitchen: &mut Kitchen, ego: &str, expected: &[f64]) {
 }
 
 #[test]
+fn foods_are_the_objects_with_an_ingredient() {
+    assert!(Object::ALL.into_iter().filter(|object| object.ingredient().is_some()).eq(Object::FOODS));
+    assert!(Object::ALL.iter().enumerate().all(|(index, object)| *object as usize == index));
+}
+
+#[test]
 fn every_deal_is_allowed_and_every_allowed_place_is_dealt() {
     let game = game(Preset::Paper);
     let mut rng = Seed::new(1).stream("deal");

@@ -157,14 +157,16 @@ impl Game for PredatorPrey {
         let cast = Cast::with_peers(config.n_peers);
         let n_slots = if config.observation_slots == 0 { config.n_peers } else { config.observation_slots };
         let layout = Layout::new(cast, Cast::with_peers(n_slots));
-        let roles = |role, n| std::iter::repeat_n(role, n);
+        // As they are drawn, so that people can tell them apart.
+        let predators = ["predator 1", "predator 2"].into_iter().take(cast.n_predators - 1);
+        let prey = ["prey A", "prey B", "prey C"].into_iter().take(cast.n_prey);
         let spec = GameSpec {
             id: Self::ID,
             title: "Predator-Prey-W",
             revision: 1,
             observation_size: layout.observation_size(),
             action_names: &["stay", "east", "west", "north", "south"],
-            peer_roles: roles("predator", cast.n_predators - 1).chain(roles("prey", cast.n_prey)).collect(),
+            peer_roles: predators.chain(prey).collect(),
             episodes_per_encounter: config.episodes_per_encounter,
             horizon_steps: config.horizon_steps,
             metric: Metric::Return,

@@ -1,6 +1,6 @@
 //! What must hold for any play of any game, tried on many.
 
-use pace_games::{Action, GAMES, PeerSight, Preset, Seed, Split, StepBlock};
+use pace_games::{Action, Boundary, GAMES, PeerSight, Preset, Seed, Split, StepBlock};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
 /// Plays `tuple` in lane `lane` of an arena whose other lanes play others, and returns everything that lane reported.
@@ -70,6 +70,34 @@ proptest! {
         let here = play(game, preset, lane, 4, tuple, seed);
         let there = play(game, preset, other_lane, 7, tuple, seed);
         prop_assert_eq!(here, there);
+    }
+
+    /// An encounter that is played from outside is the one a lane plays.
+    #[test]
+    fn an_encounter_plays_as_a_lane_does(game in 0..GAMES.len(), tuple in 0usize..64, seed in any::<u64>()) {
+        let in_lane = play(game, Preset::Paper, 0, 1, tuple, seed);
+        let game = GAMES[game].open(Preset::Paper, &serde_json::Map::new()).expect("presets are valid");
+        let tuple = tuple % game.n_tuples(Split::Train);
+        let mut encounter = game.encounter(Split::Train, tuple, 2, Seed::new(seed)).expect("a tuple");
+        let mut rng = Seed::new(seed).stream("ego");
+        prop_assert_eq!(encounter.observation(), &in_lane[0].observation[..]);
+        for report in &in_lane[1..] {
+            let step = encounter.step(rng.below(game.spec().n_actions() as u32) as Action);
+            prop_assert_eq!(encounter.peer_actions(), &report.peer_actions[..]);
+            prop_assert_eq!(step.task_reward as f32, report.task_reward);
+            let facts = format!("{:?} {:?} {}", step.boundary, step.ending, step.keypoint_visited);
+            prop_assert_eq!(&facts, &report.facts);
+            prop_assert!(!encounter.render().is_empty());
+            if step.boundary != Boundary::WithinEpisode {
+                prop_assert_eq!(encounter.observation(), &report.terminal_observation[..]);
+            }
+            if step.boundary == Boundary::EpisodeEnd {
+                encounter.next_episode();
+            }
+            if step.boundary != Boundary::EncounterEnd {
+                prop_assert_eq!(encounter.observation(), &report.observation[..]);
+            }
+        }
     }
 
     /// Another seed is another play: chance really comes from the seed.

@@ -120,14 +120,19 @@ fn one_writer_at_a_time_and_any_number_of_readers() {
     let newest = view.checkpoints(CheckpointLimits::default()).load_newest_valid().expect("readable");
     assert_eq!(newest.expect("one was saved").step, 1);
     assert_eq!(view.metrics().expect("readable"), []);
+    assert_eq!(view.has_writer(), Some(true));
     drop(run);
+    assert_eq!(view.has_writer(), Some(false));
 
     // A dead process leaves its number, and no lock.
     fs::write(path.join("run.lock"), "4194305\n").expect("written");
+    assert_eq!(view.has_writer(), Some(false));
     let run = RunFolder::open(&path).expect("taken over");
     let owner = fs::read_to_string(path.join("run.lock")).expect("readable");
     assert_eq!(owner.trim(), std::process::id().to_string());
     drop(run);
+    fs::remove_file(path.join("run.lock")).expect("removed");
+    assert_eq!(view.has_writer(), Some(false));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::batch::Batch;
 use crate::config::{EmptyContext, Span, TrainConfig, TrainPreset};
 use crate::gae::estimate_advantages;
 use crate::learner::{LossWeights, UpdateJob};
+use crate::nets::TransformerEncoder;
 use crate::network::{Decisions, Network};
 use crate::ppo::Ppo;
 use crate::train::RunPoint;
@@ -134,6 +135,7 @@ fn what_is_learned_from_is_what_was_played() {
     check_replay::<PaceNet>("pace", |config| {
         config.warm_up_steps = 0;
     });
+    check_replay::<PaceNet<TransformerEncoder>>("pace-tf", |_| {});
     check_replay::<LiliNet>("lili", |_| {});
     check_replay::<LiliNet>("lili", |config| config.empty_context = EmptyContext::Encoded);
     check_replay::<GeneralistNet>("generalist", |_| {});
@@ -147,7 +149,7 @@ fn what_is_learned_from_is_what_was_played() {
 fn lead<N: Network>(
     method: &str,
     change: impl Fn(&mut TrainConfig),
-    watch: &mut dyn FnMut(usize, usize, &N::Context, &[f32]),
+    mut watch: impl FnMut(usize, usize, &N::Context, &[f32]),
 ) {
     let entry = &GAMES[0];
     let game = open(entry);
@@ -184,7 +186,7 @@ fn the_latent_of_lili_is_that_of_the_previous_episode() {
     for empty_context in [EmptyContext::Zero, EmptyContext::Encoded] {
         let mut latents: Vec<Vec<f32>> = Vec::new();
         let change = |config: &mut TrainConfig| config.empty_context = empty_context;
-        lead::<LiliNet>("lili", change, &mut |_, _, _, latent| latents.push(latent.to_vec()));
+        lead::<LiliNet>("lili", change, |_, _, _, latent| latents.push(latent.to_vec()));
         let episodes: Vec<&[Vec<f32>]> = latents.chunks(3).collect();
         for episode in &episodes {
             assert!(episode.iter().all(|latent| latent == &episode[0]), "{episode:?}");
@@ -204,7 +206,7 @@ fn hidden_states<N: Network<Context = super::recurrent::HiddenState>>(
     change: impl Fn(&mut TrainConfig),
 ) -> Vec<Vec<f32>> {
     let mut states = Vec::new();
-    lead::<N>(method, change, &mut |_, _, context, _| states.push(context.hidden().to_vec()));
+    lead::<N>(method, change, |_, _, context, _| states.push(context.hidden().to_vec()));
     states
 }
 

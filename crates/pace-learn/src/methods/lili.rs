@@ -102,6 +102,10 @@ impl Network for LiliNet {
         (context.is_there, context.n_entries) = (false, 0);
     }
 
+    fn forget_but_last(&self, _context: &mut PreviousEpisode) {
+        // There never is anything else.
+    }
+
     fn act(
         &self,
         parameters: &[f32],
@@ -113,7 +117,7 @@ impl Network for LiliNet {
         let (n_rows, width) = (lanes.len(), self.width());
         rows.pooled.clear();
         lanes.iter().for_each(|lane| rows.pooled.extend_from_slice(&contexts[*lane].mean));
-        self.encoder.encode_pooled(parameters, &rows.pooled, n_rows, &mut rows.latents);
+        self.encoder.g().forward(parameters, &rows.pooled, n_rows, &mut rows.latents);
         let latents = &mut rows.latents.out[..n_rows * width];
         if self.empty_context == EmptyContext::Zero {
             for (latent, lane) in latents.chunks_exact_mut(width).zip(lanes) {
@@ -195,7 +199,8 @@ impl Network for LiliNet {
         for chunk in job.chunks(CHUNK_ROWS) {
             rows.gather(chunk, job, self.sizes.observation);
             let n_selected = rows.batch_rows.len();
-            products.extend(self.encoder.products(rows.entry_actions.len(), rows.sources.len()));
+            products.extend(self.encoder.products(rows.entry_actions.len()));
+            products.extend(self.encoder.g().products(rows.sources.len()));
             products.extend(self.predictor.products(n_selected));
             products.extend(self.actor_critic.products(n_selected));
         }
@@ -229,7 +234,7 @@ impl LiliNet {
             kernels::add_rows(&rows.features.out[source.start * width..source.end * width], pooled);
             pooled.iter_mut().for_each(|value| *value /= source.len() as f32);
         }
-        self.encoder.encode_pooled(parameters, pooled, n_episodes, &mut rows.episodes);
+        self.encoder.g().forward(parameters, pooled, n_episodes, &mut rows.episodes);
         let is_blank =
             |source: &Option<Range<usize>>| source.is_none() && self.empty_context == EmptyContext::Zero;
         let blank = |latents: &mut [f32]| {
@@ -296,7 +301,7 @@ impl LiliNet {
         }
         blank(d_episodes);
         let d_pooled = fit(&mut rows.d_pooled, n_episodes * width);
-        self.encoder.pooled_backward(transposed, gradients, pooled, &mut rows.episodes, d_pooled);
+        self.encoder.g().backward(transposed, gradients, pooled, &mut rows.episodes, d_pooled);
         for (d_pooled, source) in d_pooled.chunks_exact(width).zip(&rows.sources) {
             let Some(source) = source else { continue };
             let d_features = &mut rows.features.d_out[source.start * width..source.end * width];

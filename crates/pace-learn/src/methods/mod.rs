@@ -35,6 +35,7 @@ pub const METHODS: &[Method] = &[
     pace::PACE,
     pace::PACE_REWARD,
     pace::PACE_REWARD_AUX,
+    pace::PACE_TF,
     generalist::GENERALIST,
     liam::LIAM,
     liam::LIAMX,
@@ -73,6 +74,10 @@ fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(),
 
 /// Refuses mini-batches that a method is not trained with.
 fn check_minibatch(config: &TrainConfig, known: &[Minibatch]) -> Result<(), GameError> {
+    if config.minibatch == Minibatch::Chunks && config.minibatch_spread != 1 {
+        let expected = "1: a chunk is learned from as a whole";
+        return Err(GameError::bad_value("minibatch_spread", &config.minibatch_spread, expected));
+    }
     if known.contains(&config.minibatch) {
         return Ok(());
     }

@@ -5,66 +5,86 @@
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
+use pace_nn::Parameters;
 use pace_nn::product::ProductShape;
-use pace_nn::{Parameters, PrefixMeans};
 
-use super::{CHUNK_ROWS, Method, check_minibatch};
-use crate::batch::Batch;
-use crate::config::{ContextAction, EmptyContext, EmptyEpisode, Identify, Minibatch, TrainConfig};
-use crate::context::RunningContext;
+use super::{Adjust, Method, check_minibatch};
+use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
-use crate::nets::{ActorCritic, ActorCriticRows, ContextEncoder, EncoderRows, PeerIdentifier, fit};
+use crate::nets::{
+    ActorCritic, ActorCriticRows, ContextChunk, Encoder, MeansEncoder, PeerIdentifier, Span,
+    TransformerEncoder, fit,
+};
 use crate::network::{Acted, Decisions, Network, Sizes};
 use crate::ppo::policy_and_value;
 
 /// The paper's method.
 pub(crate) const PACE: Method =
-    Method::of::<PaceNet>("pace", "context encoder, peer identification, exploration reward", |_| {});
+    of_encoders("pace", "context encoder, peer identification, exploration reward", |_| {});
 
 /// Its first ablation.
 pub(crate) const PACE_REWARD: Method =
-    Method::of::<PaceNet>("pace-reward", "PACE without the exploration reward", |config| {
+    of_encoders("pace-reward", "PACE without the exploration reward", |config| {
         config.exploration_weight = 0.0;
     });
 
 /// Its second.
-pub(crate) const PACE_REWARD_AUX: Method = Method::of::<PaceNet>(
-    "pace-reward-aux",
-    "PACE without exploration reward, identification and warm-up",
-    |config| {
+pub(crate) const PACE_REWARD_AUX: Method =
+    of_encoders("pace-reward-aux", "PACE without exploration reward, identification and warm-up", |config| {
         config.exploration_weight = 0.0;
         config.auxiliary_weight = 0.0;
         config.warm_up_steps = 0;
-    },
-);
+    });
+
+/// PACE with attention in place of the means.
+pub(crate) const PACE_TF: Method =
+    of_encoders("pace-tf", "PACE with a transformer as its context encoder", |config| {
+        config.encoder = EncoderKind::Transformer;
+    });
+
+/// PACE or one of its ablations, with the encoder that the keys name.
+const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
+    fn of(config: &TrainConfig) -> Method {
+        match config.encoder {
+            EncoderKind::Means => Method::of::<PaceNet<MeansEncoder>>("", "", |_| {}),
+            EncoderKind::Transformer => Method::of::<PaceNet<TransformerEncoder>>("", "", |_| {}),
+        }
+    }
+    Method {
+        id,
+        summary,
+        adjust: Adjust::Alike(adjust),
+        begin: |setting, seed, n_threads| of(setting.config).begin(setting, seed, n_threads),
+        load: |setting, model| of(setting.config).load(setting, model),
+        bench: |shape, config| of(&config).bench(shape, config),
+    }
+}
 
 /// The layout of PACE's weights and the shape of what goes in and out.
 #[derive(Clone, Debug)]
-pub(crate) struct PaceNet {
-    encoder: ContextEncoder,
+pub(crate) struct PaceNet<E: Encoder = MeansEncoder> {
+    encoder: E,
     identifier: PeerIdentifier,
     actor_critic: ActorCritic,
     sizes: Sizes,
     context_action: ContextAction,
-    empty_context: EmptyContext,
-    empty_episode: EmptyEpisode,
     layout: Parameters,
     /// Encoder and identifier come first among the parameters; the warm-up trains these alone.
     n_warm_up_parameters: usize,
 }
 
-impl Network for PaceNet {
-    type Context = RunningContext;
-    type ActRows = PaceActRows;
-    type LearnRows = PaceLearnRows;
+impl<E: Encoder> Network for PaceNet<E> {
+    type Context = E::Context;
+    type ActRows = PaceActRows<E::ActRows>;
+    type LearnRows = PaceLearnRows<E::LearnRows>;
 
     const METRICS: &'static [&'static str] = &["peer/aux_loss", "peer/posterior", "peer/top1"];
 
-    fn new(spec: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet {
+    fn new(spec: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet<E> {
         let mut layout = Parameters::default();
         let sizes = Sizes::of(spec);
-        let width = config.encoder_width;
-        let encoder = ContextEncoder::new(&mut layout, sizes.observation, sizes.n_actions, width);
+        let encoder = E::new(&mut layout, spec, config);
+        let width = encoder.width();
         let identifier = PeerIdentifier::new(&mut layout, width, pool, config.identify);
         let n_warm_up_parameters = layout.len();
         let actor_critic =
@@ -75,8 +95,6 @@ impl Network for PaceNet {
             actor_critic,
             sizes,
             context_action: config.context_action,
-            empty_context: config.empty_context,
-            empty_episode: config.empty_episode,
             layout,
             n_warm_up_parameters,
         }
@@ -87,6 +105,7 @@ impl Network for PaceNet {
             let expected = "\"classes\": the peers of this game have no traits";
             return Err(GameError::bad_value("identify", &"traits", expected));
         }
+        E::check(config)?;
         check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
     }
 
@@ -114,32 +133,29 @@ impl Network for PaceNet {
         self.identifier.slots().to_vec()
     }
 
-    fn context(&self, window: Option<usize>) -> RunningContext {
-        RunningContext::new(self.width(), self.empty_episode, window)
+    fn context(&self, window: Option<usize>) -> E::Context {
+        self.encoder.context(window)
     }
 
-    fn forget(&self, context: &mut RunningContext) {
-        context.clear();
+    fn forget(&self, context: &mut E::Context) {
+        self.encoder.forget(context);
+    }
+
+    fn forget_but_last(&self, context: &mut E::Context) {
+        self.encoder.forget_but_last(context);
     }
 
     fn act(
         &self,
         parameters: &[f32],
         observations: &[f32],
-        contexts: &[RunningContext],
+        contexts: &[E::Context],
         lanes: &[usize],
-        rows: &mut PaceActRows,
+        rows: &mut Self::ActRows,
     ) {
-        let (n_rows, width) = (lanes.len(), self.width());
-        let pooled = fit(&mut rows.pooled, n_rows * width);
-        rows.is_empty.clear();
-        for (pooled, lane) in pooled.chunks_exact_mut(width).zip(lanes) {
-            contexts[*lane].pool_into(pooled);
-            rows.is_empty.push(contexts[*lane].is_empty());
-        }
-        self.encoder.encode_pooled(parameters, pooled, n_rows, &mut rows.latents);
-        let latents = &mut rows.latents.out[..n_rows * width];
-        self.blank_empty(latents, &rows.is_empty);
+        let n_rows = lanes.len();
+        self.encoder.encode(parameters, contexts, lanes, &mut rows.encoder);
+        let latents = &E::latents(&rows.encoder)[..n_rows * self.width()];
         let (n_outputs, n_posteriors) = (self.identifier.n_outputs(), self.identifier.n_posteriors());
         let outputs = fit(&mut rows.outputs, n_rows * n_outputs);
         let room = fit(&mut rows.room, n_rows * n_outputs);
@@ -154,17 +170,17 @@ impl Network for PaceNet {
         self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
     }
 
-    fn acted<'a>(&self, rows: &'a PaceActRows) -> Acted<'a> {
+    fn acted<'a>(&self, rows: &'a Self::ActRows) -> Acted<'a> {
         Acted {
             logits: rows.decisions.logits(),
             values: rows.decisions.values(),
             posteriors: &rows.posteriors,
-            latents: &rows.latents.out,
+            latents: E::latents(&rows.encoder),
             latent_size: self.width(),
         }
     }
 
-    fn confidence(&self, rows: &PaceActRows, row: usize, slot: usize, class: usize) -> f32 {
+    fn confidence(&self, rows: &Self::ActRows, row: usize, slot: usize, class: usize) -> f32 {
         let n_outputs = self.identifier.n_outputs();
         self.identifier.confidence(&rows.guesses[row * n_outputs..][..n_outputs], slot, class)
     }
@@ -173,42 +189,36 @@ impl Network for PaceNet {
         &self,
         parameters: &[f32],
         decisions: &Decisions<'_>,
-        contexts: &mut [RunningContext],
+        contexts: &mut [E::Context],
         lanes: &[usize],
-        rows: &mut PaceActRows,
+        rows: &mut Self::ActRows,
     ) {
         rows.actions.clear();
         match self.context_action {
             ContextAction::Ego => rows.actions.extend_from_slice(decisions.ego_actions),
-            ContextAction::Peer => rows.actions.extend(self.first_peers(decisions.peer_actions)),
+            ContextAction::Peer => {
+                rows.actions.extend(first_peers(decisions.peer_actions, self.sizes.n_peers))
+            }
         }
-        self.encoder.encode_entries(parameters, decisions.observations, &rows.actions, &mut rows.entries);
-        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
-            contexts[*lane].add_entry(features);
-        }
+        let (observations, actions) = (decisions.observations, &rows.actions);
+        self.encoder.add_entries(parameters, observations, actions, contexts, lanes, &mut rows.encoder);
     }
 
     fn end_episodes(
         &self,
         parameters: &[f32],
         terminal_observations: &[f32],
-        contexts: &mut [RunningContext],
+        contexts: &mut [E::Context],
         lanes: &[usize],
-        rows: &mut PaceActRows,
+        rows: &mut Self::ActRows,
     ) {
-        rows.actions.clear();
-        rows.actions.resize(lanes.len(), NO_ACTION);
-        self.encoder.encode_entries(parameters, terminal_observations, &rows.actions, &mut rows.entries);
-        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
-            contexts[*lane].end_episode(features);
-        }
+        self.encoder.end_episodes(parameters, terminal_observations, contexts, lanes, &mut rows.encoder);
     }
 
     fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        let encoder_and_identifier = self.encoder.layers().chain(self.identifier.layers());
-        for layer in encoder_and_identifier.chain(self.actor_critic.layers()) {
-            layer.transpose(parameters, transposed);
-        }
+        self.encoder.transpose(parameters, transposed);
+        let heads = self.identifier.layers().chain(self.actor_critic.layers());
+        heads.for_each(|layer| layer.transpose(parameters, transposed));
     }
 
     fn accumulate(
@@ -216,23 +226,21 @@ impl Network for PaceNet {
         parameters: &[f32],
         transposed: &[f32],
         job: &UpdateJob<'_>,
-        rows: &mut PaceLearnRows,
+        rows: &mut PaceLearnRows<E::LearnRows>,
         shard: &mut UpdateShard,
     ) {
-        for chunk in job.chunks(CHUNK_ROWS) {
+        for chunk in job.chunks(E::CHUNK_ROWS) {
             self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
         }
     }
 
     fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
         let mut products = Vec::new();
-        for chunk in job.chunks(CHUNK_ROWS) {
-            let count = |lengths: fn(&Batch, usize) -> usize| -> usize {
-                chunk.iter().map(|encounter| lengths(job.batch, *encounter as usize)).sum()
-            };
-            let n_decisions = count(|batch, encounter| batch.decisions(encounter).len());
-            let n_episodes = count(|batch, encounter| batch.episodes(encounter).len());
-            products.extend(self.encoder.products(n_decisions + n_episodes, n_decisions));
+        let mut rows = Self::LearnRows::default();
+        for chunk in job.chunks(E::CHUNK_ROWS) {
+            self.gather(chunk, job, &mut rows);
+            let n_decisions = rows.chunk.selected.len();
+            products.extend(self.encoder.products(&rows.chunk));
             products.extend(self.identifier.products(n_decisions));
             products.extend(self.actor_critic.products(n_decisions));
         }
@@ -240,25 +248,9 @@ impl Network for PaceNet {
     }
 }
 
-impl PaceNet {
+impl<E: Encoder> PaceNet<E> {
     fn width(&self) -> usize {
         self.encoder.width()
-    }
-
-    /// The first peer's action of every step, of those of all peers.
-    fn first_peers<'a>(&self, peer_actions: &'a [Action]) -> impl Iterator<Item = Action> + use<'a> {
-        peer_actions.iter().step_by(self.sizes.n_peers).copied()
-    }
-
-    /// χ(∅) = 0 where the paper's text is followed.
-    fn blank_empty(&self, rows: &mut [f32], is_empty: &[bool]) {
-        if self.empty_context == EmptyContext::Zero {
-            for (row, is_empty) in rows.chunks_exact_mut(self.width()).zip(is_empty) {
-                if *is_empty {
-                    row.fill(0.0);
-                }
-            }
-        }
     }
 
     fn accumulate_chunk(
@@ -266,50 +258,29 @@ impl PaceNet {
         [parameters, transposed]: [&[f32]; 2],
         job: &UpdateJob<'_>,
         chunk: &[u32],
-        rows: &mut PaceLearnRows,
+        rows: &mut PaceLearnRows<E::LearnRows>,
         shard: &mut UpdateShard,
     ) {
         let batch = job.batch;
-        let (size, width) = (self.sizes.observation, self.width());
+        let size = self.sizes.observation;
         let UpdateShard { gradients, sums } = shard;
         self.gather(chunk, job, rows);
-        let (n_decisions, n_selected) = (rows.n_decisions, rows.selected.len());
-
-        // Forward: f on every entry, the mean of means, then everything else on the selected decisions.
-        self.encoder.encode_entries(parameters, &rows.observations, &rows.actions, &mut rows.entries);
-        let (features, terminals) = rows.entries.out.split_at(n_decisions * width);
-        let empty_episode = match self.empty_episode {
-            EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
-            EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
-        };
-        let means = rows.means.get_or_insert_with(|| PrefixMeans::new(width, empty_episode));
-        let all_pooled = fit(&mut rows.all_pooled, n_decisions * width);
-        for span in &rows.spans {
-            means.forward(
-                &features[span.decisions.start * width..span.decisions.end * width],
-                &terminals[span.episodes.start * width..span.episodes.end * width],
-                &rows.lengths[span.episodes.clone()],
-                &mut all_pooled[span.decisions.start * width..span.decisions.end * width],
-            );
-        }
-        let is_whole = n_selected == n_decisions;
-        let (observations, pooled): (&[f32], &[f32]) = if is_whole {
-            (&rows.observations[..n_decisions * size], all_pooled)
+        let n_selected = rows.chunk.selected.len();
+        // Every pass over these encounters drops other places.
+        let key = job.dropout.map(|key| key.of(u64::from(chunk[0])));
+        self.encoder.forward(parameters, &rows.chunk, key, &mut rows.encoder);
+        let observations: &[f32] = if rows.chunk.is_whole() {
+            &rows.chunk.observations[..n_selected * size]
         } else {
-            let pooled = fit(&mut rows.pooled, n_selected * width);
             let observations = fit(&mut rows.selected_observations, n_selected * size);
-            for (row, &decision) in rows.selected.iter().enumerate() {
-                pooled[row * width..][..width].copy_from_slice(&all_pooled[decision * width..][..width]);
-                observations[row * size..][..size]
-                    .copy_from_slice(&rows.observations[decision * size..][..size]);
+            for (observation, decision) in observations.chunks_exact_mut(size).zip(&rows.chunk.selected) {
+                observation.copy_from_slice(&rows.chunk.observations[decision * size..][..size]);
             }
-            (observations, pooled)
+            observations
         };
-        self.encoder.encode_pooled(parameters, pooled, n_selected, &mut rows.latents);
-        let n_latents = n_selected * width;
-        self.blank_empty(&mut rows.latents.out[..n_latents], &rows.is_empty);
-        // The latents are read by the heads while their gradients are written: two buffers of one struct.
-        let EncoderRows { out: latents, d_out: d_latents, .. } = &mut rows.latents;
+        let n_latents = n_selected * self.width();
+        // The latents are read by the heads while their gradients are written.
+        let (latents, d_latents) = E::latents_and_gradients(&mut rows.encoder);
         let (latents, d_latents) = (&latents[..n_latents], &mut d_latents[..n_latents]);
 
         // The identifier's loss, on every selected decision.
@@ -357,103 +328,67 @@ impl PaceNet {
         }
         sums.n += n_selected as f64;
 
-        // Back through g, the mean of means, and f.
-        if self.empty_context == EmptyContext::Zero {
-            for (row, is_empty) in d_latents.chunks_exact_mut(width).zip(&rows.is_empty) {
-                if *is_empty {
-                    row.fill(0.0);
-                }
-            }
-        }
-        let d_pooled = fit(&mut rows.d_pooled, n_latents);
-        self.encoder.pooled_backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
-        let d_all_pooled: &[f32] = if is_whole {
-            d_pooled
-        } else {
-            let d_all_pooled = fit(&mut rows.d_all_pooled, n_decisions * width);
-            d_all_pooled.fill(0.0);
-            for (row, &decision) in rows.selected.iter().enumerate() {
-                d_all_pooled[decision * width..][..width].copy_from_slice(&d_pooled[row * width..][..width]);
-            }
-            d_all_pooled
-        };
-        let (d_features, d_terminals) = rows.entries.d_out.split_at_mut(n_decisions * width);
-        for span in &rows.spans {
-            means.backward(
-                &d_all_pooled[span.decisions.start * width..span.decisions.end * width],
-                &rows.lengths[span.episodes.clone()],
-                &mut d_features[span.decisions.start * width..span.decisions.end * width],
-                &mut d_terminals[span.episodes.start * width..span.episodes.end * width],
-            );
-        }
-        self.encoder.entries_backward(
-            transposed,
-            gradients,
-            &rows.observations,
-            &rows.actions,
-            &mut rows.entries,
-        );
+        self.encoder.backward(transposed, gradients, &rows.chunk, key, &mut rows.encoder);
     }
 
     /// Brings the inputs of a chunk together.
-    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut PaceLearnRows) {
+    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut PaceLearnRows<E::LearnRows>) {
         let (batch, size) = (job.batch, self.sizes.observation);
-        rows.spans.clear();
-        rows.observations.clear();
-        rows.actions.clear();
-        rows.lengths.clear();
-        rows.selected.clear();
+        rows.chunk.clear();
         rows.batch_rows.clear();
         rows.encounters.clear();
-        rows.is_empty.clear();
         for encounter in chunk {
             let decisions = batch.decisions(*encounter as usize);
             let episodes = batch.episodes(*encounter as usize);
-            let first_row = rows.actions.len();
-            let first_episode = rows.lengths.len();
+            let first_row = rows.chunk.actions.len();
+            let first_episode = rows.chunk.lengths.len();
             for decision in decisions.clone() {
                 if job.is_due(decision) {
-                    rows.selected.push(first_row + decision - decisions.start);
+                    rows.chunk.selected.push(first_row + decision - decisions.start);
                     rows.batch_rows.push(decision);
                     rows.encounters.push(*encounter);
-                    rows.is_empty.push(decision == decisions.start);
+                    rows.chunk.is_first.push(decision == decisions.start);
                 }
             }
-            rows.observations
+            rows.chunk
+                .observations
                 .extend_from_slice(&batch.observations[decisions.start * size..decisions.end * size]);
             let n_peers = self.sizes.n_peers;
             match self.context_action {
-                ContextAction::Ego => rows.actions.extend_from_slice(&batch.actions[decisions]),
+                ContextAction::Ego => rows.chunk.actions.extend_from_slice(&batch.actions[decisions]),
                 ContextAction::Peer => {
                     let told = &batch.peer_actions[decisions.start * n_peers..decisions.end * n_peers];
-                    rows.actions.extend(self.first_peers(told));
+                    rows.chunk.actions.extend(first_peers(told, n_peers));
                 }
             }
-            rows.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
-            rows.spans.push(Span {
-                decisions: first_row..rows.actions.len(),
-                episodes: first_episode..rows.lengths.len(),
+            rows.chunk.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
+            rows.chunk.spans.push(Span {
+                decisions: first_row..rows.chunk.actions.len(),
+                episodes: first_episode..rows.chunk.lengths.len(),
             });
         }
-        rows.n_decisions = rows.actions.len();
+        rows.chunk.n_decisions = rows.chunk.actions.len();
         for encounter in chunk {
             let episodes = batch.episodes(*encounter as usize);
-            rows.observations
+            rows.chunk
+                .observations
                 .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
         }
-        rows.actions.resize(rows.n_decisions + rows.lengths.len(), NO_ACTION);
+        rows.chunk.actions.resize(rows.chunk.n_decisions + rows.chunk.lengths.len(), NO_ACTION);
     }
+}
+
+/// The first peer's action of every step, of those of all peers.
+fn first_peers(peer_actions: &[Action], n_peers: usize) -> impl Iterator<Item = Action> {
+    peer_actions.iter().step_by(n_peers).copied()
 }
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
-pub(crate) struct PaceActRows {
-    entries: EncoderRows,
+pub(crate) struct PaceActRows<R> {
+    encoder: R,
     /// What is stored in the contexts with the entries.
     actions: Vec<Action>,
-    pooled: Vec<f32>,
-    is_empty: Vec<bool>,
-    latents: EncoderRows,
     decisions: ActorCriticRows,
     /// What the identifier says, squashed and not, and the classes that makes likely.
     outputs: Vec<f32>,
@@ -462,36 +397,15 @@ pub(crate) struct PaceActRows {
     posteriors: Vec<f32>,
 }
 
-/// Where one encounter lies in a chunk.
-#[derive(Clone, Debug)]
-struct Span {
-    decisions: Range<usize>,
-    episodes: Range<usize>,
-}
-
 /// The inputs and activations of one chunk: what a thread works in, and finds still in its cache at the next chunk.
 #[derive(Debug, Default)]
-pub(crate) struct PaceLearnRows {
-    spans: Vec<Span>,
-    n_decisions: usize,
-    /// The entries of all contexts: first those of all decisions, then those of all ends of episodes, so that f is one
-    /// pass and the decisions are still one block.
-    observations: Vec<f32>,
-    actions: Vec<Action>,
-    lengths: Vec<u32>,
-    /// The selected decisions, as rows of the chunk, as rows of the batch, and by encounter.
-    selected: Vec<usize>,
+pub(crate) struct PaceLearnRows<R> {
+    chunk: ContextChunk,
+    encoder: R,
+    /// The selected decisions, as rows of the batch and by encounter.
     batch_rows: Vec<usize>,
     encounters: Vec<u32>,
-    is_empty: Vec<bool>,
     selected_observations: Vec<f32>,
-    entries: EncoderRows,
-    means: Option<PrefixMeans>,
-    all_pooled: Vec<f32>,
-    d_all_pooled: Vec<f32>,
-    pooled: Vec<f32>,
-    d_pooled: Vec<f32>,
-    latents: EncoderRows,
     outputs: Vec<f32>,
     d_outputs: Vec<f32>,
     /// Of classes, then of actions.

@@ -115,7 +115,7 @@ pub(super) fn everything<N: Network>(
 ) {
     let pieces = net.pieces(batch);
     let due: Vec<u32> = (0..pieces.len() as u32).collect();
-    check(&UpdateJob { batch, pieces: &pieces, due: &due, selection: None, classes, weights });
+    check(&UpdateJob { batch, pieces: &pieces, due: &due, selection: None, classes, weights, dropout: None });
 }
 
 /// Holds terms and gradients to what was recorded; `own` names the method's own terms in the recording.

@@ -1,17 +1,147 @@
-//! χ, the context encoder: f on every entry, the mean of means, g on the pooled vector (methods.md 2.1).
+//! χ, the context encoder: what it must be able to do, and the f and g that its kinds are built of (methods.md 2.1).
+//!
+//! How entries are pooled between f and g is what the kinds differ in: `means` and `transformer`.
 
-use pace_games::{Action, Stream};
+use std::fmt::Debug;
+use std::ops::Range;
+
+use pace_games::{Action, GameError, GameSpec, Stream};
 use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, DropoutKey, Linear, Parameters, Part, Store};
 
 use super::{fit, orthogonal};
+use crate::config::TrainConfig;
 
-/// Where the weights of f and g lie.
+/// From the entries of an encounter so far to a latent.
+pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
+    /// What a lane keeps of its entries.
+    type Context: Clone + Debug + Send;
+    /// The rows of a pass that acts.
+    type ActRows: Debug + Default + Send;
+    /// The rows of a pass that learns.
+    type LearnRows: Debug + Default + Send;
+
+    /// Decisions of a chunk that are passed through together, about.
+    const CHUNK_ROWS: usize;
+
+    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> Self;
+    /// Refuses keys that there is no encoder for.
+    fn check(config: &TrainConfig) -> Result<(), GameError>;
+    fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream);
+    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]);
+    /// Width of the latent.
+    fn width(&self) -> usize;
+
+    /// An empty context that keeps at most `window` episodes.
+    fn context(&self, window: Option<usize>) -> Self::Context;
+    fn forget(&self, context: &mut Self::Context);
+    /// Forgets all but the episode just finished.
+    fn forget_but_last(&self, context: &mut Self::Context);
+    /// The latents of some lanes' contexts, for [`Encoder::latents`].
+    fn encode(
+        &self,
+        parameters: &[f32],
+        contexts: &[Self::Context],
+        lanes: &[usize],
+        rows: &mut Self::ActRows,
+    );
+    fn latents(rows: &Self::ActRows) -> &[f32];
+    /// Adds one entry to each of some lanes' contexts; an action past the last one stands for none.
+    fn add_entries(
+        &self,
+        parameters: &[f32],
+        observations: &[f32],
+        actions: &[Action],
+        contexts: &mut [Self::Context],
+        lanes: &[usize],
+        rows: &mut Self::ActRows,
+    );
+    /// The same for the last entries of episodes.
+    fn end_episodes(
+        &self,
+        parameters: &[f32],
+        terminal_observations: &[f32],
+        contexts: &mut [Self::Context],
+        lanes: &[usize],
+        rows: &mut Self::ActRows,
+    );
+
+    /// The latent before every selected decision of a chunk. Nothing is dropped without a key.
+    fn forward(
+        &self,
+        parameters: &[f32],
+        chunk: &ContextChunk,
+        key: Option<DropoutKey>,
+        rows: &mut Self::LearnRows,
+    );
+    /// These latents, and the place for their gradients.
+    fn latents_and_gradients(rows: &mut Self::LearnRows) -> (&[f32], &mut [f32]);
+    /// Takes these gradients back into `gradients`.
+    fn backward(
+        &self,
+        transposed: &[f32],
+        gradients: &mut [f32],
+        chunk: &ContextChunk,
+        key: Option<DropoutKey>,
+        rows: &mut Self::LearnRows,
+    );
+    /// The matrix products of [`Encoder::forward`] and [`Encoder::backward`].
+    fn products(&self, chunk: &ContextChunk) -> Vec<ProductShape>;
+}
+
+/// The entries of some encounters, and the decisions whose latents are wanted.
+#[derive(Debug, Default)]
+pub(crate) struct ContextChunk {
+    pub(crate) spans: Vec<Span>,
+    pub(crate) n_decisions: usize,
+    /// First the entries of all decisions, then those of all ends of episodes, so that f is one pass and the decisions are
+    /// still one block.
+    pub(crate) observations: Vec<f32>,
+    pub(crate) actions: Vec<Action>,
+    /// The decisions of every episode.
+    pub(crate) lengths: Vec<u32>,
+    /// The selected decisions, in order.
+    pub(crate) selected: Vec<usize>,
+    /// Which of them are the first of their encounter.
+    pub(crate) is_first: Vec<bool>,
+}
+
+/// Where one encounter lies in a chunk.
+#[derive(Clone, Debug)]
+pub(crate) struct Span {
+    pub(crate) decisions: Range<usize>,
+    pub(crate) episodes: Range<usize>,
+}
+
+impl ContextChunk {
+    pub(crate) fn clear(&mut self) {
+        self.spans.clear();
+        self.n_decisions = 0;
+        self.observations.clear();
+        self.actions.clear();
+        self.lengths.clear();
+        self.selected.clear();
+        self.is_first.clear();
+    }
+
+    /// Whether every decision is selected.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.selected.len() == self.n_decisions
+    }
+}
+
+/// f and g of the paper's encoder.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextEncoder {
     f: [Linear; 2],
-    g: [Linear; 2],
+    g: LatentHead,
     width: usize,
+}
+
+/// g: from what was pooled to the latent.
+#[derive(Clone, Debug)]
+pub(crate) struct LatentHead {
+    layers: [Linear; 2],
 }
 
 /// The hidden and output rows of f or of g for one chunk, kept for the way back.
@@ -39,23 +169,24 @@ impl ContextEncoder {
         width: usize,
     ) -> ContextEncoder {
         let mut layer = |name: &str, widths: &[usize]| {
-            Linear::new(parameters, &format!("encoder.{name}"), widths, width, Activation::Relu)
+            Linear::new(parameters, &format!("encoder.f.{name}"), widths, width, Activation::Relu)
         };
-        ContextEncoder {
-            f: [layer("f.0", &[observation_size, n_actions]), layer("f.1", &[width])],
-            g: [layer("g.0", &[width]), layer("g.1", &[width])],
-            width,
-        }
+        let f = [layer("0", &[observation_size, n_actions]), layer("1", &[width])];
+        ContextEncoder { f, g: LatentHead::new(parameters, width), width }
     }
 
     pub(crate) fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
-        for layer in self.f.iter().chain(&self.g) {
+        for layer in self.layers() {
             orthogonal(parameters, layer, std::f64::consts::SQRT_2, rng);
         }
     }
 
     pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
-        self.f.iter().chain(&self.g)
+        self.f.iter().chain(&self.g.layers)
+    }
+
+    pub(crate) fn g(&self) -> &LatentHead {
+        &self.g
     }
 
     pub(crate) fn width(&self) -> usize {
@@ -100,22 +231,35 @@ impl ContextEncoder {
         self.f[0].backward(transposed, gradients, &parts, hidden, d_hidden, &mut [None, None]);
     }
 
-    /// g on pooled vectors.
-    pub(crate) fn encode_pooled(
-        &self,
-        parameters: &[f32],
-        pooled: &[f32],
-        n_rows: usize,
-        rows: &mut EncoderRows,
-    ) {
-        rows.fit(n_rows, self.width);
-        let n = n_rows * self.width;
-        self.g[0].forward(parameters, &[Part::Dense(pooled)], n_rows, &mut rows.hidden[..n]);
-        self.g[1].forward(parameters, &[Part::Dense(&rows.hidden[..n])], n_rows, &mut rows.out[..n]);
+    /// The matrix products of one pass forward and back of f.
+    pub(crate) fn products(&self, n_entries: usize) -> Vec<ProductShape> {
+        let mut products = self.f[0].products(n_entries, &[Some(false), None]);
+        products.extend(self.f[1].products(n_entries, &[Some(true)]));
+        products
+    }
+}
+
+impl LatentHead {
+    pub(crate) fn new(parameters: &mut Parameters, width: usize) -> LatentHead {
+        let mut layer = |name: &str| Linear::new(parameters, name, &[width], width, Activation::Relu);
+        LatentHead { layers: [layer("encoder.g.0"), layer("encoder.g.1")] }
     }
 
-    /// Takes `rows.d_out` back through g into `gradients` and `d_pooled`.
-    pub(crate) fn pooled_backward(
+    pub(crate) fn layers(&self) -> &[Linear] {
+        &self.layers
+    }
+
+    pub(crate) fn forward(&self, parameters: &[f32], pooled: &[f32], n_rows: usize, rows: &mut EncoderRows) {
+        let width = self.layers[0].n_out();
+        rows.fit(n_rows, width);
+        let n = n_rows * width;
+        let (hidden, out) = (&mut rows.hidden[..n], &mut rows.out[..n]);
+        self.layers[0].forward(parameters, &[Part::Dense(pooled)], n_rows, hidden);
+        self.layers[1].forward(parameters, &[Part::Dense(hidden)], n_rows, out);
+    }
+
+    /// Takes `rows.d_out` back into `gradients` and `d_pooled`.
+    pub(crate) fn backward(
         &self,
         transposed: &[f32],
         gradients: &mut [f32],
@@ -125,7 +269,7 @@ impl ContextEncoder {
     ) {
         let n = pooled.len();
         let (hidden, d_hidden) = (&rows.hidden[..n], &mut rows.d_hidden[..n]);
-        self.g[1].backward(
+        self.layers[1].backward(
             transposed,
             gradients,
             &[Part::Dense(hidden)],
@@ -133,7 +277,7 @@ impl ContextEncoder {
             &mut rows.d_out[..n],
             &mut [Some((d_hidden, Store::Overwrite))],
         );
-        self.g[0].backward(
+        self.layers[0].backward(
             transposed,
             gradients,
             &[Part::Dense(pooled)],
@@ -144,13 +288,7 @@ impl ContextEncoder {
     }
 
     /// The matrix products of one pass forward and back.
-    pub(crate) fn products(&self, n_entries: usize, n_selected: usize) -> Vec<ProductShape> {
-        let mut products = Vec::new();
-        products.extend(self.f[0].products(n_entries, &[Some(false), None]));
-        products.extend(self.f[1].products(n_entries, &[Some(true)]));
-        for layer in &self.g {
-            products.extend(layer.products(n_selected, &[Some(true)]));
-        }
-        products
+    pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
+        self.layers.iter().flat_map(|layer| layer.products(n_rows, &[Some(true)])).collect()
     }
 }

@@ -3,19 +3,39 @@
 mod actor_critic;
 mod encoder;
 mod identifier;
+mod means;
 mod peer_model;
+mod transformer;
 mod transition;
 
+#[cfg(test)]
+mod transformer_tests;
+
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
-pub(crate) use encoder::{ContextEncoder, EncoderRows};
+pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, EncoderRows, LatentHead, Span};
 pub(crate) use identifier::PeerIdentifier;
+pub(crate) use means::MeansEncoder;
 pub(crate) use peer_model::{PeerModel, PeerModelRows};
+pub(crate) use transformer::TransformerEncoder;
 pub(crate) use transition::{TransitionPredictor, TransitionRows};
 
 pub(crate) use pace_nn::rows::fit;
 
 use pace_games::Stream;
 use pace_nn::{Linear, Parameters, initialise};
+
+use crate::config::EmptyContext;
+
+/// χ(∅) = 0 where the paper's text is followed: blanks the rows of empty contexts, and their gradients.
+pub(crate) fn blank_first(empty_context: EmptyContext, is_empty: &[bool], width: usize, rows: &mut [f32]) {
+    if empty_context == EmptyContext::Zero {
+        for (row, is_empty) in rows.chunks_exact_mut(width).zip(is_empty) {
+            if *is_empty {
+                row.fill(0.0);
+            }
+        }
+    }
+}
 
 /// Orthogonal weights of length `gain`, biases zero.
 pub(crate) fn orthogonal(parameters: &mut Parameters, layer: &Linear, gain: f64, rng: &mut Stream) {

@@ -2,8 +2,8 @@
 
 use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Split};
 use pace_learn::{
-    AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Thought, TrainConfig,
-    TrainPreset, adapt,
+    AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Switch, Thought,
+    TrainConfig, TrainPreset, adapt,
 };
 
 use crate::{open, tiny, tiny_trainer};
@@ -19,7 +19,7 @@ fn methods_and_presets() -> impl Iterator<Item = (&'static Method, TrainPreset)>
 }
 
 /// An agent that has learned a little, and its game.
-fn agent(
+pub fn agent(
     method: &Method,
     entry: &pace_games::GameEntry,
     preset: TrainPreset,
@@ -35,7 +35,7 @@ fn agent(
 }
 
 /// One encounter played step by step with `Agent::encounter`, and every thought on the way.
-fn play_alone(
+pub fn play_alone(
     agent: &Agent,
     game: &dyn AnyGame,
     adapt_config: &AdaptConfig,
@@ -45,11 +45,12 @@ fn play_alone(
     let (size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
     let seed = Seed::new(adapt_config.seed).child("encounter", &[tuple as u64, pass as u64]);
     let mut lanes = game.lanes(adapt_config.split, 1, agent.peer_sight());
-    lanes.begin(0, tuple, adapt_config.episodes, seed);
+    let first_part = adapt_config.switch.map_or(adapt_config.episodes, |switch| switch.after);
+    lanes.begin(0, tuple, first_part, seed);
     let mut rng = seed.stream("ego");
     let mut encounter = agent.encounter_with(seed);
     let mut thoughts = Vec::new();
-    let mut outcome = EncounterOutcome { tuple, episodes: vec![], guesses: vec![], confidence: vec![] };
+    let mut outcome = EncounterOutcome { tuple, pass, ..EncounterOutcome::default() };
     let mut current: Option<EpisodeOutcome> = None;
     while !lanes.resting()[0] {
         let observation = lanes.block().observations[..size].to_vec();
@@ -96,13 +97,19 @@ fn play_alone(
             episode.ending = block.endings[0].expect("an ending");
             encounter.end_episode(&block.terminal_observations[..size]);
             outcome.episodes.extend(current.take());
+            if adapt_config.switch == Some(Switch { after: outcome.episodes.len() }) {
+                let successor = Switch::successor(tuple, game.n_tuples(adapt_config.split));
+                outcome.successor = Some(successor);
+                lanes.begin(0, successor, adapt_config.episodes - first_part, Switch::seed(seed));
+                rng = Switch::seed(seed).stream("ego");
+            }
         }
     }
     (outcome, thoughts)
 }
 
 fn adapt_config(split: Split) -> AdaptConfig {
-    AdaptConfig { split, passes: 3, episodes: N_EPISODES, context_episodes: None, seed: 5 }
+    AdaptConfig::new(split, 3, N_EPISODES, 5)
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A game with one thing about it changed: with whom the ego trains, who really sits there, or what the ego is told.
 
 use pace_games::{
-    Action, AnyGame, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GameError, GameSpec, Lanes, Meeting,
-    Onlooker, PeerSight, PoolListing, Seed, Split, StepBlock,
+    Action, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GameError, GameSpec,
+    Lanes, Meeting, Onlooker, PeerSight, PoolListing, Seed, Split, StepBlock,
 };
 use serde_json::Value;
 
@@ -67,6 +67,16 @@ impl AnyGame for Doctored {
     ) -> Result<Vec<EpisodeOutcome>, GameError> {
         let tuple = self.real(meeting.split, meeting.tuple);
         self.game.play(&Meeting { tuple, ..*meeting }, onlooker)
+    }
+
+    fn encounter(
+        &self,
+        split: Split,
+        tuple: usize,
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyEncounter + '_>, GameError> {
+        self.game.encounter(split, self.real(split, tuple), n_episodes, seed)
     }
 
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {

@@ -33,7 +33,7 @@ fn fallen_back(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
 }
 
 fn meet(agent: &Agent, entry: &GameEntry) -> Vec<EncounterOutcome> {
-    let config = AdaptConfig { split: Split::Test, passes: 2, episodes: 4, context_episodes: None, seed: 3 };
+    let config = AdaptConfig::new(Split::Test, 2, 4, 3);
     adapt(agent, &*open(entry, TrainPreset::Paper, 3), &config, 1).expect("a pool")
 }
 

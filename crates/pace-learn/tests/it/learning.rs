@@ -24,8 +24,7 @@ fn identified(doctor: impl Fn(&mut Doctored)) -> f64 {
     for _ in 0..7 {
         trainer.iterate().expect("a finite run");
     }
-    let config =
-        AdaptConfig { split: Split::Train, passes: 10, episodes: 100, context_episodes: None, seed: 1 };
+    let config = AdaptConfig::new(Split::Train, 10, 100, 1);
     let classes = trainer.game().pool(Split::Train).tuples;
     let outcomes = adapt(&trainer.agent(), trainer.game(), &config, 2).expect("a pool");
     let hits: Vec<bool> = outcomes
@@ -69,8 +68,7 @@ fn check_best_response(peer: usize, best: f64) {
     };
     let mut trainer = Trainer::new(pace(), Box::new(game()), config, 1, 2).expect("good keys");
     let value = |trainer: &Trainer| {
-        let config =
-            AdaptConfig { split: Split::Train, passes: 50, episodes: 5, context_episodes: None, seed: 1 };
+        let config = AdaptConfig::new(Split::Train, 50, 5, 1);
         let outcomes = adapt(&trainer.agent(), trainer.game(), &config, 2).expect("a pool");
         let values: Vec<f64> = outcomes
             .iter()

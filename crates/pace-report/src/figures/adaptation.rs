@@ -1,8 +1,8 @@
 //! The adaptation curve: the agent's score as an encounter goes on, beside the references on the same peers.
 
 use crate::number;
-use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord};
-use crate::svg::{Axis, Chart, Frame, Look, Point, Series, Ticks};
+use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord, SwitchRecord};
+use crate::svg::{Axis, Chart, Frame, Look, Mark, Point, Series, Ticks};
 
 /// The figure as a file of its own.
 pub fn figure(record: &AdaptRecord) -> String {
@@ -40,11 +40,7 @@ pub fn chart(record: &AdaptRecord) -> Chart {
             record.passes
         ),
         description: in_words(record, decimals),
-        x: Axis {
-            label: format!("{} with the same peer", words.episodes),
-            domain: Some(domain),
-            ticks: Ticks::Whole,
-        },
+        x: Axis { label: axis_label(record), domain: Some(domain), ticks: Ticks::Whole },
         y: Axis { label: words.score.clone(), domain: None, ticks: Ticks::Plain },
         series,
         band: record
@@ -52,7 +48,35 @@ pub fn chart(record: &AdaptRecord) -> Chart {
             .iter()
             .any(|block| block.standard_error.is_some())
             .then(|| "± standard error".to_owned()),
+        marks: switch_mark(record),
     }
+}
+
+/// The agent alone, every episode by itself; nothing where the blocks are single episodes already.
+pub fn by_episode(record: &AdaptRecord) -> Option<Chart> {
+    if record.by_episode.len() <= record.blocks.len() {
+        return None;
+    }
+    let mut alone = AdaptRecord { blocks: record.by_episode.clone(), ..record.clone() };
+    alone.references.clear();
+    let mut chart = chart(&alone);
+    // A dot for each of many episodes would hide the line.
+    chart.series[0].points.iter_mut().for_each(|point| point.note = None);
+    Some(chart)
+}
+
+pub(super) fn axis_label(record: &AdaptRecord) -> String {
+    let episodes = &record.words.episodes;
+    if record.switch.is_some() { episodes.clone() } else { format!("{episodes} with the same peer") }
+}
+
+/// Where other peers take over.
+pub(super) fn switch_mark(record: &AdaptRecord) -> Vec<Mark> {
+    let mark = |switch: &SwitchRecord| Mark {
+        x: switch.after_episode as f64 + 0.5,
+        label: "other peers take over".to_owned(),
+    };
+    record.switch.iter().map(mark).collect()
 }
 
 /// Half an episode beyond the first and the last, so that single episodes stand clear of the edges.
@@ -95,6 +119,15 @@ fn in_words(record: &AdaptRecord, decimals: usize) -> String {
             record.block_name(first),
             number::typeset(last.mean, decimals),
             record.block_name(last)
+        );
+    }
+    if let Some(switch) = &record.switch {
+        text = format!(
+            "{text} The mean is {} until other peers take over after {} {}, and {} from then on.",
+            number::typeset(switch.before.mean, decimals),
+            record.words.episode,
+            switch.after_episode,
+            number::typeset(switch.after.mean, decimals)
         );
     }
     let references: Vec<String> = record

@@ -1,6 +1,6 @@
 //! How often the agent goes where it can learn about its peers, as an encounter goes on.
 
-use crate::figures::adaptation::episode_domain;
+use crate::figures::adaptation::{axis_label, episode_domain, switch_mark};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord};
 use crate::svg::{Axis, Chart, Frame, Look, Point, Series, Ticks};
@@ -47,12 +47,13 @@ pub fn chart(record: &AdaptRecord) -> Option<Chart> {
             number::percent(last)
         ),
         x: Axis {
-            label: format!("{} with the same peer", words.episodes),
+            label: axis_label(record),
             domain: Some(episode_domain(&record.blocks, record.episodes)),
             ticks: Ticks::Whole,
         },
         y: Axis { label: format!("{} rate", words.keypoint), domain: None, ticks: Ticks::Percent },
         series,
         band: None,
+        marks: switch_mark(record),
     })
 }

@@ -103,6 +103,7 @@ fn panel(name: &str, points: &[(u64, f64)], last_step: u64) -> Chart {
             end_decimals: None,
         }],
         band: None,
+        marks: Vec::new(),
     }
 }
 

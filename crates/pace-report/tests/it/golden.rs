@@ -2,7 +2,7 @@
 
 use pace_report::{figures, page, table};
 
-use crate::sample::{golden_path, kuhn, read};
+use crate::sample::{golden_path, kuhn, read, switched};
 
 #[track_caller]
 fn check(name: &str, found: &str) {
@@ -37,4 +37,17 @@ fn training_figure() {
 fn whole_page() {
     let (adapt, train) = kuhn();
     check("kuhn.page.html", &page::render(&adapt, Some(&train)));
+}
+
+#[test]
+fn a_change_of_peers() {
+    let record = switched();
+    let text = [
+        table::headline(&record),
+        table::blocks(&record),
+        table::diagnostics(&record),
+        table::identification(&record),
+    ];
+    check("switch.tables.txt", &text.join("\n"));
+    check("switch.adaptation.svg", &figures::adaptation::figure(&record));
 }

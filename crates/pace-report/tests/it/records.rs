@@ -3,7 +3,7 @@
 use pace_report::{AdaptRecord, RecordError, TrainRecord};
 use serde_json::{Value, json};
 
-use crate::sample::{hostile, kuhn, read};
+use crate::sample::{hostile, kuhn, read, switched};
 
 /// The committed record with `edit` done to its JSON.
 fn edited(edit: impl FnOnce(&mut Value)) -> Result<AdaptRecord, RecordError> {
@@ -24,6 +24,28 @@ fn what_goes_out_comes_back() {
         assert_eq!(AdaptRecord::from_json(&adapt.to_json().unwrap()).unwrap(), adapt);
         assert_eq!(TrainRecord::from_json(&train.to_json().unwrap()).unwrap(), train);
     }
+    let record = switched();
+    assert_eq!(AdaptRecord::from_json(&record.to_json().unwrap()).unwrap(), record);
+}
+
+#[test]
+fn every_committed_result_can_be_read() {
+    let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+    let mut folders = vec![results];
+    let mut n_read = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if folder.ends_with("adapt") && path.extension().is_some_and(|ending| ending == "json") {
+                let text = std::fs::read_to_string(&path).expect("a readable file");
+                AdaptRecord::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                n_read += 1;
+            }
+        }
+    }
+    assert!(n_read > 0);
 }
 
 #[test]
@@ -72,6 +94,11 @@ fn bad_records_are_refused_with_the_place() {
         "`blocks` has episodes 11 to 40 after episode 30",
     );
     refused(|value| value["blocks"][0]["first"] = json!(0), "blocks must follow each other from 1");
+    let bin = json!({ "first": 3, "last": 2, "n_encounters": 1, "accuracy": 0.5, "accuracy_error": null, "posterior": 0.5 });
+    refused(
+        |value| value["identification_by_decision"] = json!([bin]),
+        "`identification_by_decision` has decisions 3 to 2 after decision 0",
+    );
     assert!(AdaptRecord::from_json("not JSON").is_err());
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pace_report::{
-    AdaptRecord, BlockRecord, FormatVersion, PeerRecord, ReferenceRecord, RunRecord, TrainRecord, WordsRecord,
+    AdaptRecord, AlarmRecord, BlockRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord,
+    FormatVersion, PartRecord, PeerRecord, ReferenceRecord, RunRecord, SwitchRecord, TrainRecord,
+    VisitsRecord, WordsRecord,
 };
 
 pub fn golden_path(name: &str) -> PathBuf {
@@ -34,10 +36,12 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         standard_error: None,
         keypoint_rate: None,
         identification: None,
+        steps: None,
     };
     let peer = PeerRecord {
         index: 0,
         description: text(),
+        successor: None,
         mean: -3.93,
         standard_error: None,
         oracle: None,
@@ -62,13 +66,33 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         n_tuples: 1,
         passes: 1,
         episodes: 1,
+        context_episodes: None,
+        game_keys: BTreeMap::from([(text(), serde_json::json!(HOSTILE))]),
         mean: -3.93,
         standard_error: None,
         confidence_95: None,
         normalised: None,
         share_of_bayes: None,
         keypoint_rate: Some(0.5),
-        blocks: vec![block],
+        blocks: vec![block.clone()],
+        by_episode: vec![block],
+        keypoint_visits: Some(VisitsRecord { mean: 0.5, standard_error: None, encounters: vec![1, 1] }),
+        identification_by_decision: vec![],
+        identification_undefined: Some(text()),
+        switch: None,
+        detection: Some(DetectionRecord {
+            detector: text(),
+            clear_keeps: text(),
+            hit_rate: None,
+            mean_delay_episodes: None,
+            false_alarms_per_encounter: 1.0,
+            repeated_alarms_per_encounter: 0.0,
+            encounters: vec![EncounterAlarmsRecord {
+                index: 0,
+                pass: 0,
+                alarms: vec![AlarmRecord { after_episode: 1, verdict: text() }],
+            }],
+        }),
         references: BTreeMap::from([(
             text(),
             ReferenceRecord { mean: 0.0, standard_error: None, blocks: vec![] },
@@ -94,4 +118,61 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         wall_clock_secs: 0.0,
     };
     (adapt, train)
+}
+
+/// A record in which the peers change after the third of six episodes, with everything that can be measured on the way.
+pub fn switched() -> AdaptRecord {
+    let (mut record, _) = kuhn();
+    let block = |episode: usize| BlockRecord {
+        first: episode,
+        last: episode,
+        mean: if episode == 4 { 0.2 } else { 0.1 * episode as f64 },
+        standard_error: Some(0.02),
+        keypoint_rate: Some(0.5),
+        identification: None,
+        steps: Some(30.0 + episode as f64),
+    };
+    record.words = WordsRecord {
+        game: Some("A kitchen".to_owned()),
+        method: Some("PACE".to_owned()),
+        ..WordsRecord::default()
+    };
+    record.episodes = 6;
+    record.context_episodes = Some(3);
+    record.game_keys = BTreeMap::from([("horizon_steps".to_owned(), serde_json::json!(50))]);
+    record.blocks = (1..=6).map(block).collect();
+    record.by_episode = record.blocks.clone();
+    record.references.clear();
+    record.peers.clear();
+    record.keypoint_visits =
+        Some(VisitsRecord { mean: 1.25, standard_error: Some(0.05), encounters: vec![2, 6, 0, 4, 0, 0, 0] });
+    record.identification_by_decision = (0..4)
+        .map(|place| DecisionsRecord {
+            first: 10 * place + 1,
+            last: 10 * place + 10,
+            n_encounters: if place == 3 { 2 } else { 12 },
+            accuracy: 0.2 * place as f64,
+            accuracy_error: Some(0.01),
+            posterior: 0.15 * place as f64,
+        })
+        .collect();
+    record.switch = Some(SwitchRecord {
+        after_episode: 3,
+        before: PartRecord { mean: 0.2, standard_error: Some(0.01) },
+        after: PartRecord { mean: 0.433, standard_error: Some(0.012) },
+    });
+    record.detection = Some(DetectionRecord {
+        detector: "drop:0.8".to_owned(),
+        clear_keeps: "last".to_owned(),
+        hit_rate: Some(0.75),
+        mean_delay_episodes: Some(1.4),
+        false_alarms_per_encounter: 0.25,
+        repeated_alarms_per_encounter: 0.1,
+        encounters: vec![EncounterAlarmsRecord {
+            index: 0,
+            pass: 1,
+            alarms: vec![AlarmRecord { after_episode: 4, verdict: "right".to_owned() }],
+        }],
+    });
+    record
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pace_report::svg::Frame;
 use pace_report::{figures, page};
 
-use crate::sample::{hostile, kuhn};
+use crate::sample::{hostile, kuhn, switched};
 
 #[derive(Debug)]
 pub struct Tag {
@@ -79,6 +79,39 @@ fn pages_and_figures_are_well_formed() {
         figures::identification::figure(&adapt).iter().for_each(|figure| check(figure));
         figures::keypoint::figure(&adapt).iter().for_each(|figure| check(figure));
     }
+}
+
+#[test]
+fn a_change_of_peers_is_marked_and_told() {
+    let record = switched();
+    let page = page::render(&record, None);
+    check(&page);
+    for words in [
+        "other peers take over",
+        "When the peers change",
+        "detector drop:0.8 (clearing keeps last): finds the switch in 75 % of the encounters, 1.4 episodes after it",
+        "0 in 17 %, 1 in 50 %, 3 in 33 %",
+        "decisions since the encounter began",
+        "horizon_steps = 50",
+        "the last 3 episodes",
+    ] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+    // The curve ends where half of the encounters have ended.
+    let chart = figures::identification::by_decision(&record).expect("the record knows");
+    assert_eq!(chart.series[0].points.len(), 3);
+    check(&chart.document(Frame { width: 560.0, height: 360.0, heading: true, names: true }));
+    // Single episodes are drawn apart only where the blocks are longer.
+    assert!(figures::adaptation::by_episode(&record).is_none());
+    let (mut kuhn, _) = kuhn();
+    kuhn.by_episode = (1..=100)
+        .map(|episode| pace_report::BlockRecord { first: episode, last: episode, ..kuhn.blocks[0].clone() })
+        .collect();
+    assert_eq!(
+        figures::adaptation::by_episode(&kuhn).expect("finer than blocks").series[0].points.len(),
+        100
+    );
+    check(&page::render(&kuhn, None));
 }
 
 #[test]

@@ -5,14 +5,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pace_games::Split;
-use pace_lab::{AdaptOptions, CheckpointLimits, RunView, adapt_run, train_record, write_atomically};
-use pace_report::AdaptRecord;
+use pace_lab::{
+    AdaptOptions, Adaptation, CheckpointLimits, RunView, adapt_run, train_record, write_atomically,
+};
+use pace_learn::{ClearKeeps, DETECTORS, Detector};
+use pace_report::table;
 
 use super::train::threads;
 use crate::build_info::command_line;
+use crate::game_args::parse_overrides;
 use crate::say;
 
 #[derive(Debug, Args)]
+#[command(after_help = detectors())]
 pub struct AdaptArgs {
     /// The run folder.
     run: PathBuf,
@@ -22,12 +27,31 @@ pub struct AdaptArgs {
     /// Encounters with each tuple of peers.
     #[arg(long, default_value_t = 200)]
     passes: usize,
-    /// Episodes per encounter; the game's own number if not given.
+    /// Episodes per encounter; the game's own number if not given, twice that with --switch-at.
     #[arg(long)]
     episodes: Option<usize>,
-    /// The most episodes the context keeps, the oldest being dropped; all if not given.
+    /// The most episodes the context keeps, the current one included, the oldest being dropped; as many as an encounter had
+    /// in training if not given.
     #[arg(long)]
     context_episodes: Option<usize>,
+    /// After so many episodes other peers take over: the next tuple of the pool, after the last the first. The agent is not
+    /// told; the scripted egos are.
+    #[arg(long, value_name = "EPISODES")]
+    switch_at: Option<usize>,
+    /// What clears the context within an encounter: `none`, `drop:C` or `known`; see below.
+    #[arg(long, default_value = "none")]
+    detector: String,
+    /// What clearing leaves in the context: `last`, the episode just finished, as the authors' code does, for it was played
+    /// with the new peers; or `nothing`, as the paper says.
+    #[arg(long, default_value = "last", value_name = "WHAT")]
+    clear_keeps: String,
+    /// Sets one key of the game otherwise than in training, for example `n_peers=3`; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+    /// Writes the latent of every decision of one encounter with each tuple of peers to a CSV file, with the columns tuple,
+    /// description, classes, episode, step, decision, success, return, z_0, z_1, …
+    #[arg(long, value_name = "FILE")]
+    latents: Option<PathBuf>,
     /// The seed of all chance; the same for two agents gives both the same cards.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -39,6 +63,11 @@ pub struct AdaptArgs {
     json: bool,
 }
 
+fn detectors() -> String {
+    let lines = DETECTORS.iter().map(|entry| format!("  {:<8} {}", entry.form, entry.summary));
+    format!("Detectors:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
 pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let check = |argument: &str, found: Option<usize>, most: usize| {
         let found = found.unwrap_or(1);
@@ -48,35 +77,48 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     check("--passes", Some(args.passes), 1_000_000)?;
     check("--episodes", args.episodes, 10_000)?;
     check("--context-episodes", args.context_episodes, 10_000)?;
+    check("--switch-at", args.switch_at, 9_999)?;
     let view = RunView::open(&args.run)?;
     let split = Split::parse(&args.pool)?;
+    let passes = if matches!(split, Split::Family(_)) { 1 } else { args.passes };
     let options = AdaptOptions {
-        split,
-        passes: if matches!(split, Split::Family(_)) { 1 } else { args.passes },
         episodes: args.episodes,
         context_episodes: args.context_episodes,
-        seed: args.seed,
+        switch_at: args.switch_at,
+        detector: Detector::parse(&args.detector)?,
+        clear_keeps: ClearKeeps::parse(&args.clear_keeps)?,
+        game_keys: parse_overrides(&args.overrides)?,
+        keep_latents: args.latents.is_some(),
         command: command_line(),
-        n_threads: threads(args.threads)?,
+        ..AdaptOptions::new(split, passes, args.seed, threads(args.threads)?)
     };
-    let (record, page_path) = adapt_and_write(&view, &options)?;
+    let (Adaptation { record, latents, .. }, page_path) = adapt_and_write(&view, &options)?;
+    if let Some((path, latents)) = args.latents.as_ref().zip(latents) {
+        write_atomically(path, latents.to_csv().as_bytes())?;
+        say(&format!("{} latents are in {}", latents.rows.len(), path.display()));
+    }
     if args.json {
         write!(out, "{}", record.to_json().map_err(pace_lab::LabError::from)?)?;
         return Ok(());
     }
-    writeln!(out, "{}", pace_report::table::headline(&record))?;
-    writeln!(out, "{}", pace_report::table::blocks(&record))?;
+    writeln!(out, "{}", table::headline(&record))?;
+    writeln!(out, "{}", table::blocks(&record))?;
+    writeln!(out, "{}", table::diagnostics(&record))?;
+    if !record.identification_by_decision.is_empty() {
+        writeln!(out, "{}", table::identification(&record))?;
+    }
     if !record.peers.is_empty() {
-        writeln!(out, "{}", pace_report::table::peers(&record))?;
+        writeln!(out, "{}", table::peers(&record))?;
     }
     say(&format!("the page is {}", page_path.display()));
     Ok(())
 }
 
-/// Plays the encounters and leaves the record and the page in the run folder; returns the record and the page's path.
-pub fn adapt_and_write(view: &RunView, options: &AdaptOptions) -> anyhow::Result<(AdaptRecord, PathBuf)> {
+/// Plays the encounters and leaves the record and the page in the run folder; returns what came of it and the page's path.
+pub fn adapt_and_write(view: &RunView, options: &AdaptOptions) -> anyhow::Result<(Adaptation, PathBuf)> {
     let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
-    let record = adapt_run(view, options)?;
+    let adaptation = adapt_run(view, options)?;
+    let Adaptation { name, record, .. } = &adaptation;
     if let Some(newest) = newest.filter(|newest| *newest > record.run.steps) {
         let steps = record.run.steps;
         say(&format!(
@@ -84,12 +126,11 @@ pub fn adapt_and_write(view: &RunView, options: &AdaptOptions) -> anyhow::Result
         ));
     }
     let text = record.to_json().map_err(pace_lab::LabError::from)?;
-    let name = record.pool.replace(':', "-");
     write_atomically(&view.adapt_path().join(format!("{name}.json")), text.as_bytes())?;
-    let page = pace_report::page::render(&record, Some(&train_record(view)?));
-    let page_name =
-        if options.split == Split::Test { "report.html".to_owned() } else { format!("report-{name}.html") };
+    let page = pace_report::page::render(record, Some(&train_record(view)?));
+    // The page of the main result has the plain name; no study of another kind overwrites it.
+    let page_name = if name == "test" { "report.html".to_owned() } else { format!("report-{name}.html") };
     let page_path = view.path().join(page_name);
     write_atomically(&page_path, page.as_bytes())?;
-    Ok((record, page_path))
+    Ok((adaptation, page_path))
 }

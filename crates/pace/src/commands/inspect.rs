@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use pace_lab::{CheckpointLimits, RunView};
+use pace_lab::{CheckpointLimits, RunStatus, RunView};
 use serde_json::json;
 
 #[derive(Debug, Args)]
@@ -18,6 +18,8 @@ pub struct InspectArgs {
 
 pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let view = RunView::open(&args.run)?;
+    // Before the manifest: a run that ends in between has written there that it is not running.
+    let has_writer = view.has_writer();
     let manifest = view.manifest()?;
     let reader = view.checkpoints(CheckpointLimits::default());
     let mut checkpoints = Vec::new();
@@ -33,6 +35,7 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.json {
         let document = json!({
             "manifest": manifest,
+            "has_writer": has_writer,
             "config": view.config()?,
             "checkpoints": checkpoints,
             "metrics_rows": rows.len(),
@@ -43,10 +46,20 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let spec = &manifest.spec;
     writeln!(out, "{}  {} with preset {}, seed {}", spec.game, spec.method, spec.preset, spec.seed)?;
+    let status = match (manifest.status, has_writer) {
+        (RunStatus::Running, Some(true)) => "running".to_owned(),
+        (RunStatus::Running, Some(false)) => {
+            format!("killed (nobody holds its lock; `pace resume {}` goes on)", args.run.display())
+        }
+        (RunStatus::Running, None) => "running, or killed (this file system has no locks to tell)".to_owned(),
+        (RunStatus::Finished, _) => "finished".to_owned(),
+        (RunStatus::Stopped, _) => format!("stopped (`pace resume {}` goes on)", args.run.display()),
+        (RunStatus::Failed, _) => "failed (see crash/)".to_owned(),
+    };
     writeln!(
         out,
-        "status       {:?}, {} resumes, {:.0} s of training",
-        manifest.status, manifest.n_resumes, manifest.wall_clock_secs
+        "status       {status}, {} resumes, {:.0} s of training",
+        manifest.n_resumes, manifest.wall_clock_secs
     )?;
     writeln!(
         out,

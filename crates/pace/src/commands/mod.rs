@@ -31,7 +31,7 @@ pub enum Command {
     List(list::ListCommand),
     /// Play a game against its contract and say which promises it keeps.
     Check(check::CheckArgs),
-    /// Watch a scripted ego play one encounter in the terminal.
+    /// Watch a trained agent, or a scripted ego, play one encounter in the terminal.
     Watch(watch::WatchArgs),
     /// Measure the scripted egos that bound every learned one.
     References(references::ReferencesArgs),

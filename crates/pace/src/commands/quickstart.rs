@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pace_games::Split;
-use pace_lab::{AdaptOptions, RunConfig, RunRequest, RunView, StopFlag, TrainingRun};
+use pace_lab::{AdaptOptions, Adaptation, RunConfig, RunRequest, RunView, StopFlag, TrainingRun};
 use pace_report::table;
 use serde_json::{Map, Value};
 
@@ -59,17 +59,13 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let view = RunView::open(&args.out)?;
     let options = |split: Split, passes: usize| AdaptOptions {
-        split,
-        passes,
-        episodes: None,
-        context_episodes: None,
-        seed: args.seed,
         command: command_line(),
-        n_threads,
+        ..AdaptOptions::new(split, passes, args.seed, n_threads)
     };
     say("meeting ten peers it has never seen");
-    let (record, page) = adapt_and_write(&view, &options(Split::Test, args.encounters))?;
-    let (on_training_peers, _) = adapt_and_write(&view, &options(Split::Train, 10))?;
+    let (Adaptation { record, .. }, page) = adapt_and_write(&view, &options(Split::Test, args.encounters))?;
+    let (Adaptation { record: on_training_peers, .. }, _) =
+        adapt_and_write(&view, &options(Split::Train, 10))?;
     writeln!(out, "{}", table::headline(&record))?;
     writeln!(out, "{}", table::blocks(&record))?;
     let (first, last) = (&record.blocks[0], &record.blocks[record.blocks.len() - 1]);
@@ -90,7 +86,8 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(out, "\nThe page with the curves: {}", page.display())?;
     writeln!(
         out,
-        "Next: pace watch kuhn-poker --peer 3    pace watch overcooked    pace train kuhn-poker --preset best    pace list games"
+        "Next: pace watch {} --peer 3    pace watch overcooked    pace train kuhn-poker --preset best    pace list games",
+        args.out.display()
     )?;
     Ok(())
 }

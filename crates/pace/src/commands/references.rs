@@ -117,7 +117,9 @@ fn measure(
         Split::Family(n) => (n, 1),
         _ => (game.pool(split).tuples.len(), args.encounters),
     };
-    let meetings = Meetings { reference: agent, split, n_tuples, n_encounters, n_episodes, seed: args.seed };
+    let seed = args.seed;
+    let meetings =
+        Meetings { reference: agent, split, n_tuples, n_encounters, n_episodes, switch: None, seed };
     let outcomes = meetings.play(game)?;
     let mean = |value: &dyn Fn(&EpisodeOutcome) -> f64| outcomes.estimate(0..n_episodes, value).mean;
     Ok(ReferenceRow {
@@ -125,13 +127,13 @@ fn measure(
         preset: preset.name(),
         pool: split.name(),
         agent,
-        score: outcomes.record(n_episodes, |outcome| outcome.score(spec.metric)),
+        score: outcomes.record(n_episodes, None, |outcome| outcome.score(spec.metric)),
         metric: spec.metric,
         keypoint_rate: mean(&|outcome| f64::from(u8::from(outcome.keypoint_visited))),
         sampled_return: mean(&|outcome| outcome.task_return),
         n_tuples,
         encounters_per_tuple: n_encounters,
-        seed: args.seed,
+        seed,
     })
 }
 

@@ -1,6 +1,8 @@
 //! Integration tests of the command line and of the repository, one binary.
 
 mod commands;
-mod tidy;
 #[cfg(unix)]
+mod studies;
+mod tidy;
 mod training;
+mod watching;

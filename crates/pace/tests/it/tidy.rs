@@ -150,8 +150,9 @@ fn the_choices_of_every_kept_run_can_still_be_read() {
         .collect();
     assert!(!kept.is_empty());
     for path in kept.iter().map(|path| path.to_string_lossy()) {
-        let config = pace_lab::RunConfig::from_toml(&path, &read(&path));
-        assert!(config.is_ok(), "{}", config.err().expect("an error"));
+        if let Err(error) = pace_lab::RunConfig::from_toml(&path, &read(&path)) {
+            panic!("{error}");
+        }
     }
 }
 

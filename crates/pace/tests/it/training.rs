@@ -13,32 +13,32 @@ use pace_learn::METHODS;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const FINISHED: i32 = 0;
+pub const FINISHED: i32 = 0;
 const FAILURE: i32 = 1;
-const USAGE: i32 = 2;
-const BAD_INPUT: i32 = 3;
+pub const USAGE: i32 = 2;
+pub const BAD_INPUT: i32 = 3;
 const DIVERGED: i32 = 4;
 const STOPPED: i32 = 75;
 
-fn pace<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
+pub fn pace<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pace"));
     command.args(arguments);
     command
 }
 
-fn text(bytes: &[u8]) -> &str {
+pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("output is UTF-8")
 }
 
 /// What a command said, with its exit code checked.
-fn check(command: &mut Command, code: i32) -> Output {
+pub fn check(command: &mut Command, code: i32) -> Output {
     let output = command.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(code), "{command:?}: {}", text(&output.stderr));
     output
 }
 
 /// A command that fails with this code and one line that holds all of `words`, and prints nothing else.
-fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
+pub fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
     let output = check(&mut pace(arguments), code);
     let message = text(&output.stderr);
     assert_eq!(message.lines().count(), 1, "one line: {message}");
@@ -50,7 +50,7 @@ fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
 }
 
 /// The arguments of a run of six iterations and a fraction of a second.
-fn train(out: &Path, more: &[&str]) -> Vec<OsString> {
+pub fn train(out: &Path, more: &[&str]) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = [
         "train",
         "kuhn-poker",
@@ -71,18 +71,18 @@ fn train(out: &Path, more: &[&str]) -> Vec<OsString> {
     arguments
 }
 
-fn with(verb: &str, run: &Path, more: &[&str]) -> Vec<OsString> {
+pub fn with(verb: &str, run: &Path, more: &[&str]) -> Vec<OsString> {
     let mut arguments = vec![OsString::from(verb), run.into()];
     arguments.extend(more.iter().map(OsString::from));
     arguments
 }
 
-fn scratch() -> TempDir {
+pub fn scratch() -> TempDir {
     tempfile::tempdir().expect("a scratch folder")
 }
 
 /// A finished run in a folder of its own.
-fn finished() -> (TempDir, PathBuf) {
+pub fn finished() -> (TempDir, PathBuf) {
     let scratch = scratch();
     let run = scratch.path().join("run");
     check(&mut pace(&train(&run, &[])), FINISHED);
@@ -365,12 +365,15 @@ fn adapt_says_what_scripts_expect() {
     );
     let expected = (number(&document["mean"]) - fixed) / (oracle - fixed);
     assert!((number(&document["normalised"]) - expected).abs() < 1e-9);
-    assert_eq!(fs::read_to_string(run.join("adapt/test.json")).expect("a record"), once);
-    let page = fs::read_to_string(run.join("report.html")).expect("a page");
+    // Another number of episodes is another study: it does not overwrite the main result.
+    assert_eq!(fs::read_to_string(run.join("adapt/test-episodes-20.json")).expect("a record"), once);
+    let page_path = run.join("report-test-episodes-20.html");
+    let page = fs::read_to_string(&page_path).expect("a page");
     assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..99]);
 
     assert_eq!(adapt(&[]), once);
-    assert_eq!(fs::read_to_string(run.join("report.html")).expect("a page"), page);
+    assert_eq!(fs::read_to_string(&page_path).expect("a page"), page);
+    assert!(!run.join("report.html").exists());
     let without_command = |text: &str| {
         let mut document: Value = serde_json::from_str(text).expect("JSON");
         assert!(document["command"].take().is_string());
@@ -385,10 +388,11 @@ fn adapt_says_what_scripts_expect() {
     for (pool, n_peers) in [("train", 40), ("uniform:7", 0)] {
         let document: Value = serde_json::from_str(&adapt(&["--pool", pool])).expect("JSON");
         assert_eq!(document["peers"].as_array().map(Vec::len), Some(n_peers));
-        assert!(run.join(format!("adapt/{}.json", pool.replace(':', "-"))).exists());
+        assert!(run.join(format!("adapt/{}-episodes-20.json", pool.replace(':', "-"))).exists());
     }
     let output = check(&mut pace(&with("adapt", &run, &["--passes", "2"])), FINISHED);
     assert!(text(&output.stdout).contains("bayes"), "{}", text(&output.stdout));
+    assert!(run.join("adapt/test.json").exists() && run.join("report.html").exists());
 }
 
 #[test]
@@ -396,9 +400,13 @@ fn inspect_shows_the_run() {
     let (_scratch, run) = finished();
     let shown = check(&mut pace(&with("inspect", &run, &[])), FINISHED);
     assert!(text(&shown.stdout).contains("last of 6 rows"), "{}", text(&shown.stdout));
+    assert!(text(&shown.stdout).contains("status       finished, 0 resumes"), "{}", text(&shown.stdout));
     let shown = check(&mut pace(&with("inspect", &run, &["--json"])), FINISHED);
     let document: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
-    assert_eq!(document["manifest"]["status"], "finished");
+    assert_eq!(
+        (&document["manifest"]["status"], &document["has_writer"]),
+        (&"finished".into(), &false.into())
+    );
     assert_eq!(document["metrics_rows"], 6);
     assert_eq!(document["checkpoints"].as_array().map(Vec::len), Some(3));
 }
@@ -496,6 +504,15 @@ fn numbers_that_adapt_cannot_take() {
     refused(&["--episodes", "99999999999"], &["--episodes", "1 to 10000"]);
     refused(&["--context-episodes", "0"], &["--context-episodes", "found 0"]);
     refused(&["--threads", "0"], &["--threads", "found 0"]);
+    refused(&["--switch-at", "0"], &["--switch-at", "found 0"]);
+    refused(&["--detector", "dorp:0.8"], &["dorp:0.8", "none, drop:C, known"]);
+    refused(&["--clear-keeps", "all"], &["clear-keeps", "all", "last, nothing"]);
+    let refused_value =
+        |more: &[&str], words: &[&str]| check_error(&with("adapt", &run, more), BAD_INPUT, words);
+    refused_value(&["--detector", "drop:8"], &["drop:8", "C from 0 to 1"]);
+    refused_value(&["--switch-at", "7", "--episodes", "7"], &["switch_at", "found 7", "1 to 6"]);
+    refused_value(&["--set", "learning_rate=1"], &["learning_rate", "a key of the game"]);
+    refused_value(&["--set", "episodes_per_encountr=1"], &["did you mean \"episodes_per_encounter\"?"]);
     refused(&["--pool", "tets"], &["tets", "did you mean \"test\"?"]);
     refused(&["--pool", "uniform:0"], &["uniform:0", "1 to 1000000"]);
     assert!(!run.join("report.html").exists());
@@ -509,7 +526,15 @@ fn numbers_that_adapt_cannot_take() {
     // While another process writes it, a run can be read and not written.
     check_error(&with("resume", &young, &[]), FAILURE, &["is in use", &running.0.id().to_string()]);
     check_error(&with("adapt", &young, &[]), BAD_INPUT, &["has no checkpoint yet"]);
-    check(&mut pace(&with("inspect", &young, &[])), FINISHED);
+    let inspected = |words: &str| {
+        let output = check(&mut pace(&with("inspect", &young, &[])), FINISHED);
+        assert!(text(&output.stdout).contains(words), "no {words:?} in {}", text(&output.stdout));
+    };
+    inspected("status       running, ");
+    // The manifest still says so when the process was killed; the lock knows better.
+    running.end("-KILL");
+    assert_eq!(status(&young).0, RunStatus::Running);
+    inspected("status       killed (nobody holds its lock; `pace resume ");
 }
 
 /// Changes a text file of a run.
@@ -657,4 +682,55 @@ fn a_run_that_diverges_says_so_and_keeps_its_checkpoints() {
     assert_eq!(status(&run).0, RunStatus::Failed);
     let reason = run.join(format!("crash/{:012}/reason.txt", newest.step));
     assert!(fs::read_to_string(reason).expect("a crash bundle").contains("diverged"));
+}
+
+/// A command whose standard output is a full disk.
+#[cfg(target_os = "linux")]
+fn with_full_output(mut command: Command) -> Output {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has one");
+    let output = command.stdout(full).output().expect("the binary runs");
+    let message = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(FAILURE), "{command:?}: {message}");
+    let last = message.lines().last().expect("a message");
+    assert!(last.starts_with("error: ") && last.contains("No space left"), "{message}");
+    output
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_output_that_takes_nothing_is_an_error_and_costs_no_result() {
+    let (scratch, run) = finished();
+    let output = with_full_output(pace(&["list", "games"]));
+    assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
+    with_full_output(pace(&with("watch", &run, &["--episodes", "2"])));
+    // Training only prints where its run is; the run itself is as good as any.
+    let other = scratch.path().join("other");
+    with_full_output(pace(&train(&other, &[])));
+    assert!(results(&other) == results(&run));
+    with_full_output(pace(&with("adapt", &run, &["--passes", "1"])));
+    assert!(run.join("report.html").exists());
+}
+
+/// Needs a disk to fill, as `full_disk.rs` of the lab does; there it says how to make one of 600 kB.
+#[test]
+fn a_run_on_a_full_disk_can_be_resumed_when_there_is_room() {
+    let Some(disk) = std::env::var_os("PACE_SMALL_DISK") else { return };
+    let run = Path::new(&disk).join("run");
+    let small = ["--set", "hidden_width=16", "--set", "encoder_width=16"];
+    let filler = Path::new(&disk).join("filler");
+    assert!(fs::write(&filler, vec![0; 1 << 20]).is_err(), "the disk is small");
+    // Room for the beginning of a run and not for a checkpoint.
+    let n_filled = fs::metadata(&filler).expect("there").len();
+    let some_room = |file: fs::File| file.set_len(n_filled - 48 * 1024);
+    fs::OpenOptions::new().write(true).open(&filler).and_then(some_room).expect("writable");
+    let output = check(&mut pace(&train(&run, &small)), FAILURE);
+    let message = text(&output.stderr).lines().last().expect("a message").to_owned();
+    assert!(message.starts_with("error: no space left") && message.contains("pace resume"), "{message}");
+
+    fs::remove_file(filler).expect("removed");
+    check(&mut pace(&with("resume", &run, &[])), FINISHED);
+    let scratch = scratch();
+    let other = scratch.path().join("run");
+    check(&mut pace(&train(&other, &small)), FINISHED);
+    assert!(results(&run) == results(&other));
 }

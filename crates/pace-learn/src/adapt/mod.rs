@@ -1,0 +1,366 @@
+//! Algorithm 2: an agent meets peers it was not trained with, and adapts within the encounter.
+
+mod detector;
+mod switch;
+
+use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, Metric, NO_ACTION, Seed, Split};
+use pace_nn::loss::softmax;
+use pace_nn::threads::for_each_shard;
+
+use crate::agent::{Agent, Trained};
+use crate::crew::Crew;
+use crate::network::{Decisions, Network, Sizes};
+
+use detector::Watch;
+pub use detector::{Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, Verdict};
+pub use switch::Switch;
+
+/// Whom the agent meets, and how often.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AdaptConfig {
+    /// The part of the pool.
+    pub split: Split,
+    /// Encounters with each tuple.
+    pub passes: usize,
+    /// N_eps: episodes per encounter.
+    pub episodes: usize,
+    /// N_ctx: the most episodes the context keeps, the current one included; all if absent. A hidden state cannot forget one
+    /// episode of several, so that it changes nothing for methods that have one instead of a context.
+    pub context_episodes: Option<usize>,
+    /// Whether and when other peers take the first ones' places.
+    pub switch: Option<Switch>,
+    /// What clears the context within an encounter.
+    pub detector: Detector,
+    /// What clearing leaves.
+    pub clear_keeps: ClearKeeps,
+    /// The class of each peer of each tuple, where these are the classes of the identifier. Guesses are judged by it; the
+    /// agent does not see it.
+    pub classes: Option<Vec<Vec<usize>>>,
+    /// Whether the latents of the first encounter with each tuple are wanted.
+    pub keep_latents: bool,
+    /// All chance of the encounters; the same seed gives every agent the same cards.
+    pub seed: u64,
+}
+
+impl AdaptConfig {
+    /// The plain protocol: the same peers all along, and the whole encounter in the context.
+    pub fn new(split: Split, passes: usize, episodes: usize, seed: u64) -> AdaptConfig {
+        AdaptConfig {
+            split,
+            passes,
+            episodes,
+            context_episodes: None,
+            switch: None,
+            detector: Detector::None,
+            clear_keeps: ClearKeeps::Last,
+            classes: None,
+            keep_latents: false,
+            seed,
+        }
+    }
+
+    fn check(&self, n_tuples: usize) -> Result<(), GameError> {
+        let Some(Switch { after }) = self.switch else { return Ok(()) };
+        if !(1..self.episodes).contains(&after) {
+            let expected =
+                format!("a number from 1 to {}, below the episodes of an encounter", self.episodes - 1);
+            return Err(GameError::bad_value("switch_at", &after, &expected));
+        }
+        if n_tuples < 2 {
+            return Err(GameError::bad_value(
+                "switch_at",
+                &after,
+                "a pool of two tuples or more to switch between",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The most episodes in the running context. Only one that counts its episodes can keep the last.
+    fn window(&self) -> Option<usize> {
+        let must_count = matches!(self.detector, Detector::Drop { .. });
+        self.context_episodes.or(must_count.then_some(self.episodes))
+    }
+}
+
+/// One encounter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EncounterOutcome {
+    /// The number of the tuple in its split.
+    pub tuple: usize,
+    /// The tuple that took its place, where there was a switch.
+    pub successor: Option<usize>,
+    /// Which of the encounters with this tuple.
+    pub pass: usize,
+    /// What came of each episode.
+    pub episodes: Vec<EpisodeOutcome>,
+    /// The highest posterior class of each peer at the start of each episode, episode after episode. What it means to be
+    /// right is known for training peers only. Empty if the method identifies nobody.
+    pub guesses: Vec<Vec<usize>>,
+    /// The identifier's confidence in these guesses, averaged over peers.
+    pub confidence: Vec<f32>,
+    /// How right the identifier was at every decision; empty where no class is known.
+    pub identified: Vec<Identified>,
+    /// When the detector found that the peers had changed.
+    pub alarms: Vec<Alarm>,
+    /// The latent of every decision, one after the other; empty unless asked for.
+    pub latents: Vec<f32>,
+}
+
+/// How right the identifier was at one decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Identified {
+    /// The share of peers whose best guess is right.
+    pub accuracy: f32,
+    /// The probability given to the truth, averaged over peers.
+    pub posterior: f32,
+}
+
+impl EncounterOutcome {
+    /// The tuple that was met in an episode, counted from 0.
+    pub fn tuple_in(&self, episode: usize, switch: Option<Switch>) -> usize {
+        match (switch, self.successor) {
+            (Some(Switch { after }), Some(successor)) if episode >= after => successor,
+            _ => self.tuple,
+        }
+    }
+}
+
+/// Encounters that run side by side in one shard; few enough to balance threads, enough for fast products.
+const LANES_PER_SHARD: usize = 64;
+
+/// Plays all encounters. The result does not depend on the number of threads.
+///
+/// # Panics
+/// If the game's observations or actions are not those that the agent was trained with.
+pub fn adapt(
+    agent: &Agent,
+    game: &dyn AnyGame,
+    config: &AdaptConfig,
+    n_threads: usize,
+) -> Result<Vec<EncounterOutcome>, GameError> {
+    let shape = (game.spec().observation_size, game.spec().n_actions());
+    assert_eq!(shape, agent.shape(), "observation size and number of actions");
+    let n_tuples = game.n_tuples(config.split);
+    config.check(n_tuples)?;
+    let n_encounters = n_tuples * config.passes;
+    let mut shards: Vec<(usize, Vec<EncounterOutcome>)> =
+        (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Vec::new())).collect();
+    for_each_shard(n_threads, &mut shards, |_, (first, outcomes)| {
+        let last = (*first + LANES_PER_SHARD).min(n_encounters);
+        *outcomes = agent.play(game, config, *first..last);
+    });
+    Ok(shards.into_iter().flat_map(|(_, outcomes)| outcomes).collect())
+}
+
+/// Plays encounters in the lanes of one crew. They are numbered pass after pass, and inside a pass tuple after tuple.
+pub(crate) fn play_side_by_side<N: Network>(
+    agent: &Trained<N>,
+    game: &dyn AnyGame,
+    config: &AdaptConfig,
+    encounters: std::ops::Range<usize>,
+) -> Vec<EncounterOutcome> {
+    let (net, parameters) = (&agent.net, &agent.parameters[..]);
+    let n_tuples = game.n_tuples(config.split);
+    let metric = game.spec().metric;
+    let n_lanes = encounters.len();
+    let mut crew = Crew::new(game, config.split, n_lanes, net, config.window(), net.adapting_sight());
+    let mut outcomes: Vec<EncounterOutcome> = Vec::with_capacity(n_lanes);
+    let seed_of = |outcome: &EncounterOutcome| {
+        Seed::new(config.seed).child("encounter", &[outcome.tuple as u64, outcome.pass as u64])
+    };
+    for (lane, encounter) in encounters.enumerate() {
+        let tuple = encounter % n_tuples;
+        let outcome = EncounterOutcome {
+            tuple,
+            successor: config.switch.map(|_| Switch::successor(tuple, n_tuples)),
+            pass: encounter / n_tuples,
+            ..EncounterOutcome::default()
+        };
+        let n_episodes = config.switch.map_or(config.episodes, |switch| switch.after);
+        crew.begin(net, lane, tuple, n_episodes, seed_of(&outcome));
+        outcomes.push(outcome);
+    }
+    let mut closed_form = ClosedForm::<N>::new(game);
+    let slots = net.slots();
+    let n_posteriors = slots.last().map_or(0, |slot| slot.end);
+    let blank = || EpisodeOutcome {
+        task_return: 0.0,
+        expected_return: None,
+        n_steps: 0,
+        ending: Ending::Finished,
+        keypoint_visited: false,
+    };
+    let mut current: Vec<EpisodeOutcome> = (0..n_lanes).map(|_| blank()).collect();
+    // Who sits in each lane now.
+    let mut tuples: Vec<usize> = outcomes.iter().map(|outcome| outcome.tuple).collect();
+    let watch = Watch::new(
+        config.detector,
+        config.clear_keeps,
+        config.switch.map(|switch| switch.after),
+        config.context_episodes.unwrap_or(config.episodes),
+    );
+    let mut watches = vec![watch; n_lanes];
+    let mut ended = Vec::new();
+    while crew.decide(net, parameters) {
+        // A first decision of an episode: what is the episode worth, and whom does the agent think it plays with?
+        let fresh: Vec<(usize, usize)> = crew
+            .active()
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, lane)| current[*lane].n_steps == 0)
+            .collect();
+        closed_form.fill(agent, game, config.split, &crew, &fresh, &tuples, &mut current);
+        let acted = crew.acted(net);
+        for (row, &lane) in crew.active().iter().enumerate() {
+            let outcome = &mut outcomes[lane];
+            let posteriors = &acted.posteriors[row * n_posteriors..][..n_posteriors];
+            if current[lane].n_steps == 0 && !slots.is_empty() {
+                let guesses: Vec<usize> =
+                    slots.iter().map(|slot| best_guess(&posteriors[slot.clone()])).collect();
+                let sure = slots.iter().zip(&guesses).map(|(slot, guess)| posteriors[slot.start + guess]);
+                outcome.confidence.push(sure.sum::<f32>() / slots.len() as f32);
+                outcome.guesses.push(guesses);
+            }
+            if let Some(classes) = config.classes.as_ref().filter(|_| !slots.is_empty()) {
+                outcome.identified.push(judge(posteriors, &slots, &classes[tuples[lane]]));
+            }
+            if config.keep_latents && outcome.pass == 0 {
+                let size = acted.latent_size;
+                outcome.latents.extend_from_slice(&acted.latents[row * size..][..size]);
+            }
+        }
+        crew.advance(net, parameters);
+        let block = crew.block();
+        ended.clear();
+        for &lane in crew.active() {
+            let outcome = &mut current[lane];
+            outcome.task_return += f64::from(block.task_rewards[lane]);
+            outcome.n_steps += 1;
+            outcome.keypoint_visited |= block.keypoints_visited[lane];
+            if block.boundaries[lane] != Boundary::WithinEpisode {
+                outcome.ending = block.endings[lane].expect("an episode that ended has an ending");
+                outcomes[lane].episodes.push(std::mem::replace(outcome, blank()));
+                ended.push(lane);
+            }
+        }
+        for &lane in &ended {
+            let outcome = &mut outcomes[lane];
+            let n_finished = outcome.episodes.len();
+            if let Some((alarm, keeps)) =
+                watches[lane].episode_ended(told(&outcome.episodes[n_finished - 1], metric))
+            {
+                outcome.alarms.push(alarm);
+                match keeps {
+                    ClearKeeps::Last => crew.keep_last_episode(net, lane),
+                    ClearKeeps::Nothing => crew.clear_context(net, lane),
+                }
+            }
+            if let Some(successor) =
+                outcome.successor.filter(|_| config.switch == Some(Switch { after: n_finished }))
+            {
+                tuples[lane] = successor;
+                crew.switch(lane, successor, config.episodes - n_finished, Switch::seed(seed_of(outcome)));
+            }
+        }
+    }
+    outcomes
+}
+
+/// The score of an episode as the ego learns it: what chance made of it, and not what it was worth before.
+fn told(outcome: &EpisodeOutcome, metric: Metric) -> f64 {
+    EpisodeOutcome { expected_return: None, ..*outcome }.score(metric)
+}
+
+fn best_guess(posterior: &[f32]) -> usize {
+    let best = (0..posterior.len()).max_by(|one, other| posterior[*one].total_cmp(&posterior[*other]));
+    best.expect("a peer has classes")
+}
+
+fn judge(posteriors: &[f32], slots: &[std::ops::Range<usize>], classes: &[usize]) -> Identified {
+    let mut judged = Identified { accuracy: 0.0, posterior: 0.0 };
+    for (slot, &class) in slots.iter().zip(classes) {
+        let is_right = best_guess(&posteriors[slot.clone()]) == class;
+        judged.accuracy += f32::from(u8::from(is_right)) / slots.len() as f32;
+        judged.posterior += posteriors[slot.start + class] / slots.len() as f32;
+    }
+    judged
+}
+
+/// The exact value of an episode, for games that have one: the agent's answers at every decision point, given its context
+/// when the episode begins.
+struct ClosedForm<N: Network> {
+    points: Vec<pace_games::DecisionPoint>,
+    contexts: Vec<N::Context>,
+    rows: N::ActRows,
+}
+
+impl<N: Network> ClosedForm<N> {
+    fn new(game: &dyn AnyGame) -> ClosedForm<N> {
+        ClosedForm { points: game.decision_points(), contexts: Vec::new(), rows: N::ActRows::default() }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn fill(
+        &mut self,
+        agent: &Trained<N>,
+        game: &dyn AnyGame,
+        split: Split,
+        crew: &Crew<N>,
+        fresh: &[(usize, usize)],
+        tuples: &[usize],
+        current: &mut [EpisodeOutcome],
+    ) {
+        if self.points.is_empty() || fresh.is_empty() {
+            return;
+        }
+        let Trained { net, parameters } = agent;
+        let n_actions = net.sizes().n_actions;
+        // A context for every point of every lane, which is then led to its point.
+        self.contexts.clear();
+        for (_, lane) in fresh {
+            let context = crew.context(*lane);
+            self.contexts.extend(self.points.iter().map(|_| context.clone()));
+        }
+        let n_steps = self.points.iter().map(|point| point.earlier.len()).max().unwrap_or(0);
+        (0..n_steps).for_each(|step| self.take_in(agent, step));
+        let rows: Vec<usize> = (0..self.contexts.len()).collect();
+        let points = self.points.iter().cycle().take(rows.len());
+        let observations: Vec<f32> = points.flat_map(|point| point.observation.iter().copied()).collect();
+        net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
+        let per_lane = self.points.len() * n_actions;
+        for (index, (_, lane)) in fresh.iter().enumerate() {
+            let mut answers = net.acted(&self.rows).logits[index * per_lane..][..per_lane].to_vec();
+            answers.chunks_exact_mut(n_actions).for_each(softmax);
+            let value = game.expected_return(split, tuples[*lane], &answers);
+            current[*lane].expected_return = Some(value.expect("the tuple is being played"));
+        }
+    }
+
+    /// Adds step `step` of the way to every point that is further than that.
+    fn take_in(&mut self, agent: &Trained<N>, step: usize) {
+        let Trained { net, parameters } = agent;
+        let Sizes { n_peers, .. } = net.sizes();
+        let (mut rows, mut observations) = (Vec::new(), Vec::new());
+        let (mut ego_actions, mut peer_actions) = (Vec::new(), Vec::new());
+        for row in 0..self.contexts.len() {
+            let point = &self.points[row % self.points.len()];
+            let Some(earlier) = point.earlier.get(step) else { continue };
+            rows.push(row);
+            observations.extend_from_slice(&earlier.observation);
+            ego_actions.push(earlier.ego_action);
+            let told = earlier.peer_actions.iter().copied();
+            peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
+        }
+        net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
+        let decisions = Decisions {
+            observations: &observations,
+            ego_actions: &ego_actions,
+            peer_actions: &peer_actions,
+            peer_observations: &[],
+            task_rewards: &[],
+        };
+        net.take_in(parameters, &decisions, &mut self.contexts, &rows, &mut self.rows);
+    }
+}

@@ -1,0 +1,224 @@
+//! The paper's pooling: a mean over episodes of the mean over each episode's entries (methods.md 2.1, 5.1).
+
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
+use pace_nn::product::ProductShape;
+use pace_nn::{DropoutKey, Parameters, PrefixMeans};
+
+use super::encoder::{ContextChunk, Encoder};
+use super::{ContextEncoder, EncoderRows, blank_first, fit};
+use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
+use crate::context::RunningContext;
+
+/// f, means, g.
+#[derive(Clone, Debug)]
+pub(crate) struct MeansEncoder {
+    layers: ContextEncoder,
+    empty_context: EmptyContext,
+    empty_episode: EmptyEpisode,
+}
+
+/// The rows of a pass that acts.
+#[derive(Debug, Default)]
+pub(crate) struct MeansActRows {
+    entries: EncoderRows,
+    no_actions: Vec<Action>,
+    pooled: Vec<f32>,
+    is_empty: Vec<bool>,
+    latents: EncoderRows,
+}
+
+/// The rows of a pass that learns.
+#[derive(Debug, Default)]
+pub(crate) struct MeansLearnRows {
+    entries: EncoderRows,
+    means: Option<PrefixMeans>,
+    all_pooled: Vec<f32>,
+    d_all_pooled: Vec<f32>,
+    pooled: Vec<f32>,
+    d_pooled: Vec<f32>,
+    latents: EncoderRows,
+}
+
+impl Encoder for MeansEncoder {
+    type Context = RunningContext;
+    type ActRows = MeansActRows;
+    type LearnRows = MeansLearnRows;
+
+    /// About what keeps a chunk's activations in the second cache.
+    const CHUNK_ROWS: usize = 160;
+
+    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> MeansEncoder {
+        let (observation_size, n_actions) = (spec.observation_size, spec.n_actions());
+        MeansEncoder {
+            layers: ContextEncoder::new(parameters, observation_size, n_actions, config.encoder_width),
+            empty_context: config.empty_context,
+            empty_episode: config.empty_episode,
+        }
+    }
+
+    fn check(_config: &TrainConfig) -> Result<(), GameError> {
+        Ok(())
+    }
+
+    fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
+        self.layers.initialise(parameters, rng);
+    }
+
+    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        self.layers.layers().for_each(|layer| layer.transpose(parameters, transposed));
+    }
+
+    fn width(&self) -> usize {
+        self.layers.width()
+    }
+
+    fn context(&self, window: Option<usize>) -> RunningContext {
+        RunningContext::new(self.width(), self.empty_episode, window)
+    }
+
+    fn forget(&self, context: &mut RunningContext) {
+        context.clear();
+    }
+
+    fn forget_but_last(&self, context: &mut RunningContext) {
+        context.keep_last_episode();
+    }
+
+    fn encode(
+        &self,
+        parameters: &[f32],
+        contexts: &[RunningContext],
+        lanes: &[usize],
+        rows: &mut MeansActRows,
+    ) {
+        let (n_rows, width) = (lanes.len(), self.width());
+        let pooled = fit(&mut rows.pooled, n_rows * width);
+        rows.is_empty.clear();
+        for (pooled, lane) in pooled.chunks_exact_mut(width).zip(lanes) {
+            contexts[*lane].pool_into(pooled);
+            rows.is_empty.push(contexts[*lane].is_empty());
+        }
+        self.layers.g().forward(parameters, pooled, n_rows, &mut rows.latents);
+        blank_first(self.empty_context, &rows.is_empty, width, &mut rows.latents.out);
+    }
+
+    fn latents(rows: &MeansActRows) -> &[f32] {
+        &rows.latents.out
+    }
+
+    fn add_entries(
+        &self,
+        parameters: &[f32],
+        observations: &[f32],
+        actions: &[Action],
+        contexts: &mut [RunningContext],
+        lanes: &[usize],
+        rows: &mut MeansActRows,
+    ) {
+        self.layers.encode_entries(parameters, observations, actions, &mut rows.entries);
+        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
+            contexts[*lane].add_entry(features);
+        }
+    }
+
+    fn end_episodes(
+        &self,
+        parameters: &[f32],
+        terminal_observations: &[f32],
+        contexts: &mut [RunningContext],
+        lanes: &[usize],
+        rows: &mut MeansActRows,
+    ) {
+        rows.no_actions.resize(lanes.len(), NO_ACTION);
+        self.layers.encode_entries(parameters, terminal_observations, &rows.no_actions, &mut rows.entries);
+        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
+            contexts[*lane].end_episode(features);
+        }
+    }
+
+    fn forward(
+        &self,
+        parameters: &[f32],
+        chunk: &ContextChunk,
+        _key: Option<DropoutKey>,
+        rows: &mut MeansLearnRows,
+    ) {
+        let (width, n_decisions) = (self.width(), chunk.n_decisions);
+        self.layers.encode_entries(parameters, &chunk.observations, &chunk.actions, &mut rows.entries);
+        let (features, terminals) = rows.entries.out.split_at(n_decisions * width);
+        let empty_episode = match self.empty_episode {
+            EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
+            EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
+        };
+        let means = rows.means.get_or_insert_with(|| PrefixMeans::new(width, empty_episode));
+        let all_pooled = fit(&mut rows.all_pooled, n_decisions * width);
+        for span in &chunk.spans {
+            means.forward(
+                &features[span.decisions.start * width..span.decisions.end * width],
+                &terminals[span.episodes.start * width..span.episodes.end * width],
+                &chunk.lengths[span.episodes.clone()],
+                &mut all_pooled[span.decisions.start * width..span.decisions.end * width],
+            );
+        }
+        let n_selected = chunk.selected.len();
+        let pooled: &[f32] = if chunk.is_whole() {
+            all_pooled
+        } else {
+            let pooled = fit(&mut rows.pooled, n_selected * width);
+            for (pooled, decision) in pooled.chunks_exact_mut(width).zip(&chunk.selected) {
+                pooled.copy_from_slice(&all_pooled[decision * width..][..width]);
+            }
+            pooled
+        };
+        self.layers.g().forward(parameters, pooled, n_selected, &mut rows.latents);
+        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
+    }
+
+    fn latents_and_gradients(rows: &mut MeansLearnRows) -> (&[f32], &mut [f32]) {
+        (&rows.latents.out, &mut rows.latents.d_out)
+    }
+
+    fn backward(
+        &self,
+        transposed: &[f32],
+        gradients: &mut [f32],
+        chunk: &ContextChunk,
+        _key: Option<DropoutKey>,
+        rows: &mut MeansLearnRows,
+    ) {
+        let (width, n_decisions, n_selected) = (self.width(), chunk.n_decisions, chunk.selected.len());
+        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
+        let pooled = if chunk.is_whole() { &rows.all_pooled } else { &rows.pooled };
+        let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
+        let pooled = &pooled[..n_selected * width];
+        self.layers.g().backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
+        let d_all_pooled: &[f32] = if chunk.is_whole() {
+            d_pooled
+        } else {
+            let d_all_pooled = fit(&mut rows.d_all_pooled, n_decisions * width);
+            d_all_pooled.fill(0.0);
+            for (d_pooled, decision) in d_pooled.chunks_exact(width).zip(&chunk.selected) {
+                d_all_pooled[decision * width..][..width].copy_from_slice(d_pooled);
+            }
+            d_all_pooled
+        };
+        let (d_features, d_terminals) = rows.entries.d_out.split_at_mut(n_decisions * width);
+        let means = rows.means.as_mut().expect("made on the way forward");
+        for span in &chunk.spans {
+            means.backward(
+                &d_all_pooled[span.decisions.start * width..span.decisions.end * width],
+                &chunk.lengths[span.episodes.clone()],
+                &mut d_features[span.decisions.start * width..span.decisions.end * width],
+                &mut d_terminals[span.episodes.start * width..span.episodes.end * width],
+            );
+        }
+        let (observations, actions) = (&chunk.observations, &chunk.actions);
+        self.layers.entries_backward(transposed, gradients, observations, actions, &mut rows.entries);
+    }
+
+    fn products(&self, chunk: &ContextChunk) -> Vec<ProductShape> {
+        let mut products = self.layers.products(chunk.actions.len());
+        products.extend(self.layers.g().products(chunk.selected.len()));
+        products
+    }
+}

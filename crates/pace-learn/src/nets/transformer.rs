@@ -1,0 +1,452 @@
+//! Attention in place of the means: a Transformer layer over an episode's entries, another over the episodes (methods.md 8).
+//!
+//! Every entry of an episode sees every other, so that the current episode is encoded anew at each of its decisions. Only
+//! finished episodes stay as they are: a lane keeps one vector of each.
+
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
+use pace_nn::product::ProductShape;
+use pace_nn::{
+    Activation, DropoutKey, Linear, Parameters, Part, Positions, TransformerConfig, TransformerLayer,
+    TransformerRows, kernels,
+};
+
+use super::encoder::{ContextChunk, Encoder};
+use super::{EncoderRows, LatentHead, blank_first, fit, orthogonal};
+use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
+
+/// Heads of the attention.
+const N_HEADS: usize = 4;
+
+/// Stands for a vector of zeros among the sources of a sequence.
+const NOTHING: u32 = u32::MAX;
+
+/// Where the weights lie.
+#[derive(Clone, Debug)]
+pub(crate) struct TransformerEncoder {
+    entry: Linear,
+    steps: Level,
+    episodes: Level,
+    g: LatentHead,
+    empty_context: EmptyContext,
+    empty_episode: EmptyEpisode,
+}
+
+/// Positions, a layer and a mean: from sequences to one vector each.
+#[derive(Clone, Debug)]
+struct Level {
+    positions: Positions,
+    layer: TransformerLayer,
+}
+
+/// The rows of a level, kept for the way back.
+#[derive(Debug, Default)]
+struct LevelRows {
+    /// The sequences, one after the other: where each row comes from, and its place.
+    sources: Vec<u32>,
+    places: Vec<u32>,
+    lengths: Vec<usize>,
+    inputs: Vec<f32>,
+    d_inputs: Vec<f32>,
+    layer: TransformerRows,
+    means: Vec<f32>,
+}
+
+/// What a lane keeps.
+#[derive(Clone, Debug)]
+pub(crate) struct EntriesContext {
+    window: Option<usize>,
+    /// One vector of each finished episode.
+    finished: Vec<f32>,
+    /// The entries of the current one, before attention.
+    entries: Vec<f32>,
+    width: usize,
+}
+
+impl EntriesContext {
+    fn is_empty(&self) -> bool {
+        self.finished.is_empty() && self.entries.is_empty()
+    }
+}
+
+/// The rows of a pass that acts.
+#[derive(Debug, Default)]
+pub(crate) struct TransformerActRows {
+    entries: Vec<f32>,
+    no_actions: Vec<Action>,
+    /// The entries of all lanes that have some, and then the vectors of all episodes.
+    vectors: Vec<f32>,
+    steps: LevelRows,
+    episodes: LevelRows,
+    is_empty: Vec<bool>,
+    latents: EncoderRows,
+}
+
+/// The rows of a pass that learns.
+#[derive(Debug, Default)]
+pub(crate) struct TransformerLearnRows {
+    entries: Vec<f32>,
+    d_entries: Vec<f32>,
+    steps: LevelRows,
+    d_step_means: Vec<f32>,
+    episodes: LevelRows,
+    d_pooled: Vec<f32>,
+    /// The sequences of finished episodes of an encounter.
+    finished: Vec<u32>,
+    latents: EncoderRows,
+}
+
+impl Encoder for TransformerEncoder {
+    type Context = EntriesContext;
+    type ActRows = TransformerActRows;
+    type LearnRows = TransformerLearnRows;
+
+    /// One encounter at a time: its sequences have many times as many rows as it has decisions.
+    const CHUNK_ROWS: usize = 1;
+
+    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> TransformerEncoder {
+        let width = config.encoder_width;
+        let input = [spec.observation_size, spec.n_actions()];
+        let layer = TransformerConfig {
+            width,
+            n_heads: N_HEADS,
+            hidden_width: width,
+            dropout: config.encoder_dropout as f32,
+        };
+        TransformerEncoder {
+            entry: Linear::new(parameters, "encoder.entry", &input, width, Activation::Relu),
+            // The terminal entry comes on top of the decisions.
+            steps: Level::new(parameters, "encoder.steps", spec.horizon_steps + 1, layer),
+            episodes: Level::new(parameters, "encoder.episodes", spec.episodes_per_encounter, layer),
+            g: LatentHead::new(parameters, width),
+            empty_context: config.empty_context,
+            empty_episode: config.empty_episode,
+        }
+    }
+
+    fn check(config: &TrainConfig) -> Result<(), GameError> {
+        if config.encoder_width.is_multiple_of(N_HEADS) {
+            return Ok(());
+        }
+        let expected = format!("a multiple of {N_HEADS}, the heads of the transformer");
+        Err(GameError::bad_value("encoder_width", &config.encoder_width, &expected))
+    }
+
+    fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
+        orthogonal(parameters, &self.entry, std::f64::consts::SQRT_2, rng);
+        for level in [&self.steps, &self.episodes] {
+            level.positions.initialise(parameters, &mut || rng.unit());
+            level.layer.initialise(parameters, &mut || rng.unit());
+        }
+        for layer in self.g.layers() {
+            orthogonal(parameters, layer, std::f64::consts::SQRT_2, rng);
+        }
+    }
+
+    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
+        for layer in [&self.entry].into_iter().chain(self.g.layers()) {
+            layer.transpose(parameters, transposed);
+        }
+        self.steps.layer.transpose(parameters, transposed);
+        self.episodes.layer.transpose(parameters, transposed);
+    }
+
+    fn width(&self) -> usize {
+        self.entry.n_out()
+    }
+
+    fn context(&self, window: Option<usize>) -> EntriesContext {
+        EntriesContext { window, finished: Vec::new(), entries: Vec::new(), width: self.width() }
+    }
+
+    fn forget(&self, context: &mut EntriesContext) {
+        context.finished.clear();
+        context.entries.clear();
+    }
+
+    fn forget_but_last(&self, context: &mut EntriesContext) {
+        let n_forgotten = context.finished.len().saturating_sub(context.width);
+        context.finished.drain(..n_forgotten);
+    }
+
+    fn encode(
+        &self,
+        parameters: &[f32],
+        contexts: &[EntriesContext],
+        lanes: &[usize],
+        rows: &mut TransformerActRows,
+    ) {
+        let (n_rows, width) = (lanes.len(), self.width());
+        let TransformerActRows { vectors, steps, episodes, is_empty, latents, .. } = rows;
+        vectors.clear();
+        steps.clear();
+        for lane in lanes {
+            let entries = &contexts[*lane].entries;
+            if !entries.is_empty() {
+                let first = vectors.len() / width;
+                steps.push(first..first + entries.len() / width, &self.steps);
+                vectors.extend_from_slice(entries);
+            }
+        }
+        self.steps.forward(parameters, vectors, None, steps);
+        // The vectors of current episodes come first, then those of finished ones.
+        vectors.clear();
+        vectors.extend_from_slice(&steps.means[..steps.lengths.len() * width]);
+        episodes.clear();
+        is_empty.clear();
+        let mut current = 0u32;
+        for lane in lanes {
+            let context = &contexts[*lane];
+            let first = vectors.len() / width;
+            vectors.extend_from_slice(&context.finished);
+            let last = if context.entries.is_empty() {
+                (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
+            } else {
+                current += 1;
+                Some(current - 1)
+            };
+            let finished = (first..vectors.len() / width).map(|row| row as u32);
+            episodes.push_sources(finished.chain(last), &self.episodes);
+            is_empty.push(context.is_empty());
+        }
+        self.episodes.forward(parameters, vectors, None, episodes);
+        self.g.forward(parameters, &episodes.means[..n_rows * width], n_rows, latents);
+        blank_first(self.empty_context, is_empty, width, &mut latents.out);
+    }
+
+    fn latents(rows: &TransformerActRows) -> &[f32] {
+        &rows.latents.out
+    }
+
+    fn add_entries(
+        &self,
+        parameters: &[f32],
+        observations: &[f32],
+        actions: &[Action],
+        contexts: &mut [EntriesContext],
+        lanes: &[usize],
+        rows: &mut TransformerActRows,
+    ) {
+        let width = self.width();
+        let entries = fit(&mut rows.entries, lanes.len() * width);
+        let parts = [Part::Dense(observations), Part::OneHot(actions)];
+        self.entry.forward(parameters, &parts, lanes.len(), entries);
+        for (entry, lane) in entries.chunks_exact(width).zip(lanes) {
+            contexts[*lane].entries.extend_from_slice(entry);
+        }
+    }
+
+    fn end_episodes(
+        &self,
+        parameters: &[f32],
+        terminal_observations: &[f32],
+        contexts: &mut [EntriesContext],
+        lanes: &[usize],
+        rows: &mut TransformerActRows,
+    ) {
+        let width = self.width();
+        let mut no_actions = std::mem::take(&mut rows.no_actions);
+        no_actions.resize(lanes.len(), NO_ACTION);
+        self.add_entries(parameters, terminal_observations, &no_actions, contexts, lanes, rows);
+        rows.no_actions = no_actions;
+        let TransformerActRows { vectors, steps, .. } = rows;
+        vectors.clear();
+        steps.clear();
+        for lane in lanes {
+            let first = vectors.len() / width;
+            vectors.extend_from_slice(&contexts[*lane].entries);
+            steps.push(first..vectors.len() / width, &self.steps);
+        }
+        self.steps.forward(parameters, vectors, None, steps);
+        for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
+            let EntriesContext { window, finished, entries, .. } = &mut contexts[*lane];
+            entries.clear();
+            finished.extend_from_slice(vector);
+            // The episode that begins now needs a place in the window too.
+            let most = window.map_or(usize::MAX, |window| (window.max(1) - 1) * width);
+            finished.drain(..finished.len().saturating_sub(most));
+        }
+    }
+
+    fn forward(
+        &self,
+        parameters: &[f32],
+        chunk: &ContextChunk,
+        key: Option<DropoutKey>,
+        rows: &mut TransformerLearnRows,
+    ) {
+        let (width, n_entries) = (self.width(), chunk.actions.len());
+        let entries = fit(&mut rows.entries, n_entries * width);
+        let parts = [Part::Dense(&chunk.observations), Part::OneHot(&chunk.actions)];
+        self.entry.forward(parameters, &parts, n_entries, entries);
+        self.gather(chunk, rows);
+        self.steps.forward(parameters, &rows.entries, key.map(|key| key.of(0)), &mut rows.steps);
+        let (steps, episodes) = (&rows.steps, &mut rows.episodes);
+        self.episodes.forward(parameters, &steps.means, key.map(|key| key.of(1)), episodes);
+        let n_selected = chunk.selected.len();
+        let pooled = &episodes.means[..n_selected * width];
+        self.g.forward(parameters, pooled, n_selected, &mut rows.latents);
+        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
+    }
+
+    fn latents_and_gradients(rows: &mut TransformerLearnRows) -> (&[f32], &mut [f32]) {
+        (&rows.latents.out, &mut rows.latents.d_out)
+    }
+
+    fn backward(
+        &self,
+        transposed: &[f32],
+        gradients: &mut [f32],
+        chunk: &ContextChunk,
+        key: Option<DropoutKey>,
+        rows: &mut TransformerLearnRows,
+    ) {
+        let (width, n_entries, n_selected) = (self.width(), chunk.actions.len(), chunk.selected.len());
+        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
+        let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
+        let pooled = &rows.episodes.means[..n_selected * width];
+        self.g.backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
+        let d_step_means = fit(&mut rows.d_step_means, rows.steps.lengths.len() * width);
+        d_step_means.fill(0.0);
+        let keys = [0, 1].map(|index| key.map(|key| key.of(index)));
+        self.episodes.backward(transposed, gradients, d_pooled, keys[1], &mut rows.episodes, d_step_means);
+        let d_entries = fit(&mut rows.d_entries, n_entries * width);
+        d_entries.fill(0.0);
+        self.steps.backward(transposed, gradients, d_step_means, keys[0], &mut rows.steps, d_entries);
+        let parts = [Part::Dense(&chunk.observations[..]), Part::OneHot(&chunk.actions)];
+        let entries = &rows.entries[..n_entries * width];
+        self.entry.backward(transposed, gradients, &parts, entries, d_entries, &mut [None, None]);
+    }
+
+    fn products(&self, chunk: &ContextChunk) -> Vec<ProductShape> {
+        let mut rows = TransformerLearnRows::default();
+        self.gather(chunk, &mut rows);
+        let mut products = self.entry.products(chunk.actions.len(), &[Some(false), None]);
+        products.extend(self.steps.layer.products(&rows.steps.lengths));
+        products.extend(self.episodes.layer.products(&rows.episodes.lengths));
+        products.extend(self.g.products(chunk.selected.len()));
+        products
+    }
+}
+
+impl TransformerEncoder {
+    /// The sequences of a chunk: every episode that has a next one, the part of its episode before every selected decision,
+    /// and for each of these decisions the episodes it looks back on.
+    fn gather(&self, chunk: &ContextChunk, rows: &mut TransformerLearnRows) {
+        let TransformerLearnRows { steps, episodes, finished, .. } = rows;
+        steps.clear();
+        episodes.clear();
+        let mut selected = chunk.selected.iter().copied().peekable();
+        for span in &chunk.spans {
+            finished.clear();
+            let mut start = span.decisions.start;
+            for episode in span.episodes.clone() {
+                let end = start + chunk.lengths[episode] as usize;
+                while let Some(decision) = selected.next_if(|decision| *decision < end) {
+                    let current = if decision > start {
+                        steps.push(start..decision, &self.steps);
+                        Some(steps.lengths.len() as u32 - 1)
+                    } else {
+                        (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
+                    };
+                    episodes.push_sources(finished.iter().copied().chain(current), &self.episodes);
+                }
+                let terminal = (chunk.n_decisions + episode) as u32;
+                if episode + 1 < span.episodes.end {
+                    finished.push(steps.lengths.len() as u32);
+                    let decisions = (start..end).map(|row| row as u32);
+                    steps.push_sources(decisions.chain([terminal]), &self.steps);
+                }
+                start = end;
+            }
+        }
+    }
+}
+
+impl Level {
+    fn new(parameters: &mut Parameters, name: &str, n_positions: usize, config: TransformerConfig) -> Level {
+        Level {
+            positions: Positions::new(parameters, &format!("{name}.positions"), n_positions, config.width),
+            layer: TransformerLayer::new(parameters, name, config),
+        }
+    }
+
+    /// Gathers the sequences from `vectors` and leaves the mean of each in `rows.means`; that of an empty one is zero.
+    fn forward(&self, parameters: &[f32], vectors: &[f32], key: Option<DropoutKey>, rows: &mut LevelRows) {
+        let width = self.layer.width();
+        let inputs = fit(&mut rows.inputs, rows.sources.len() * width);
+        for (input, source) in inputs.chunks_exact_mut(width).zip(&rows.sources) {
+            if *source == NOTHING {
+                input.fill(0.0);
+            } else {
+                input.copy_from_slice(&vectors[*source as usize * width..][..width]);
+            }
+        }
+        self.positions.forward(parameters, &rows.places, inputs);
+        self.layer.forward(parameters, inputs, &rows.lengths, key, &mut rows.layer);
+        let means = fit(&mut rows.means, rows.lengths.len() * width);
+        means.fill(0.0);
+        let mut first = 0;
+        for (mean, length) in means.chunks_exact_mut(width).zip(&rows.lengths) {
+            let last = first + length;
+            if *length > 0 {
+                kernels::add_rows(&rows.layer.out[first * width..last * width], mean);
+                mean.iter_mut().for_each(|value| *value /= *length as f32);
+            }
+            first = last;
+        }
+    }
+
+    /// Takes the gradient of the means back into `gradients`, and adds that of the vectors to `d_vectors`.
+    fn backward(
+        &self,
+        transposed: &[f32],
+        gradients: &mut [f32],
+        d_means: &[f32],
+        key: Option<DropoutKey>,
+        rows: &mut LevelRows,
+        d_vectors: &mut [f32],
+    ) {
+        let width = self.layer.width();
+        let n = rows.sources.len() * width;
+        let mut first = 0;
+        for (d_mean, length) in d_means.chunks_exact(width).zip(&rows.lengths) {
+            let last = first + length;
+            for d_row in rows.layer.d_out[first * width..last * width].chunks_exact_mut(width) {
+                kernels::scale_into(d_row, d_mean, 1.0 / *length as f32);
+            }
+            first = last;
+        }
+        let d_inputs = fit(&mut rows.d_inputs, n);
+        let (inputs, lengths) = (&rows.inputs[..n], &rows.lengths);
+        self.layer.backward(transposed, gradients, inputs, lengths, key, &mut rows.layer, d_inputs);
+        self.positions.backward(gradients, &rows.places, d_inputs);
+        for (d_input, source) in d_inputs.chunks_exact(width).zip(&rows.sources) {
+            if *source != NOTHING {
+                kernels::add(&mut d_vectors[*source as usize * width..][..width], d_input);
+            }
+        }
+    }
+}
+
+impl LevelRows {
+    fn clear(&mut self) {
+        self.sources.clear();
+        self.places.clear();
+        self.lengths.clear();
+    }
+
+    /// Adds the sequence of these consecutive vectors.
+    fn push(&mut self, sources: std::ops::Range<usize>, level: &Level) {
+        self.push_sources(sources.map(|row| row as u32), level);
+    }
+
+    /// Adds a sequence. What comes behind the last position has that one.
+    fn push_sources(&mut self, sources: impl Iterator<Item = u32>, level: &Level) {
+        let first = self.sources.len();
+        self.sources.extend(sources);
+        let n = self.sources.len() - first;
+        let last_position = level.positions.n_positions() as u32 - 1;
+        self.places.extend((0..n as u32).map(|place| place.min(last_position)));
+        self.lengths.push(n);
+    }
+}

@@ -1,0 +1,168 @@
+//! What an agent takes its peers for, in words: its posterior over training classes, with classes of one kind together.
+
+use pace_games::{AnyGame, Split, TupleListing};
+use pace_learn::Thought;
+
+/// A moment of an encounter: the episode and the decisions before it in that episode, both from 0.
+pub type When = (usize, usize);
+
+/// The agent's mind about every peer at the table.
+pub struct Mind {
+    slots: Vec<Slot>,
+}
+
+/// The agent's mind about one peer.
+pub struct Slot {
+    /// What the peer is.
+    pub role: &'static str,
+    kinds: Vec<String>,
+    kind_of_class: Vec<usize>,
+    /// The peer's own kind, where the agent was trained with some of it.
+    truth: Option<usize>,
+    /// The kinds with their probabilities, the most likely first; empty before the first thought.
+    ranking: Vec<(usize, f32)>,
+    /// Since when the first of them has been first.
+    since: When,
+}
+
+/// The most likely kind of a peer.
+#[derive(Clone, Debug)]
+pub struct Guess {
+    /// In words.
+    pub kind: String,
+    /// The agent's probability.
+    pub probability: f32,
+    /// Whether it is right, where a guess can be.
+    pub is_right: Option<bool>,
+}
+
+impl Mind {
+    /// A mind without a thought, about the peers that are met.
+    pub fn new(game: &dyn AnyGame, met: &TupleListing) -> Mind {
+        let pool = game.pool(Split::Train);
+        let slots = game.spec().peer_roles.iter().enumerate().map(|(slot, role)| {
+            let mut kinds: Vec<String> = Vec::new();
+            let kind_of_class = (0..pool.n_classes[slot])
+                .map(|class| {
+                    let peer = pool.tuples.iter().find(|tuple| tuple.classes[slot] == class);
+                    let kind = peer.map_or_else(|| format!("class {class}"), |peer| peer.kinds[slot].clone());
+                    kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+                        kinds.push(kind);
+                        kinds.len() - 1
+                    })
+                })
+                .collect();
+            let truth = kinds.iter().position(|kind| *kind == met.kinds[slot]);
+            Slot { role, kinds, kind_of_class, truth, ranking: Vec::new(), since: (0, 0) }
+        });
+        Mind { slots: slots.collect() }
+    }
+
+    /// The agent thinks.
+    pub fn consider(&mut self, thought: &Thought, now: When) {
+        for (slot, posterior) in self.slots.iter_mut().zip(&thought.posteriors) {
+            let mut ranking: Vec<(usize, f32)> = (0..slot.kinds.len()).map(|kind| (kind, 0.0)).collect();
+            for (class, probability) in posterior.iter().enumerate() {
+                ranking[slot.kind_of_class[class]].1 += probability;
+            }
+            ranking.sort_by(|one, other| other.1.total_cmp(&one.1));
+            let first = |ranking: &[(usize, f32)]| ranking.first().map(|(kind, _)| *kind);
+            if first(&ranking) != first(&slot.ranking) {
+                slot.since = now;
+            }
+            slot.ranking = ranking;
+        }
+    }
+
+    /// Peer by peer.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// When each peer was recognised, if it was.
+    pub fn story(&self, episode_noun: &str) -> Vec<String> {
+        let tell = |slot: &Slot| {
+            let guess = slot.ranked().next()?;
+            let (episode, n_steps) = slot.since;
+            let since = match n_steps {
+                0 => format!("since {episode_noun} {} began", episode + 1),
+                _ => format!("since step {n_steps} of {episode_noun} {}", episode + 1),
+            };
+            let (role, kind) = (slot.role, guess.kind);
+            Some(match guess.is_right {
+                Some(true) => format!("{role}: recognised, {since}"),
+                Some(false) => format!("{role}: not recognised; the guess is {kind}, {since}"),
+                None => format!("{role}: nobody like it in training; the guess is {kind}, {since}"),
+            })
+        };
+        self.slots.iter().filter_map(tell).collect()
+    }
+}
+
+impl Slot {
+    /// What the peer may be, the most likely first.
+    pub fn ranked(&self) -> impl Iterator<Item = Guess> {
+        self.ranking.iter().map(|(kind, probability)| Guess {
+            kind: self.kinds[*kind].clone(),
+            probability: *probability,
+            is_right: self.truth.map(|truth| truth == *kind),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_games::{Preset, Split, find_game};
+    use pace_learn::Thought;
+    use serde_json::Map;
+
+    use super::Mind;
+
+    fn thought(posteriors: Vec<Vec<f32>>) -> Thought {
+        Thought { probabilities: Vec::new(), value: 0.0, latent: Vec::new(), posteriors }
+    }
+
+    #[test]
+    fn classes_of_one_kind_count_together_and_the_last_change_of_mind_is_kept() {
+        let game = find_game("overcooked").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
+        let game = game.expect("a game");
+        // Training peers 0 and 9 want what test peer 0 wants; 4 and 13 want something else.
+        let mut mind = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
+        assert_eq!(mind.slots()[0].kinds.len(), 9);
+        assert!(mind.story("episode").is_empty());
+        let posterior = |shares: &[(usize, f32)]| {
+            let mut posterior = vec![0.0; 18];
+            shares.iter().for_each(|(class, share)| posterior[*class] = *share);
+            thought(vec![posterior])
+        };
+        mind.consider(&posterior(&[(4, 0.6), (0, 0.3), (9, 0.1)]), (0, 0));
+        assert_eq!(
+            mind.story("episode"),
+            ["cook: not recognised; the guess is Lettuce and Carrot, since episode 1 began"]
+        );
+        mind.consider(&posterior(&[(4, 0.4), (0, 0.3), (9, 0.3)]), (0, 7));
+        mind.consider(&posterior(&[(4, 0.1), (0, 0.9)]), (3, 0));
+        let best = mind.slots()[0].ranked().next().expect("a guess");
+        assert_eq!(
+            (&best.kind[..], best.probability, best.is_right),
+            ("Potato and Broccoli", 0.9, Some(true))
+        );
+        assert_eq!(mind.story("episode"), ["cook: recognised, since step 7 of episode 1"]);
+    }
+
+    #[test]
+    fn nobody_can_name_a_peer_of_a_kind_that_was_never_met() {
+        let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
+        let game = game.expect("a game");
+        let mut mind = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
+        mind.consider(&thought(vec![vec![1.0 / 40.0; 40]]), (2, 1));
+        assert_eq!(mind.slots()[0].ranked().next().expect("a guess").is_right, None);
+        assert!(
+            mind.story("hand")[0].starts_with("opponent: nobody like it in training; the guess is bluffs J")
+        );
+        // An agent without an identifier has no mind about anybody.
+        let mut blank = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
+        blank.consider(&thought(Vec::new()), (0, 0));
+        assert!(blank.story("hand").is_empty());
+    }
+}

@@ -1,0 +1,235 @@
+//! `pace watch`: one encounter in the terminal, of a trained agent with its thoughts or of a scripted ego.
+//!
+//! How a moment is drawn is in `screen`, what an agent takes its peers for in `mind`, what is told about it all in `teller`.
+
+mod mind;
+mod screen;
+mod teller;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pace_games::{
+    AnyGame, Boundary, Ego, GAMES, GameError, Meeting, Moment, Seed, Split, Taken, TupleListing, find_game,
+};
+use pace_lab::{RunView, TrainedAgent};
+use pace_learn::Aftermath;
+
+use crate::game_args::KeyArgs;
+use mind::Mind;
+use screen::Screen;
+use teller::Teller;
+
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// A run folder, to watch its agent, or the id of a game, to watch a scripted ego. A folder that is called like a game
+    /// is named by `./NAME`.
+    #[arg(value_name = "RUN|GAME")]
+    target: String,
+    /// A scripted ego: oracle, bayes, static, random, or another that `pace list games` names. Default: the agent of the
+    /// run; bayes if there is none.
+    #[arg(long)]
+    ego: Option<String>,
+    /// The number of the peer (or tuple of peers) in its pool; `pace list peers GAME` shows them.
+    #[arg(long, default_value_t = 0)]
+    peer: usize,
+    /// The pool: `train`, `test` or `uniform:N`.
+    #[arg(long, default_value = "test")]
+    pool: String,
+    /// How many episodes; the game's own number if not given.
+    #[arg(long)]
+    episodes: Option<usize>,
+    /// The seed of all chance. It is the encounter that `pace adapt` counts as its first with this peer.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Wait for Enter after every step.
+    #[arg(long)]
+    step: bool,
+    /// Milliseconds after every step. Default: 250 on a terminal, 0 elsewhere.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(..=60_000))]
+    delay: Option<u64>,
+    /// Show the steps from this episode on; of the earlier ones, only how they ended.
+    #[arg(long, value_name = "EPISODE", default_value_t = 1)]
+    from: usize,
+    /// Show the steps of this episode alone.
+    #[arg(long, value_name = "EPISODE", conflicts_with = "from")]
+    only_episode: Option<usize>,
+    /// Of a game: `paper` or `reference`, where the paper's text and the authors' code differ. A run has its own.
+    #[arg(long)]
+    preset: Option<String>,
+    /// Of a game: sets one key on top of the preset, for example `horizon_steps=50`; may be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    overrides: Vec<String>,
+}
+
+pub fn run(args: &WatchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let split = Split::parse(&args.pool)?;
+    let Some(path) = run_folder(&args.target)? else {
+        let keys = KeyArgs {
+            preset: args.preset.clone().unwrap_or_else(|| "paper".to_owned()),
+            overrides: args.overrides.clone(),
+        };
+        let game = keys.open(&args.target)?;
+        return watch_scripted(args, &*game, split, args.ego.as_deref().unwrap_or("bayes"), out);
+    };
+    let own_keys = args.preset.is_none() && args.overrides.is_empty();
+    anyhow::ensure!(own_keys, "--preset, --set: a run is watched under its own keys; expected neither");
+    let trained = TrainedAgent::load(&RunView::open(&path)?)?;
+    match &args.ego {
+        Some(ego) => watch_scripted(args, &*trained.game, split, ego, out),
+        None => watch_agent(args, &trained, split, out),
+    }
+}
+
+/// The run folder that is meant, or none if a game is.
+fn run_folder(target: &str) -> Result<Option<PathBuf>, GameError> {
+    if find_game(target).is_ok() {
+        return Ok(None);
+    }
+    if Path::new(target).exists() || target.contains(std::path::MAIN_SEPARATOR) {
+        return Ok(Some(PathBuf::from(target)));
+    }
+    Err(GameError::unknown("game or run folder", target, GAMES.iter().map(|entry| entry.id)))
+}
+
+impl WatchArgs {
+    fn n_episodes(&self, game: &dyn AnyGame) -> anyhow::Result<usize> {
+        let n_episodes = self.episodes.unwrap_or(game.spec().episodes_per_encounter);
+        let most = 10_000;
+        anyhow::ensure!(
+            (1..=most).contains(&n_episodes),
+            "--episodes: found {n_episodes}, expected 1 to {most}"
+        );
+        Ok(n_episodes)
+    }
+
+    /// The same luck as in the first encounter of `pace adapt` and `pace references` with this peer.
+    fn luck(&self) -> Seed {
+        Seed::new(self.seed).child("encounter", &[self.peer as u64, 0])
+    }
+
+    fn teller<'a>(
+        &self,
+        game: &'a dyn AnyGame,
+        n_episodes: usize,
+        out: &'a mut dyn Write,
+    ) -> anyhow::Result<Teller<'a>> {
+        let (name, first) = match self.only_episode {
+            Some(only) => ("--only-episode", only),
+            None => ("--from", self.from),
+        };
+        anyhow::ensure!(
+            (1..=n_episodes).contains(&first),
+            "{name}: found {first}, expected 1 to {n_episodes}"
+        );
+        let last = self.only_episode.unwrap_or(n_episodes);
+        let screen = Screen::new(out, self.delay, self.step);
+        Ok(Teller::new(game.spec(), screen, n_episodes, first - 1..last))
+    }
+}
+
+fn watch_scripted(
+    args: &WatchArgs,
+    game: &dyn AnyGame,
+    split: Split,
+    ego: &str,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let n_episodes = args.n_episodes(game)?;
+    let meeting = Meeting { reference: ego, split, tuple: args.peer, n_episodes, seed: args.luck() };
+    let mut teller = args.teller(game, n_episodes, out)?;
+    // An onlooker cannot stop the play; the first failure to write is kept and told afterwards.
+    let mut written = Ok(());
+    let outcomes = game.play(
+        &meeting,
+        Some(&mut |drawing, moment| {
+            if written.is_ok() {
+                written = teller.tell(drawing, moment, None).and_then(|()| {
+                    let is_over = moment.step.is_some_and(|step| step.outcome.ending.is_some());
+                    if is_over { teller.end_episode(None) } else { Ok(()) }
+                });
+            }
+        }),
+    )?;
+    written?;
+    let expected: Option<Vec<f64>> = outcomes.iter().map(|outcome| outcome.expected_return).collect();
+    let peers = met(game, split, args.peer).description;
+    let who = format!("{ego} met {} peer {} ({peers})", split.name(), args.peer);
+    teller.end_encounter(&who, expected.as_deref())?;
+    Ok(())
+}
+
+fn watch_agent(
+    args: &WatchArgs,
+    trained: &TrainedAgent,
+    split: Split,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let game = &*trained.game;
+    let n_episodes = args.n_episodes(game)?;
+    let luck = args.luck();
+    let mut encounter = game.encounter(split, args.peer, n_episodes, luck)?;
+    let tuple = met(game, split, args.peer);
+    let mut ego = trained.agent.encounter_with(luck);
+    let mut rng = luck.stream("ego");
+    // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
+    let mut mind = (trained.config.train.auxiliary_weight > 0.0).then(|| Mind::new(game, &tuple));
+    let mut teller = args.teller(game, n_episodes, out)?;
+    let (mut episode, mut n_steps) = (0, 0);
+    let mut taken = None;
+    loop {
+        let observation = encounter.observation().to_vec();
+        let peer_actions = encounter.peer_actions();
+        let step = taken.map(|(ego_action, outcome)| Taken { ego_action, peer_actions, outcome });
+        let moment = Moment { episode, n_steps, observation: &observation, step };
+        let boundary = step.map_or(Boundary::WithinEpisode, |step| step.outcome.boundary);
+        if boundary == Boundary::WithinEpisode {
+            let thought = ego.think(&observation);
+            if let Some(mind) = &mut mind {
+                mind.consider(&thought, (episode, n_steps));
+            }
+            let action = thought.draw(&mut rng);
+            teller.tell(&encounter.render(), moment, Some((&thought, action, mind.as_ref())))?;
+            ego.acted(&observation, action);
+            let outcome = encounter.step(action);
+            taken = Some((action, outcome));
+            n_steps += 1;
+            ego.told(&Aftermath {
+                peer_actions: encounter.peer_actions(),
+                peer_observations: encounter.peer_observations(),
+                task_reward: outcome.task_reward as f32,
+            });
+            continue;
+        }
+        teller.tell(&encounter.render(), moment, None)?;
+        ego.end_episode(&observation);
+        if let Some(mind) = &mut mind {
+            mind.consider(&ego.think(&observation), (episode, n_steps));
+        }
+        teller.end_episode(mind.as_ref())?;
+        if boundary == Boundary::EncounterEnd {
+            break;
+        }
+        encounter.next_episode();
+        (episode, n_steps, taken) = (episode + 1, 0, None);
+    }
+    let who = format!(
+        "{} after {} steps of training met {} peer {} ({})",
+        trained.config.method,
+        trained.steps,
+        split.name(),
+        args.peer,
+        tuple.description
+    );
+    teller.end_encounter(&who, None)?;
+    if let Some(mind) = &mind {
+        teller.write_lines(&mind.story(game.spec().nouns.episode))?;
+    }
+    Ok(())
+}
+
+/// The tuple that is met; its number has been found good.
+fn met(game: &dyn AnyGame, split: Split, tuple: usize) -> TupleListing {
+    game.pool(split).tuples.swap_remove(tuple)
+}

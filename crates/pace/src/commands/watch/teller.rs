@@ -1,0 +1,232 @@
+//! What is told about an encounter: every moment, how every episode ended, and what came of it all.
+
+use std::io;
+use std::ops::Range;
+
+use pace_games::{Action, Ending, GameSpec, Metric, Moment, NO_ACTION};
+use pace_learn::Thought;
+
+use super::mind::{Guess, Mind};
+use super::screen::{Look, Screen};
+
+/// Tells one encounter.
+pub struct Teller<'a> {
+    spec: &'a GameSpec,
+    screen: Screen<'a>,
+    n_episodes: usize,
+    /// The episodes whose steps are shown.
+    shown: Range<usize>,
+    current: Episode,
+    finished: Vec<Episode>,
+}
+
+#[derive(Debug, Default)]
+struct Episode {
+    n_steps: usize,
+    task_return: f64,
+    ending: Option<Ending>,
+    /// The step that first took the ego to an informative place.
+    keypoint_step: Option<usize>,
+    /// What the agent took each peer for when it was over.
+    guesses: Vec<Guess>,
+}
+
+/// An agent's thought, what it will do, and its mind about the peers, where it has one.
+pub type Inside<'a> = (&'a Thought, Action, Option<&'a Mind>);
+
+const BAR: usize = 12;
+/// Kinds of a peer that are shown; the others hardly matter.
+const N_KINDS: usize = 3;
+
+impl<'a> Teller<'a> {
+    pub fn new(spec: &'a GameSpec, screen: Screen<'a>, n_episodes: usize, shown: Range<usize>) -> Teller<'a> {
+        Teller { spec, screen, n_episodes, shown, current: Episode::default(), finished: Vec::new() }
+    }
+
+    /// Tells one moment.
+    pub fn tell(&mut self, drawing: &str, moment: Moment<'_>, inside: Option<Inside<'_>>) -> io::Result<()> {
+        if let Some(step) = moment.step {
+            let current = &mut self.current;
+            current.n_steps = moment.n_steps;
+            current.task_return += step.outcome.task_reward;
+            current.ending = step.outcome.ending;
+            if step.outcome.keypoint_visited {
+                current.keypoint_step.get_or_insert(moment.n_steps);
+            }
+        }
+        if !self.shown.contains(&moment.episode) {
+            return Ok(());
+        }
+        let headings = self.headings(moment);
+        let panel = inside.map_or(Vec::new(), |inside| self.panel(inside));
+        self.screen.show(&headings, drawing, &panel)
+    }
+
+    fn headings(&self, moment: Moment<'_>) -> Vec<String> {
+        let name = |action: Action| match action {
+            NO_ACTION => "-",
+            action => self.spec.action_names[usize::from(action)],
+        };
+        let mut headings = Vec::new();
+        if moment.step.is_none() || self.screen.is_live() {
+            // Pictures that follow each other need some air between episodes.
+            headings.extend((!self.screen.is_live()).then(String::new));
+            headings.push(self.screen.paint(
+                Look::Bold,
+                &format!("== {} {} of {} ==", self.spec.nouns.episode, moment.episode + 1, self.n_episodes),
+            ));
+        }
+        match moment.step {
+            None if self.screen.is_live() => headings.push(String::new()),
+            None => {}
+            Some(step) => {
+                let roles = self.spec.peer_roles.iter().zip(step.peer_actions);
+                let peers: Vec<String> =
+                    roles.map(|(role, action)| format!(", {role} {}", name(*action))).collect();
+                let task_reward = step.outcome.task_reward;
+                let look = if task_reward > 0.0 {
+                    Look::Good
+                } else if task_reward < 0.0 {
+                    Look::Bad
+                } else {
+                    Look::Plain
+                };
+                let mark = if step.outcome.keypoint_visited {
+                    format!("  * {}", self.spec.nouns.keypoint)
+                } else {
+                    String::new()
+                };
+                headings.push(format!(
+                    "-- step {}: ego {}{}; reward {}, so far {}{mark}",
+                    moment.n_steps,
+                    name(step.ego_action),
+                    peers.concat(),
+                    self.screen.paint(look, &signed(task_reward)),
+                    signed(self.current.task_return)
+                ));
+            }
+        }
+        headings
+    }
+
+    /// What goes on in the agent.
+    fn panel(&self, (thought, action, mind): Inside<'_>) -> Vec<String> {
+        let mut lines = Vec::new();
+        let bar = |mark: &str, probability: f32, what: &str| {
+            let full = (probability * BAR as f32).round() as usize;
+            format!("{mark} {probability:.2} {:<BAR$} {what}", "#".repeat(full))
+        };
+        for slot in mind.map_or(&[][..], Mind::slots) {
+            lines.push(self.screen.paint(Look::Bold, &format!("guess at {}", slot.role)));
+            lines.extend(slot.ranked().take(N_KINDS).map(|guess| {
+                match guess.is_right {
+                    Some(true) => self
+                        .screen
+                        .paint(Look::Good, &bar(" ", guess.probability, &format!("{} (right)", guess.kind))),
+                    _ => bar(" ", guess.probability, &guess.kind),
+                }
+            }));
+        }
+        lines.push(self.screen.paint(Look::Bold, "is about to"));
+        for (index, probability) in thought.probabilities.iter().enumerate() {
+            let mark = if index == usize::from(action) { ">" } else { " " };
+            lines.push(bar(mark, *probability, self.spec.action_names[index]));
+        }
+        lines.push(format!("{} {:+.2}", self.screen.paint(Look::Bold, "expects"), thought.value));
+        lines
+    }
+
+    /// Tells how the episode ended that was just played.
+    pub fn end_episode(&mut self, mind: Option<&Mind>) -> io::Result<()> {
+        let mut episode = std::mem::take(&mut self.current);
+        let slots = mind.map_or(&[][..], Mind::slots);
+        episode.guesses = slots.iter().filter_map(|slot| slot.ranked().next()).collect();
+        let how = match episode.ending {
+            Some(Ending::Succeeded) => self.screen.paint(Look::Good, "succeeded"),
+            Some(Ending::TimedOut) => self.screen.paint(Look::Bad, "out of time"),
+            Some(Ending::Finished) | None => "over".to_owned(),
+        };
+        let nouns = &self.spec.nouns;
+        let plural = if episode.n_steps == 1 { "" } else { "s" };
+        let mut line = format!(
+            "{} {}: {how} after {} step{plural}, return {}",
+            nouns.episode,
+            self.finished.len() + 1,
+            episode.n_steps,
+            signed(episode.task_return)
+        );
+        if let Some(step) = episode.keypoint_step {
+            line.push_str(&format!(", {} at step {step}", nouns.keypoint));
+        }
+        let guesses: Vec<String> = episode.guesses.iter().map(|guess| self.guess(guess)).collect();
+        if !guesses.is_empty() {
+            line.push_str(&format!("; guess: {}", guesses.join("; ")));
+        }
+        self.finished.push(episode);
+        self.screen.write(&[line])
+    }
+
+    fn guess(&self, guess: &Guess) -> String {
+        let verdict = match guess.is_right {
+            Some(true) => self.screen.paint(Look::Good, ", right"),
+            Some(false) => self.screen.paint(Look::Bad, ", wrong"),
+            None => String::new(),
+        };
+        format!("{} ({:.2}{verdict})", guess.kind, guess.probability)
+    }
+
+    /// Tells what came of all episodes. `expected` are their returns free of chance, where they are known.
+    pub fn end_encounter(&mut self, who: &str, expected: Option<&[f64]>) -> io::Result<()> {
+        let mean = |values: &mut dyn Iterator<Item = f64>, n: usize| values.sum::<f64>() / n as f64;
+        let is_success = |episode: &Episode| f64::from(u8::from(episode.ending == Some(Ending::Succeeded)));
+        let has_goal = self.spec.metric == Metric::Success;
+        let mut lines = vec![String::new()];
+        let first_column = self.spec.nouns.episodes;
+        lines.push(format!(
+            "{first_column:>8}   return{}  steps{}",
+            if has_goal { "  success" } else { "" },
+            if self.finished[0].guesses.is_empty() { "" } else { "  guess" }
+        ));
+        for block in pace_lab::blocks(self.n_episodes, None) {
+            let episodes = &self.finished[block.clone()];
+            let n = episodes.len();
+            let label = match n {
+                1 => format!("{}", block.end),
+                _ => format!("{}-{}", block.start + 1, block.end),
+            };
+            let task_return = signed(mean(&mut episodes.iter().map(|episode| episode.task_return), n));
+            let n_steps = mean(&mut episodes.iter().map(|episode| episode.n_steps as f64), n);
+            let success = mean(&mut episodes.iter().map(is_success), n);
+            let success = if has_goal { format!("  {success:>7.2}") } else { String::new() };
+            let guesses: Vec<String> =
+                episodes[n - 1].guesses.iter().map(|guess| self.guess(guess)).collect();
+            lines.push(format!(
+                "{label:>8}  {task_return:>7}{success}  {n_steps:>5.1}  {}",
+                guesses.join("; ")
+            ));
+        }
+        let n = self.finished.len();
+        let (what, score) = match (self.spec.metric, expected) {
+            (Metric::Return, Some(expected)) => ("expected return", mean(&mut expected.iter().copied(), n)),
+            (Metric::Return, None) => {
+                ("return", mean(&mut self.finished.iter().map(|episode| episode.task_return), n))
+            }
+            (Metric::Success, _) => ("success", mean(&mut self.finished.iter().map(is_success), n)),
+        };
+        let Teller { spec, screen, .. } = self;
+        lines.push(String::new());
+        lines.push(format!("{}: {who}; {what} per {} {score:.3} over {n}", spec.title, spec.nouns.episode));
+        screen.write(&lines)
+    }
+
+    /// Tells something else.
+    pub fn write_lines(&mut self, lines: &[String]) -> io::Result<()> {
+        self.screen.write(lines)
+    }
+}
+
+/// With a sign; what rounds to zero is no loss.
+fn signed(value: f64) -> String {
+    let text = format!("{value:+.3}");
+    if text == "-0.000" { "+0.000".to_owned() } else { text }
+}

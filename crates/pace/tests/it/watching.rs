@@ -1,0 +1,115 @@
+//! A trained agent as a person watches it.
+
+use std::path::Path;
+
+use pace_games::GAMES;
+use serde_json::Value;
+
+use crate::commands::{check_error, json, run};
+
+/// A run of a few iterations.
+fn train(game: &str, out: &Path, more: &[&str]) -> String {
+    let out = out.to_str().expect("UTF-8");
+    let mut arguments = vec!["train", game, "--steps", "2000", "--out", out];
+    for key in ["encounters_per_tuple=1", "epochs=1", "minibatches=2", "warm_up_steps=0", "hidden_width=8"] {
+        arguments.extend(["--set", key]);
+    }
+    arguments.extend(more);
+    run(&arguments);
+    out.to_owned()
+}
+
+#[test]
+fn a_trained_agent_shows_its_play_and_its_mind() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    for entry in GAMES {
+        let folder = train(entry.id, &scratch.path().join(entry.id), &["--set", "episodes_per_encounter=3"]);
+        let arguments = ["watch", &folder, "--peer", "2", "--pool", "train"];
+        let shown = run(&arguments);
+        assert_eq!(run(&arguments), shown, "{}", entry.id);
+        for words in [" 3 of 3 ==", "-- step 1: ego ", "guess at ", "is about to", "expects ", "recognised"] {
+            assert!(shown.contains(words), "{}: no {words:?} in {shown}", entry.id);
+        }
+        assert!(shown.contains("met train peer 2") && shown.contains(" over 3"), "{shown}");
+        assert!(!shown.contains('\x1b'), "escape codes where there is no terminal");
+        let one = run(&["watch", &folder, "--pool", "train", "--peer", "2", "--only-episode", "2"]);
+        assert!(
+            one.contains(" 2 of 3 ==") && !one.contains(" 1 of 3 ==") && !one.contains(" 3 of 3 =="),
+            "{one}"
+        );
+        let last = |shown: &str| shown.lines().rev().take(8).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(last(&one), last(&shown));
+        let from = run(&["watch", &folder, "--pool", "train", "--peer", "2", "--from", "2"]);
+        assert!(
+            from.contains(" 2 of 3 ==") && !from.contains(" 1 of 3 ==") && from.contains(" 3 of 3 =="),
+            "{from}"
+        );
+        let scripted = run(&["watch", &folder, "--ego", "oracle", "--episodes", "2"]);
+        assert!(scripted.contains("oracle met test peer 0") && !scripted.contains("guess"), "{scripted}");
+    }
+}
+
+#[test]
+fn what_is_watched_is_what_adaptation_counts() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let folder = train("predator-prey", &scratch.path().join("run"), &["--preset", "reference"]);
+    let record: Value =
+        json(&["adapt", &folder, "--passes", "1", "--episodes", "2", "--seed", "6", "--json"]);
+    for peer in [0, 5, 23] {
+        let number = peer.to_string();
+        let shown = run(&[
+            "watch",
+            &folder,
+            "--peer",
+            &number,
+            "--episodes",
+            "2",
+            "--seed",
+            "6",
+            "--only-episode",
+            "1",
+        ]);
+        let mean = record["peers"][peer]["mean"].as_f64().expect("a mean");
+        assert!(shown.contains(&format!("return per episode {mean:.3} over 2")), "{mean}: {shown}");
+    }
+}
+
+#[test]
+fn an_agent_without_identification_is_shown_without_guesses() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let method = ["--method", "pace-reward-aux"];
+    let folder = train("kuhn-poker", &scratch.path().join("run"), &method);
+    let shown = run(&["watch", &folder, "--episodes", "2"]);
+    assert!(shown.contains("expects ") && !shown.contains("guess at"), "{shown}");
+}
+
+#[test]
+fn what_cannot_be_watched_gets_one_clear_line() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let folder = train("kuhn-poker", &scratch.path().join("run"), &[]);
+    check_error(
+        &["watch", "runs-of-mine"],
+        2,
+        &["unknown game or run folder \"runs-of-mine\"", "kuhn-poker"],
+    );
+    let nowhere = scratch.path().join("nowhere");
+    check_error(
+        &["watch", nowhere.to_str().expect("UTF-8")],
+        3,
+        &["nowhere is not a run folder", "pace train"],
+    );
+    check_error(&["watch", scratch.path().to_str().expect("UTF-8")], 3, &["is not a run folder"]);
+    check_error(&["watch", &folder, "--peer", "10"], 2, &["no peer 10 in pool test", "0 to 9"]);
+    check_error(&["watch", &folder, "--pool", "tets"], 2, &["tets", "did you mean \"test\"?"]);
+    check_error(&["watch", &folder, "--ego", "byes"], 2, &["byes", "did you mean \"bayes\"?"]);
+    check_error(&["watch", &folder, "--episodes", "0"], 2, &["--episodes: found 0", "1 to 10000"]);
+    check_error(&["watch", &folder, "--from", "101"], 2, &["--from: found 101", "1 to 100"]);
+    check_error(&["watch", &folder, "--only-episode", "0"], 2, &["--only-episode: found 0", "1 to 100"]);
+    check_error(&["watch", &folder, "--delay", "61000"], 2, &["61000", "--delay"]);
+    check_error(&["watch", &folder, "--set", "episodes_per_encounter=2"], 2, &["--set", "its own keys"]);
+    check_error(&["watch", &folder, "--preset", "paper"], 2, &["--preset", "its own keys"]);
+    for checkpoint in std::fs::read_dir(Path::new(&folder).join("checkpoints")).expect("readable") {
+        std::fs::remove_dir_all(checkpoint.expect("readable").path()).expect("removed");
+    }
+    check_error(&["watch", &folder], 3, &["has no checkpoint yet"]);
+}
