@@ -173,9 +173,8 @@ impl<N: Network> Crew<N> {
             self.peer_actions.extend(done.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
             self.task_rewards.push(block.task_rewards[*lane]);
             if !block.peer_observations.is_empty() {
-                let n = n_met * size;
-                self.peer_observations.extend_from_slice(&block.peer_observations[lane * n..][..n]);
-                self.peer_observations.resize(self.peer_actions.len() * size, 0.0);
+                let seen = block.peer_observations[lane * n_met * size..][..n_met * size].iter().copied();
+                self.peer_observations.extend(seen.chain(std::iter::repeat(0.0)).take(n_peers * size));
             }
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);

@@ -83,13 +83,13 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// Makes a context that of an encounter in which nothing was seen yet.
     fn forget(&self, context: &mut Self::Context);
 
-    /// Tells a context which training tuple it meets. Only training does so, and only some methods listen.
-    fn tell(&self, _context: &mut Self::Context, _tuple: usize) {}
-
     /// Forgets all but the episode just finished; everything, where the method cannot tell episodes apart.
     fn forget_but_last(&self, context: &mut Self::Context) {
         self.forget(context);
     }
+
+    /// Tells a context which training tuple it meets. Only training does so, and only some methods listen.
+    fn tell(&self, _context: &mut Self::Context, _tuple: usize) {}
 
     /// Passes one decision of each of `lanes` through the network; [`Network::acted`] reads the result. Changes no context.
     fn act(

@@ -1,7 +1,7 @@
 //! A policy for somebody else to follow: a trained agent's, or a fixed scripted ego's, for many lanes at once.
 //!
-//! What it is made of is known to nobody but itself. Whoever follows it keeps a [`Memory`] per lane and does the work of
-//! several lanes in a [`PolicyRoom`].
+//! What it is made of is known to nobody but itself. Whoever follows it keeps a `Memory` per lane and does the work of
+//! several lanes in a `PolicyRoom`.
 
 use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
