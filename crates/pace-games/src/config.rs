@@ -203,3 +203,57 @@ pub(crate) fn check_episodes(n_episodes: usize) -> Result<(), GameError> {
     }
     Err(GameError::bad_value("episodes_per_encounter", &n_episodes, "a number from 1 to 10000"))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+    use serde_json::{Map, Value, json};
+
+    use super::override_keys;
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Keys {
+        rate: f64,
+        section: Section,
+    }
+
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Section {
+        width: usize,
+        name: String,
+    }
+
+    const fn keys(rate: f64, width: usize, name: String) -> Keys {
+        Keys { rate, section: Section { width, name } }
+    }
+
+    fn set(overrides: &Value) -> Result<Keys, String> {
+        let overrides: &Map<String, Value> = overrides.as_object().expect("keys");
+        override_keys(&keys(0.5, 3, "a".to_owned()), overrides).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn keys_of_a_section_are_set_one_by_one() {
+        assert_eq!(set(&json!({ "rate": 1.0 })), Ok(keys(1.0, 3, "a".to_owned())));
+        assert_eq!(set(&json!({ "section.width": 4 })), Ok(keys(0.5, 4, "a".to_owned())));
+        // A map leaves the section's other keys as they are.
+        assert_eq!(set(&json!({ "section": { "name": "b" } })), Ok(keys(0.5, 3, "b".to_owned())));
+        assert_eq!(set(&json!({ "section": {} })), set(&json!({})));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refused = |overrides: &Value, words: &[&str]| {
+            let message = set(overrides).expect_err("refused");
+            assert!(words.iter().all(|word| message.contains(word)), "{message}");
+        };
+        refused(&json!({ "section.with": 4 }), &["section.with", "did you mean \"section.width\"", "rate"]);
+        refused(&json!({ "section": { "with": 4 } }), &["section.with"]);
+        refused(&json!({ "section.width": "wide" }), &["section.width", "wide"]);
+        refused(&json!({ "section": 4 }), &["section", "4"]);
+        refused(&json!({ "rate.width": 4 }), &["rate.width"]);
+        refused(&json!({ "other.width": 4 }), &["other.width"]);
+    }
+}

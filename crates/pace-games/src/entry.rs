@@ -92,6 +92,8 @@ pub trait AnyEncounter {
     fn step(&mut self, ego_action: Action) -> EgoStep;
     /// What each peer chose in the last step.
     fn peer_actions(&self) -> &[Action];
+    /// What each peer saw when it chose, one observation after the other.
+    fn peer_observations(&self) -> &[f32];
     /// Deals the next episode to the same peers, when one has ended and the encounter has not.
     fn next_episode(&mut self);
     /// The state as text for people.
@@ -266,6 +268,7 @@ impl<G: Game> AnyGame for Opened<G> {
             encounter: Encounter::begin(&self.game, &specs, n_episodes, seed),
             observation: vec![0.0; self.game.spec().observation_size],
             peer_actions: vec![NO_ACTION; specs.len()],
+            peer_observations: vec![0.0; specs.len() * self.game.spec().observation_size],
             game: &self.game,
         };
         opened.observe();
@@ -297,6 +300,7 @@ struct OpenedEncounter<'a, G: Game> {
     encounter: Encounter<G>,
     observation: Vec<f32>,
     peer_actions: Vec<Action>,
+    peer_observations: Vec<f32>,
 }
 
 impl<G: Game> OpenedEncounter<'_, G> {
@@ -311,7 +315,7 @@ impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
     }
 
     fn step(&mut self, ego_action: Action) -> EgoStep {
-        let views = PeerViews { observations: &mut [], actions: &mut self.peer_actions };
+        let views = PeerViews { observations: &mut self.peer_observations, actions: &mut self.peer_actions };
         let step = self.encounter.step(self.game, ego_action, views);
         self.observe();
         step
@@ -319,6 +323,10 @@ impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
 
     fn peer_actions(&self) -> &[Action] {
         &self.peer_actions
+    }
+
+    fn peer_observations(&self) -> &[f32] {
+        &self.peer_observations
     }
 
     fn next_episode(&mut self) {

@@ -1,6 +1,6 @@
 //! The first stage: watch the training peers, then learn to tell from their number what they do.
 //!
-//! Samples are learned from chunk by chunk: an iteration watches some encounters with every tuple and passes over them
+//! Deviation D8: samples are learned from chunk by chunk. An iteration watches some encounters with every tuple and passes over them
 //! several times. Nothing of a chunk outlives it but the weights, so that a run can be cut between any two.
 
 use std::collections::BTreeMap;

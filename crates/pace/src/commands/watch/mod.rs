@@ -14,6 +14,7 @@ use pace_games::{
     AnyGame, Boundary, Ego, GAMES, GameError, Meeting, Moment, Seed, Split, Taken, TupleListing, find_game,
 };
 use pace_lab::{RunView, TrainedAgent};
+use pace_learn::Aftermath;
 
 use crate::game_args::KeyArgs;
 use mind::Mind;
@@ -170,7 +171,7 @@ fn watch_agent(
     let luck = args.luck();
     let mut encounter = game.encounter(split, args.peer, n_episodes, luck)?;
     let tuple = met(game, split, args.peer);
-    let mut ego = trained.agent.encounter();
+    let mut ego = trained.agent.encounter_with(luck);
     let mut rng = luck.stream("ego");
     // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
     let mut mind = (trained.config.train.auxiliary_weight > 0.0).then(|| Mind::new(game, &tuple));
@@ -191,9 +192,14 @@ fn watch_agent(
             let action = thought.draw(&mut rng);
             teller.tell(&encounter.render(), moment, Some((&thought, action, mind.as_ref())))?;
             ego.acted(&observation, action);
-            taken = Some((action, encounter.step(action)));
+            let outcome = encounter.step(action);
+            taken = Some((action, outcome));
             n_steps += 1;
-            ego.peers_acted(encounter.peer_actions());
+            ego.told(&Aftermath {
+                peer_actions: encounter.peer_actions(),
+                peer_observations: encounter.peer_observations(),
+                task_reward: outcome.task_reward as f32,
+            });
             continue;
         }
         teller.tell(&encounter.render(), moment, None)?;
