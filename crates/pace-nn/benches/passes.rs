@@ -1,0 +1,232 @@
+//! The passes an update is made of, one thread, at the shapes of the three games: `cargo bench -p pace-nn`.
+//!
+//! Items are floating-point operations of the matrix products for layers, and numbers for everything else. Whole updates
+//! beside their matrix products alone are timed by `pace bench engine`.
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use pace_nn::loss::softmax_rows;
+use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, Linear, Parameters, Part, PrefixMeans, Store};
+
+fn main() {
+    divan::main();
+}
+
+/// Rows that a network passes through together.
+const N_ROWS: usize = 160;
+const HIDDEN_WIDTH: usize = 128;
+
+/// The sizes of a network and of an encounter, as the paper has them for a game.
+#[derive(Debug)]
+struct Shape {
+    name: &'static str,
+    observation_size: usize,
+    n_actions: usize,
+    encoder_width: usize,
+    n_classes: &'static [usize],
+    n_episodes: usize,
+    /// Decisions of each episode.
+    episode_length: u32,
+    n_weights: usize,
+}
+
+impl std::fmt::Display for Shape {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name)
+    }
+}
+
+const SHAPES: [Shape; 3] = [
+    Shape {
+        name: "kuhn-poker",
+        observation_size: 13,
+        n_actions: 2,
+        encoder_width: 64,
+        n_classes: &[40],
+        n_episodes: 100,
+        episode_length: 1,
+        n_weights: 69_483,
+    },
+    Shape {
+        name: "overcooked",
+        observation_size: 105,
+        n_actions: 6,
+        encoder_width: 128,
+        n_classes: &[18],
+        n_episodes: 5,
+        episode_length: 40,
+        n_weights: 160_025,
+    },
+    Shape {
+        name: "predator-prey",
+        observation_size: 37,
+        n_actions: 5,
+        encoder_width: 128,
+        n_classes: &[2, 4, 4],
+        n_episodes: 5,
+        episode_length: 40,
+        n_weights: 132_624,
+    },
+];
+
+/// Numbers from −1 to 1, the same every time.
+fn numbers(n: usize) -> Vec<f32> {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+/// A layer with its weights, its inputs, and room for everything that its passes write.
+struct Bench {
+    layer: Linear,
+    weights: Vec<f32>,
+    dense: Vec<Vec<f32>>,
+    classes: Option<Vec<u8>>,
+    output: Vec<f32>,
+    n_operations: usize,
+}
+
+impl Bench {
+    /// The first layer of actor and critic, on the observation beside the latent.
+    fn actor(shape: &Shape) -> Bench {
+        Bench::new(&[shape.observation_size, shape.encoder_width], None, HIDDEN_WIDTH)
+    }
+
+    /// The first layer of the encoder, on the observation beside an action.
+    fn encoder(shape: &Shape) -> Bench {
+        Bench::new(&[shape.observation_size], Some(shape.n_actions), shape.encoder_width)
+    }
+
+    fn new(dense_widths: &[usize], n_classes: Option<usize>, n_out: usize) -> Bench {
+        let mut parameters = Parameters::default();
+        let widths: Vec<usize> = dense_widths.iter().copied().chain(n_classes).collect();
+        let layer = Linear::new(&mut parameters, "layer", &widths, n_out, Activation::Relu);
+        Bench {
+            weights: numbers(parameters.len()),
+            dense: dense_widths.iter().map(|width| numbers(N_ROWS * width)).collect(),
+            classes: n_classes.map(|n| (0..N_ROWS).map(|row| (row % n) as u8).collect()),
+            output: vec![0.0; N_ROWS * n_out],
+            n_operations: 2 * N_ROWS * dense_widths.iter().sum::<usize>() * n_out,
+            layer,
+        }
+    }
+
+    fn parts(&self) -> Vec<Part<'_>> {
+        let dense = self.dense.iter().map(|rows| Part::Dense(rows));
+        dense.chain(self.classes.as_deref().map(Part::OneHot)).collect()
+    }
+
+    fn forward(&mut self) {
+        let mut output = std::mem::take(&mut self.output);
+        self.layer.forward(&self.weights, &self.parts(), N_ROWS, &mut output);
+        self.output = output;
+    }
+
+    fn run_forward(mut self, bencher: Bencher<'_, '_>) {
+        bencher.counter(ItemsCount::new(self.n_operations)).bench_local(|| self.forward());
+    }
+
+    /// With the gradient of the last dense part, which is the only one that anything learns from.
+    fn run_backward(mut self, bencher: Bencher<'_, '_>, takes_gradient: bool) {
+        self.forward();
+        let mut transposed = vec![0.0; self.weights.len()];
+        self.layer.transpose(&self.weights, &mut transposed);
+        let mut gradients = vec![0.0; self.weights.len()];
+        let mut d_output = numbers(self.output.len());
+        let last = self.dense.len() - 1;
+        let mut d_last = vec![0.0; self.dense[last].len()];
+        let last_operations = 2 * d_last.len() * self.layer.n_out();
+        let n_operations = self.n_operations + if takes_gradient { last_operations } else { 0 };
+        let parts = self.parts();
+        bencher.counter(ItemsCount::new(n_operations)).bench_local(|| {
+            let mut d_parts: Vec<Option<(&mut [f32], Store)>> = (0..parts.len()).map(|_| None).collect();
+            if takes_gradient {
+                d_parts[last] = Some((&mut d_last, Store::Overwrite));
+            }
+            self.layer.backward(
+                &transposed,
+                &mut gradients,
+                &parts,
+                &self.output,
+                &mut d_output,
+                &mut d_parts,
+            );
+        });
+    }
+}
+
+#[divan::bench(args = &SHAPES)]
+fn actor_forward(bencher: Bencher<'_, '_>, shape: &Shape) {
+    Bench::actor(shape).run_forward(bencher);
+}
+
+#[divan::bench(args = &SHAPES)]
+fn actor_backward(bencher: Bencher<'_, '_>, shape: &Shape) {
+    Bench::actor(shape).run_backward(bencher, true);
+}
+
+#[divan::bench(args = &SHAPES)]
+fn encoder_forward(bencher: Bencher<'_, '_>, shape: &Shape) {
+    Bench::encoder(shape).run_forward(bencher);
+}
+
+#[divan::bench(args = &SHAPES)]
+fn encoder_backward(bencher: Bencher<'_, '_>, shape: &Shape) {
+    Bench::encoder(shape).run_backward(bencher, false);
+}
+
+#[divan::bench(args = &SHAPES)]
+fn prefix_means_forward(bencher: Bencher<'_, '_>, shape: &Shape) {
+    let lengths = vec![shape.episode_length; shape.n_episodes];
+    let n_values = shape.n_episodes * shape.episode_length as usize * shape.encoder_width;
+    let (decisions, terminals) = (numbers(n_values), numbers(shape.n_episodes * shape.encoder_width));
+    let mut pooled = vec![0.0; n_values];
+    let mut means = PrefixMeans::new(shape.encoder_width, EmptyEpisode::LeftOut);
+    bencher
+        .counter(ItemsCount::new(n_values))
+        .bench_local(|| means.forward(&decisions, &terminals, &lengths, &mut pooled));
+}
+
+#[divan::bench(args = &SHAPES)]
+fn prefix_means_backward(bencher: Bencher<'_, '_>, shape: &Shape) {
+    let lengths = vec![shape.episode_length; shape.n_episodes];
+    let n_values = shape.n_episodes * shape.episode_length as usize * shape.encoder_width;
+    let d_pooled = numbers(n_values);
+    let mut d_decisions = vec![0.0; n_values];
+    let mut d_terminals = vec![0.0; shape.n_episodes * shape.encoder_width];
+    let mut means = PrefixMeans::new(shape.encoder_width, EmptyEpisode::LeftOut);
+    bencher
+        .counter(ItemsCount::new(n_values))
+        .bench_local(|| means.backward(&d_pooled, &lengths, &mut d_decisions, &mut d_terminals));
+}
+
+fn bench_softmax(bencher: Bencher<'_, '_>, groups: &[usize]) {
+    let logits = numbers(N_ROWS * groups.iter().sum::<usize>());
+    let (mut logs, mut probabilities) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
+    bencher
+        .counter(ItemsCount::new(logits.len()))
+        .bench_local(|| softmax_rows(&logits, groups, &mut logs, &mut probabilities));
+}
+
+#[divan::bench(args = &SHAPES)]
+fn softmax_of_actions(bencher: Bencher<'_, '_>, shape: &Shape) {
+    bench_softmax(bencher, &[shape.n_actions]);
+}
+
+#[divan::bench(args = &SHAPES)]
+fn softmax_of_classes(bencher: Bencher<'_, '_>, shape: &Shape) {
+    bench_softmax(bencher, shape.n_classes);
+}
+
+#[divan::bench(args = &SHAPES)]
+fn adam(bencher: Bencher<'_, '_>, shape: &Shape) {
+    let config = AdamConfig { decay: [0.9, 0.999], epsilon: 1e-8 };
+    let mut adam = Adam::new(config, &[shape.n_weights]);
+    let (mut weights, gradients) = (numbers(shape.n_weights), numbers(shape.n_weights));
+    bencher
+        .counter(ItemsCount::new(shape.n_weights))
+        .bench_local(|| adam.step(1, &mut weights, &gradients, 1, 1e-7, 15.0));
+}
