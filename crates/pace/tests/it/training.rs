@@ -458,7 +458,7 @@ fn numbers_that_adapt_cannot_take() {
     assert!(!run.join("report.html").exists());
 
     let young = scratch.path().join("young");
-    let mut running =
+    let running =
         Running::start(&train(&young, &["--set", "encounters_per_tuple=50", "--set", "epochs=1000"]));
     while !young.join("manifest.json").exists() {
         std::thread::sleep(Duration::from_millis(1));
