@@ -132,7 +132,7 @@ pub struct PoolListing {
 pub struct TupleListing {
     /// In words.
     pub description: String,
-    /// The kind of each peer, in words; see [`PeerSpec::kind`](crate::PeerSpec::kind).
+    /// The kind of each peer, in words; see [`PeerSpec::kind`].
     pub kinds: Vec<String>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
