@@ -1,6 +1,7 @@
 //! The passes an update is made of, one thread, at the shapes of the three games: `cargo bench -p pace-nn`.
 //!
-//! Items are floating-point operations of the matrix products for layers, and numbers for everything else. Whole updates beside their matrix products alone are timed by `pace bench engine`.
+//! Items are floating-point operations of the matrix products for layers, and numbers for everything else. Whole updates
+//! beside their matrix products alone are timed by `pace bench engine`.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
