@@ -197,7 +197,7 @@ impl<E: Encoder> Network for PaceNet<E> {
         match self.context_action {
             ContextAction::Ego => rows.actions.extend_from_slice(decisions.ego_actions),
             ContextAction::Peer => {
-                rows.actions.extend(first_peers(decisions.peer_actions, self.sizes.n_peers))
+                rows.actions.extend(first_peers(decisions.peer_actions, self.sizes.n_peers));
             }
         }
         let (observations, actions) = (decisions.observations, &rows.actions);
