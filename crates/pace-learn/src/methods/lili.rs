@@ -8,11 +8,12 @@ use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::product::ProductShape;
 use pace_nn::{Parameters, kernels};
 
-use super::{CHUNK_ROWS, Method, baseline, check_baseline};
+use super::{Method, baseline, check_baseline};
 use crate::config::{ContextAction, EmptyContext, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
-    ActorCritic, ActorCriticRows, ContextEncoder, EncoderRows, TransitionPredictor, TransitionRows, fit,
+    ActorCritic, ActorCriticRows, CHUNK_ROWS, ContextEncoder, EncoderRows, TransitionPredictor,
+    TransitionRows, blank_first, fit,
 };
 use crate::network::{Acted, Decisions, Network, Sizes};
 use crate::ppo::policy_and_value;
@@ -118,14 +119,10 @@ impl Network for LiliNet {
         rows.pooled.clear();
         lanes.iter().for_each(|lane| rows.pooled.extend_from_slice(&contexts[*lane].mean));
         self.encoder.g().forward(parameters, &rows.pooled, n_rows, &mut rows.latents);
-        let latents = &mut rows.latents.out[..n_rows * width];
-        if self.empty_context == EmptyContext::Zero {
-            for (latent, lane) in latents.chunks_exact_mut(width).zip(lanes) {
-                if !contexts[*lane].is_there {
-                    latent.fill(0.0);
-                }
-            }
-        }
+        rows.is_first.clear();
+        rows.is_first.extend(lanes.iter().map(|lane| !contexts[*lane].is_there));
+        blank_first(self.empty_context, &rows.is_first, width, &mut rows.latents.out);
+        let latents = &rows.latents.out[..n_rows * width];
         self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
     }
 
@@ -235,16 +232,7 @@ impl LiliNet {
             pooled.iter_mut().for_each(|value| *value /= source.len() as f32);
         }
         self.encoder.g().forward(parameters, pooled, n_episodes, &mut rows.episodes);
-        let is_blank =
-            |source: &Option<Range<usize>>| source.is_none() && self.empty_context == EmptyContext::Zero;
-        let blank = |latents: &mut [f32]| {
-            for (latent, _) in
-                latents.chunks_exact_mut(width).zip(&rows.sources).filter(|(_, source)| is_blank(source))
-            {
-                latent.fill(0.0);
-            }
-        };
-        blank(&mut rows.episodes.out);
+        blank_first(self.empty_context, &rows.is_first, width, &mut rows.episodes.out);
         let latents = fit(&mut rows.latents, n_selected * width);
         for (latent, episode) in latents.chunks_exact_mut(width).zip(&rows.selected_episodes) {
             latent.copy_from_slice(&rows.episodes.out[episode * width..][..width]);
@@ -299,7 +287,7 @@ impl LiliNet {
         for (d_latent, episode) in d_latents.chunks_exact(width).zip(&rows.selected_episodes) {
             kernels::add(&mut d_episodes[episode * width..][..width], d_latent);
         }
-        blank(d_episodes);
+        blank_first(self.empty_context, &rows.is_first, width, d_episodes);
         let d_pooled = fit(&mut rows.d_pooled, n_episodes * width);
         self.encoder.g().backward(transposed, gradients, pooled, &mut rows.episodes, d_pooled);
         for (d_pooled, source) in d_pooled.chunks_exact(width).zip(&rows.sources) {
@@ -325,6 +313,7 @@ pub(crate) struct LiliActRows {
     entries: EncoderRows,
     no_actions: Vec<Action>,
     pooled: Vec<f32>,
+    is_first: Vec<bool>,
     latents: EncoderRows,
     decisions: ActorCriticRows,
 }
@@ -336,6 +325,8 @@ pub(crate) struct LiliLearnRows {
     entries: Vec<f32>,
     entry_actions: Vec<Action>,
     sources: Vec<Option<Range<usize>>>,
+    /// Which episodes have no previous one.
+    is_first: Vec<bool>,
     features: EncoderRows,
     pooled: Vec<f32>,
     d_pooled: Vec<f32>,
@@ -359,6 +350,7 @@ impl LiliLearnRows {
         self.entries.clear();
         self.entry_actions.clear();
         self.sources.clear();
+        self.is_first.clear();
         self.batch_rows.clear();
         self.selected_episodes.clear();
         self.observations.clear();
@@ -384,6 +376,7 @@ impl LiliLearnRows {
                     self.predicted.observations.extend_from_slice(next);
                     self.predicted.rewards.push(batch.task_rewards[decision]);
                 }
+                self.is_first.push(source.is_none());
                 self.sources.push(source.take());
                 if episode + 1 < episodes.end {
                     let start = self.entry_actions.len();

@@ -51,9 +51,6 @@ pub fn find_method(id: &str) -> Result<&'static Method, GameError> {
         .ok_or_else(|| GameError::unknown("method", id, METHODS.iter().map(|method| method.id)))
 }
 
-/// Rows that an encoder and its heads pass through together: about what keeps a chunk's activations in the second cache.
-const CHUNK_ROWS: usize = 160;
-
 /// The keys of a method without an identifier: nobody to be sure of, nothing to warm up.
 fn baseline(config: &mut TrainConfig) {
     config.exploration_weight = 0.0;

@@ -5,7 +5,7 @@ use pace_nn::product::ProductShape;
 use pace_nn::{DropoutKey, Parameters, PrefixMeans};
 
 use super::encoder::{ContextChunk, Encoder};
-use super::{ContextEncoder, EncoderRows, blank_first, fit};
+use super::{CHUNK_ROWS, ContextEncoder, EncoderRows, blank_first, fit};
 use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
 use crate::context::RunningContext;
 
@@ -44,8 +44,7 @@ impl Encoder for MeansEncoder {
     type ActRows = MeansActRows;
     type LearnRows = MeansLearnRows;
 
-    /// About what keeps a chunk's activations in the second cache.
-    const CHUNK_ROWS: usize = 160;
+    const CHUNK_ROWS: usize = CHUNK_ROWS;
 
     fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> MeansEncoder {
         let (observation_size, n_actions) = (spec.observation_size, spec.n_actions());

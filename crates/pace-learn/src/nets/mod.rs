@@ -26,6 +26,9 @@ use pace_nn::{Linear, Parameters, initialise};
 
 use crate::config::EmptyContext;
 
+/// Rows that an encoder and its heads pass through together: about what keeps a chunk's activations in the second cache.
+pub(crate) const CHUNK_ROWS: usize = 160;
+
 /// χ(∅) = 0 where the paper's text is followed: blanks the rows of empty contexts, and their gradients.
 pub(crate) fn blank_first(empty_context: EmptyContext, is_empty: &[bool], width: usize, rows: &mut [f32]) {
     if empty_context == EmptyContext::Zero {

@@ -6,17 +6,9 @@ use pace_learn::{
     TrainConfig, TrainPreset, adapt,
 };
 
-use crate::{open, tiny, tiny_trainer};
+use crate::{methods_and_presets, open, tiny, tiny_trainer};
 
 const N_EPISODES: usize = 6;
-
-/// PACE under every preset, the other methods under the first.
-fn methods_and_presets() -> impl Iterator<Item = (&'static Method, TrainPreset)> {
-    let n_presets = |method: &Method| if method.id == "pace" { TrainPreset::ALL.len() } else { 1 };
-    METHODS.iter().flat_map(move |method| {
-        TrainPreset::ALL.into_iter().take(n_presets(method)).map(move |preset| (method, preset))
-    })
-}
 
 /// An agent that has learned a little, and its game.
 pub fn agent(

@@ -3,9 +3,9 @@
 use pace_games::{GAMES, Split};
 use pace_learn::config::{Decay, Minibatch};
 use pace_learn::train::NamedBytes;
-use pace_learn::{METHODS, TrainConfig, TrainError, TrainPreset, Trainer};
+use pace_learn::{TrainConfig, TrainError, TrainPreset, Trainer};
 
-use crate::{open, pace, tiny, tiny_trainer};
+use crate::{methods_and_presets, open, pace, tiny, tiny_trainer};
 
 const N_ITERATIONS: usize = 4;
 
@@ -32,20 +32,18 @@ fn restored(mut fresh: Trainer, files: &[NamedBytes]) -> Result<Trainer, TrainEr
 
 /// Every kind of run there is: games, methods, presets and mini-batches.
 fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
+    let kinds = [Minibatch::Encounters, Minibatch::Steps, Minibatch::Balanced];
     for entry in GAMES {
-        for method in METHODS {
-            for (index, preset) in TrainPreset::ALL.into_iter().enumerate() {
-                let config = tiny(entry, preset, method);
-                // Recurrent methods have one kind of mini-batch; of the others, each preset tries one.
-                let kinds = [Minibatch::Encounters, Minibatch::Steps, Minibatch::Balanced];
-                let minibatch = match config.minibatch {
-                    Minibatch::Chunks => Minibatch::Chunks,
-                    _ => kinds[index],
-                };
-                let config = TrainConfig { minibatch, learning_rate_decay: Decay::Linear, ..config };
-                let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
-                check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
-            }
+        for (index, (method, preset)) in methods_and_presets().enumerate() {
+            let config = tiny(entry, preset, method);
+            // Recurrent methods have one kind of mini-batch; the others take turns.
+            let minibatch = match config.minibatch {
+                Minibatch::Chunks => Minibatch::Chunks,
+                _ => kinds[index % kinds.len()],
+            };
+            let config = TrainConfig { minibatch, learning_rate_decay: Decay::Linear, ..config };
+            let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
+            check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
         }
     }
 }

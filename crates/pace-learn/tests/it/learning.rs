@@ -1,7 +1,7 @@
 //! What is learned in a few seconds: who the peer is, and the best response to a peer that never changes.
 
 use pace_games::{Split, find_game};
-use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt};
+use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt, find_method};
 
 use crate::doctored::Doctored;
 use crate::{open, pace};
@@ -50,12 +50,12 @@ fn the_identifier_cannot_learn_names_that_mean_nothing() {
 }
 
 /// PPO against one training peer, and nobody else, until it plays about as well as one can.
-fn check_best_response(peer: usize, best: f64) {
+fn check_best_response(method: &str, peer: usize, best: f64) {
     let entry = find_game("kuhn-poker").expect("a game");
     let game = || Doctored { only: Some(peer), ..Doctored::new(open(entry, TrainPreset::Paper, 5)) };
-    let config = TrainConfig {
+    let method = find_method(method).expect("a method");
+    let mut config = TrainConfig {
         warm_up_steps: 0,
-        exploration_weight: 0.0,
         encounters_per_tuple: 2000,
         epochs: 4,
         minibatches: 8,
@@ -66,7 +66,9 @@ fn check_best_response(peer: usize, best: f64) {
         hidden_width: 32,
         ..TrainConfig::preset(entry.id, TrainPreset::Paper)
     };
-    let mut trainer = Trainer::new(pace(), Box::new(game()), config, 1, 2).expect("good keys");
+    method.adjust(entry.id, TrainPreset::Paper, &mut config);
+    config.exploration_weight = 0.0;
+    let mut trainer = Trainer::new(method, Box::new(game()), config, 1, 2).expect("good keys");
     let value = |trainer: &Trainer| {
         let config = AdaptConfig::new(Split::Train, 50, 5, 1);
         let outcomes = adapt(&trainer.agent(), trainer.game(), &config, 2).expect("a pool");
@@ -91,10 +93,16 @@ fn check_best_response(peer: usize, best: f64) {
 
 #[test]
 fn ppo_bluffs_and_calls_against_a_peer_that_bluffs_and_folds() {
-    check_best_response(35, 0.232397);
+    check_best_response("pace", 35, 0.232397);
 }
 
 #[test]
 fn ppo_does_neither_against_a_peer_that_calls_and_never_bluffs() {
-    check_best_response(19, 0.118928);
+    check_best_response("pace", 19, 0.118928);
+}
+
+#[test]
+fn recurrent_ppo_finds_the_same_answers() {
+    check_best_response("liam", 35, 0.232397);
+    check_best_response("generalist", 19, 0.118928);
 }

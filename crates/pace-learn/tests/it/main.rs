@@ -11,7 +11,7 @@ mod threads;
 mod weights;
 
 use pace_games::{AnyGame, GameEntry};
-use pace_learn::{Method, TrainConfig, TrainPreset, Trainer, find_method};
+use pace_learn::{METHODS, Method, TrainConfig, TrainPreset, Trainer, find_method};
 use serde_json::{Map, Value};
 
 /// A game with short encounters.
@@ -59,6 +59,14 @@ fn tiny_trainer(
     n_threads: usize,
 ) -> Trainer {
     Trainer::new(method, open(entry, preset, 3), config.clone(), 7, n_threads).expect("the keys are good")
+}
+
+/// PACE under every preset, the other methods under the first.
+fn methods_and_presets() -> impl Iterator<Item = (&'static Method, TrainPreset)> {
+    let n_presets = |method: &Method| if method.id == "pace" { TrainPreset::ALL.len() } else { 1 };
+    METHODS.iter().flat_map(move |method| {
+        TrainPreset::ALL.into_iter().take(n_presets(method)).map(move |preset| (method, preset))
+    })
 }
 
 /// The paper's method.

@@ -270,6 +270,32 @@ fn a_longer_budget_goes_on_where_the_shorter_one_ended() {
     assert!(without_state(&short) == without_state(&long));
 }
 
+/// What the docs say about a method: the page that the table of methods names, and the page of that table.
+fn documented(method: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/methods");
+    let read =
+        |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_else(|_| panic!("docs/methods/{name}"));
+    let index = read("README.md");
+    let row = index.lines().find(|line| line.starts_with(&format!("| `{method}` |")));
+    let row = row.unwrap_or_else(|| panic!("docs/methods/README.md has no row for {method}"));
+    let (_, rest) = row.split_once("](").expect("a link to a page");
+    let page = read(rest.split_once(')').expect("its end").0);
+    assert!(page.contains(method), "the page named for {method} does not mention it");
+    index + &page
+}
+
+#[test]
+fn every_method_has_a_row_in_the_docs_and_no_other() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/methods/README.md"));
+    let page = page.expect("the page");
+    let (table, _) = page.split_once("\n\nA method is").expect("the table comes first");
+    let named: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name))
+        .collect();
+    assert_eq!(named, METHODS.iter().map(|method| method.id).collect::<Vec<_>>());
+}
+
 #[test]
 fn every_method_trains_on_every_game() {
     let scratch = scratch();
@@ -287,10 +313,16 @@ fn every_method_trains_on_every_game() {
             check(&mut pace(&arguments), FINISHED);
             let config = fs::read_to_string(out.join("config.toml")).expect("readable");
             assert!(config.contains(&format!("method = \"{}\"", method.id)), "{config}");
-            if !["pace", "pace-tf"].contains(&method.id) {
-                assert!(config.contains("exploration_weight = 0.0"), "{config}");
-            }
+            let explores = matches!(method.id, "pace" | "pace-tf");
+            assert!(explores || config.contains("exploration_weight = 0.0"), "{config}");
             check(&mut pace(&with("adapt", &out, &["--passes", "1"])), FINISHED);
+            // Every number it logs is explained on its page.
+            let explained = documented(method.id);
+            for row in RunView::open(&out).and_then(|view| view.metrics()).expect("rows") {
+                for (name, _) in row.values {
+                    assert!(explained.contains(&format!("`{name}`")), "{name} is not in docs/methods");
+                }
+            }
         }
     }
 }
