@@ -225,7 +225,7 @@ mod tests {
         name: String,
     }
 
-    const fn keys(rate: f64, width: usize, name: String) -> Keys {
+    fn keys(rate: f64, width: usize, name: String) -> Keys {
         Keys { rate, section: Section { width, name } }
     }
 

@@ -54,6 +54,26 @@ fn a_run_is_an_embedding_and_then_a_policy() {
 }
 
 #[test]
+fn the_second_stage_is_the_last() {
+    let entry = find_game("overcooked").expect("a game");
+    let mut config = tiny(entry, TrainPreset::Paper, gscu());
+    let keys = config.gscu.as_mut().expect("keys");
+    // 8640 steps in a chunk, so that a second one would just exceed the budget; the second stage's batches are smaller.
+    (keys.embedding_encounters_per_tuple, keys.embedding_epochs, keys.embedding_steps) = (4, 1, 17_279);
+    let trainer = || tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+    let mut first = trainer();
+    assert!(first.iterate().expect("a finite run").metrics.contains_key("embedding/cross_entropy"));
+    assert_eq!(first.steps(), 8640);
+    first.iterate().expect("a finite run");
+    let files = first.save();
+    let mut second = trainer();
+    second.restore(|name| Some(files.iter().find(|(other, _)| *other == name)?.1.clone())).expect("its own");
+    for trainer in [&mut first, &mut second] {
+        assert!(trainer.iterate().expect("a finite run").metrics.contains_key("losses/policy_loss"));
+    }
+}
+
+#[test]
 fn the_second_stage_leaves_the_embedding_alone() {
     let entry = find_game("kuhn-poker").expect("a game");
     let config = tiny(entry, TrainPreset::Paper, gscu());

@@ -23,9 +23,9 @@ use std::sync::Arc;
 
 use pace_games::{GameError, PoolListing, Stream};
 
-use super::{Adjust, Method, Setting};
+use super::{Adjust, Method, Setting, check_baseline};
 use crate::agent::{Agent, Trained};
-use crate::config::TrainConfig;
+use crate::config::{Minibatch, TrainConfig};
 use crate::learner::Learner;
 use crate::network::Network;
 use crate::policy::Policy;
@@ -63,15 +63,6 @@ enum Stage {
     Conditional,
 }
 
-impl Stage {
-    /// It follows from what was done: the first stage ends where another chunk of the usual size would exceed its budget.
-    fn at(at: &RunPoint<'_>) -> Stage {
-        let budget = keys_of(at.config).embedding_steps;
-        let usual = at.steps.checked_div(at.iteration).unwrap_or(0);
-        if at.iteration > 0 && at.steps + usual > budget { Stage::Conditional } else { Stage::Embedding }
-    }
-}
-
 impl Gscu {
     fn new(setting: &Setting<'_>, seed: u64, n_threads: usize) -> Result<Gscu, GameError> {
         let Setting { game, pool, config, .. } = *setting;
@@ -89,6 +80,15 @@ impl Gscu {
         let embedding =
             EmbeddingStage::new(game, &net.embedding, weights, config, &tuples_met, &ego, n_threads);
         Ok(Gscu { embedding, ppo })
+    }
+
+    /// It follows from what was done: the first stage ends where another chunk of the usual size would exceed its budget, and
+    /// the second does not end.
+    fn stage(&self, at: &RunPoint<'_>) -> Stage {
+        let has_begun = self.ppo.learner.adam.n_steps.iter().any(|n_steps| *n_steps > 0);
+        let usual = at.steps.checked_div(at.iteration).unwrap_or(0);
+        let is_spent = at.iteration > 0 && at.steps + usual > keys_of(at.config).embedding_steps;
+        if has_begun || is_spent { Stage::Conditional } else { Stage::Embedding }
     }
 
     /// Makes the second stage, and whoever meets the agent, see the embedding as it is now.
@@ -110,7 +110,7 @@ impl Training for Gscu {
     }
 
     fn roll_out(&mut self, at: &RunPoint<'_>) -> usize {
-        match Stage::at(at) {
+        match self.stage(at) {
             Stage::Embedding => self.embedding.watch(at) as usize,
             Stage::Conditional => {
                 self.share_embedding();
@@ -120,7 +120,7 @@ impl Training for Gscu {
     }
 
     fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError> {
-        match Stage::at(at) {
+        match self.stage(at) {
             Stage::Embedding => {
                 self.embedding.watch(at);
                 rolled_out();
@@ -224,6 +224,7 @@ fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError> {
     let Some(keys) = &config.gscu else {
         return Err(GameError::bad_value("gscu", &"nothing", "the keys of this method"));
     };
+    check_baseline(config, &[Minibatch::Steps, Minibatch::Encounters, Minibatch::Balanced])?;
     let n_peers = pool.n_classes.len();
     if let Some(slot) = keys.belief_slots.iter().find(|slot| **slot >= n_peers) {
         let expected = format!("numbers from 0 to {}, or [] for all peers", n_peers - 1);

@@ -184,7 +184,8 @@ pub(super) fn take_in(
         }
     }
     // The rows that acted are still in the room.
-    if let Some(room) = rows.room.as_mut().filter(|_| contexts[lanes[0]].memory.is_some()) {
+    let remembers = lanes.first().is_some_and(|lane| contexts[*lane].memory.is_some());
+    if let Some(room) = rows.room.as_mut().filter(|_| remembers) {
         room.take_in(decisions);
         store(room, contexts, lanes);
     }
