@@ -17,6 +17,14 @@ pub enum LabError {
     /// A record that cannot be written.
     #[error(transparent)]
     Record(#[from] pace_report::RecordError),
+    /// A file of records that cannot be read.
+    #[error("{}: {source}", path.display())]
+    BadRecord {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: pace_report::RecordError,
+    },
     /// A configuration file that cannot be understood.
     #[error("{file}: {reason}")]
     BadConfig {

@@ -64,6 +64,9 @@
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
 //! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
+//! | `mind.rs` | `Mind` | what an agent takes its peers for, in words |
+//! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
+//! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
@@ -91,18 +94,24 @@ pub mod training;
 pub mod adaptation;
 mod diagnostics;
 pub mod meetings;
+pub mod mind;
+pub mod records;
+pub mod replay;
 
 pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
 };
 pub use crash::write_crash_bundle;
-pub use durable::write_atomically;
+pub use durable::{create_folder, write_atomically};
 pub use error::{Damage, LabError};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
+pub use mind::{Guess, Mind, Slot};
 pub use progress::{ProgressLine, SpeedMeter};
+pub use records::{RunRecords, find_runs};
+pub use replay::{ReplayOptions, record_replay};
 pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};
 pub use signals::{StopFlag, StopSignal};

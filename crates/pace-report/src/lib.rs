@@ -18,6 +18,7 @@
 
 pub mod latents;
 pub mod record;
+pub mod replay;
 pub mod stats;
 
 mod number;
@@ -35,4 +36,5 @@ pub use record::{
     FORMAT_VERSION, FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError,
     ReferenceRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
 };
+pub use replay::{ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord};
 pub use stats::{Estimate, Interval};

@@ -30,6 +30,12 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}\u{a0}%", typeset(share * 100.0, 0))
 }
 
+/// A share in per cent with as many figures as a small one needs: 1 %, 0.25 %.
+pub(crate) fn percent_fine(share: f64) -> String {
+    let text = fixed(share * 100.0, 3);
+    format!("{}\u{a0}%", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 /// A count with thin spaces between thousands.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();

@@ -123,9 +123,9 @@ pub struct Frame {
 /// Light and dark colours, shared by figures and pages. Dark on white or light on near-black, every one of them has a
 /// contrast of at least 4.5 to 1; the hues are Okabe and Ito's, told apart by readers with any colour vision.
 pub(crate) const PALETTE: &str = "
-:root{color-scheme:light dark;--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f}
-@media (prefers-color-scheme:dark){:root{--paper:#14171c;--panel:#1d2128;--ink:#e8eaed;--muted:#a4acb6;--rule:#323841;--agent:#78b4ff;--oracle:#45cfa6;--bayes:#ff9f5a;--static:#d3a4e8;--nash:#a9b2bd;--random:#d8bd4a;--other:#ff8fbf}}
-@media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f}}
+:root{color-scheme:light dark;--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f;--bad:#b3261e}
+@media (prefers-color-scheme:dark){:root{--paper:#14171c;--panel:#1d2128;--ink:#e8eaed;--muted:#a4acb6;--rule:#323841;--agent:#78b4ff;--oracle:#45cfa6;--bayes:#ff9f5a;--static:#d3a4e8;--nash:#a9b2bd;--random:#d8bd4a;--other:#ff8fbf;--bad:#ff8a80}}
+@media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f;--bad:#b3261e}}
 ";
 
 /// How figures look, within a page or alone.

@@ -7,6 +7,7 @@ mod inspect;
 mod list;
 mod quickstart;
 mod references;
+mod report;
 mod train;
 mod watch;
 
@@ -24,6 +25,8 @@ pub enum Command {
     Resume(train::ResumeArgs),
     /// A trained agent meets peers it has not seen.
     Adapt(adapt::AdaptArgs),
+    /// A page with the tables and figures of a run, or of a whole folder of runs.
+    Report(report::ReportArgs),
     /// What is in a run folder.
     Inspect(inspect::InspectArgs),
     /// What there is: games, methods, peers.
@@ -47,6 +50,7 @@ impl Command {
             Command::Train(args) => train::run(args, out),
             Command::Resume(args) => train::resume(args, out),
             Command::Adapt(args) => adapt::run(args, out),
+            Command::Report(args) => report::run(args, out),
             Command::Inspect(args) => inspect::run(args, out),
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),
