@@ -15,7 +15,7 @@
 //! let spec = RunSpec {
 //!     pace_version: "0.1.0".into(), commit: None, rustc: "1.95.0".into(), cpu_model: cpu_model(), simd: "avx2".into(),
 //!     seed: 1, argv: vec!["pace".into(), "train".into()], game: "kuhn-poker".into(), game_revision: 1,
-//!     method: "pace".into(), preset: "paper".into(),
+//!     method: "pace".into(), preset: "paper".into(), scale: 1.0,
 //! };
 //! let mut run = RunFolder::create(&folder, "seed = 1\n", spec)?;
 //! let (mut metrics, mut curves) = (run.metrics()?, run.tensorboard()?);
@@ -65,6 +65,7 @@
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
 //! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
+//! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -92,6 +93,8 @@ pub mod adaptation;
 mod diagnostics;
 pub mod meetings;
 
+pub mod experiment;
+
 pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
@@ -99,6 +102,7 @@ pub use checkpoint::{
 pub use crash::write_crash_bundle;
 pub use durable::write_atomically;
 pub use error::{Damage, LabError};
+pub use experiment::{Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
