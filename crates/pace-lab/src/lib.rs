@@ -15,7 +15,7 @@
 //! let spec = RunSpec {
 //!     pace_version: "0.1.0".into(), commit: None, rustc: "1.95.0".into(), cpu_model: cpu_model(), simd: "avx2".into(),
 //!     seed: 1, argv: vec!["pace".into(), "train".into()], game: "kuhn-poker".into(), game_revision: 1,
-//!     method: "pace".into(), preset: "paper".into(),
+//!     method: "pace".into(), preset: "paper".into(), scale: 1.0,
 //! };
 //! let mut run = RunFolder::create(&folder, "seed = 1\n", spec)?;
 //! let (mut metrics, mut curves) = (run.metrics()?, run.tensorboard()?);
@@ -68,6 +68,7 @@
 //! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
 //! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
+//! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -98,6 +99,8 @@ pub mod mind;
 pub mod records;
 pub mod replay;
 
+pub mod experiment;
+
 pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
@@ -105,6 +108,7 @@ pub use checkpoint::{
 pub use crash::write_crash_bundle;
 pub use durable::{create_folder, write_atomically};
 pub use error::{Damage, LabError};
+pub use experiment::{Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};

@@ -29,7 +29,7 @@ pub enum Command {
     Report(report::ReportArgs),
     /// What is in a run folder.
     Inspect(inspect::InspectArgs),
-    /// What there is: games, methods, peers.
+    /// What there is: games, methods, peers, experiments.
     #[command(subcommand)]
     List(list::ListCommand),
     /// Play a game against its contract and say which promises it keeps.

@@ -34,6 +34,9 @@ pub struct TrainArgs {
     /// Ego decisions to train for; short for `--set total_steps=N`.
     #[arg(long)]
     steps: Option<u64>,
+    /// Multiplies every budget that is counted in steps, for a rehearsal; the run says so wherever it shows.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
     /// Threads; the result does not depend on it. All cores if not given.
     #[arg(long)]
     threads: Option<usize>,
@@ -67,6 +70,7 @@ pub fn run(args: &TrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         seed: args.seed,
         file: text.as_ref().map(|(name, text)| (name.as_str(), text.as_str())),
         overrides,
+        scale: args.scale,
     })?;
     let folder = args.out.clone().unwrap_or_else(|| {
         let name = format!("{}-{}-{}-s{}", config.game, config.method, config.preset.name(), config.seed);
