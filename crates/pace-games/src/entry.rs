@@ -149,6 +149,8 @@ pub struct TupleListing {
     pub classes: Vec<usize>,
     /// The traits of each peer; see [`PeerSpec::traits`].
     pub traits: Vec<Vec<f32>>,
+    /// What peers differ in, with a word for what it is here, by slot; see [`PeerSpec::aspects`].
+    pub aspects: Vec<Vec<(&'static str, String)>>,
     /// All parameters.
     pub specs: Value,
 }
@@ -222,6 +224,7 @@ impl<G: Game> AnyGame for Opened<G> {
                     kinds: tuple.specs.iter().map(PeerSpec::kind).collect(),
                     classes: tuple.classes,
                     traits: tuple.specs.iter().map(PeerSpec::traits).collect(),
+                    aspects: tuple.specs.iter().map(PeerSpec::aspects).collect(),
                     specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
                 })
                 .collect(),

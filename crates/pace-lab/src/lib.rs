@@ -64,6 +64,7 @@
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
 //! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
+//! | `embedding.rs` | `embed` | latents in two dimensions |
 //! | `mind.rs` | `Mind` | what an agent takes its peers for, in words |
 //! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
 //! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
@@ -94,6 +95,7 @@ pub mod training;
 
 pub mod adaptation;
 mod diagnostics;
+pub mod embedding;
 pub mod meetings;
 pub mod mind;
 pub mod records;
@@ -107,6 +109,7 @@ pub use checkpoint::{
 };
 pub use crash::write_crash_bundle;
 pub use durable::{create_folder, write_atomically};
+pub use embedding::embed;
 pub use error::{Damage, LabError};
 pub use experiment::{Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
@@ -114,7 +117,7 @@ pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use mind::{Guess, Mind, Slot};
 pub use progress::{ProgressLine, SpeedMeter};
-pub use records::{RunRecords, find_runs};
+pub use records::{EMBEDDING, RunRecords, find_runs};
 pub use replay::{ReplayOptions, record_replay};
 pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};

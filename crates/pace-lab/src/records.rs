@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pace_report::{AdaptRecord, RecordError, ReplayRecord, TrainRecord};
+use pace_report::{AdaptRecord, EmbeddingRecord, RecordError, ReplayRecord, TrainRecord};
 
 use crate::adaptation::train_record;
 use crate::durable;
@@ -25,6 +25,8 @@ pub struct RunRecords {
     pub train: TrainRecord,
     /// Its evaluations, by name.
     pub evaluations: BTreeMap<String, AdaptRecord>,
+    /// Latents in two dimensions, by the evaluation they are from.
+    pub embeddings: BTreeMap<String, EmbeddingRecord>,
     /// The encounters that were written down, by name.
     pub replays: BTreeMap<String, ReplayRecord>,
     /// What could not be read.
@@ -43,11 +45,14 @@ impl RunRecords {
             manifest: view.manifest()?,
             train: train_record(&view)?,
             evaluations: BTreeMap::new(),
+            embeddings: BTreeMap::new(),
             replays: BTreeMap::new(),
             damaged: Vec::new(),
         };
-        records.evaluations = read_all(&view.adapt_path(), AdaptRecord::from_json, &mut records.damaged)?;
-        records.replays = read_all(&view.replays_path(), ReplayRecord::from_json, &mut records.damaged)?;
+        let (adapt, damaged) = (view.adapt_path(), &mut records.damaged);
+        records.evaluations = read_all(&adapt, RECORD, AdaptRecord::from_json, damaged)?;
+        records.embeddings = read_all(&adapt, EMBEDDING, EmbeddingRecord::from_json, damaged)?;
+        records.replays = read_all(&view.replays_path(), RECORD, ReplayRecord::from_json, damaged)?;
         Ok(records)
     }
 
@@ -65,17 +70,21 @@ impl RunRecords {
     }
 }
 
+const RECORD: &str = ".json";
+/// How the names of latents in two dimensions end, beside the record of their evaluation.
+pub const EMBEDDING: &str = ".tsne.json";
+
 /// Every record of a folder by its name without the ending. A folder that is not there has none.
 fn read_all<R>(
     folder: &Path,
+    ending: &str,
     read: fn(&str) -> Result<R, RecordError>,
     damaged: &mut Vec<LabError>,
 ) -> Result<BTreeMap<String, R>, LabError> {
     let mut records = BTreeMap::new();
     for path in sorted_entries(folder)? {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".json")) else {
-            continue;
-        };
+        let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(name) = file.strip_suffix(ending).filter(|name| !name.contains(".tsne")) else { continue };
         let found = durable::read_text(&path).and_then(|text| {
             read(&text).map_err(|source| LabError::BadRecord { path: path.clone(), source })
         });

@@ -16,11 +16,15 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod embedding;
 pub mod latents;
 pub mod record;
 pub mod replay;
 pub mod stats;
+pub mod study;
+pub mod tsne;
 
+mod csv;
 mod number;
 pub mod table;
 
@@ -28,8 +32,13 @@ mod markup;
 pub mod svg;
 
 pub mod figures;
+pub mod report;
+
+pub mod exchange;
+pub mod markdown;
 pub mod page;
 
+pub use embedding::{EmbeddedPoint, EmbeddingRecord, SilhouetteRecord};
 pub use latents::{LatentRow, LatentsRecord};
 pub use record::{
     AdaptRecord, AlarmRecord, BlockRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord,

@@ -501,9 +501,9 @@ pub enum RecordError {
         /// The last of the block before it.
         before: usize,
     },
-    /// A number of a replay that points at nothing.
-    #[error("`{field}` does not fit the rest of the replay: {reason}; record it again")]
-    BadReplay {
+    /// A number that points at nothing.
+    #[error("`{field}` does not fit the rest of the record: {reason}; make the record again")]
+    OutOfPlace {
         /// Where it is.
         field: String,
         /// What is wrong with it.

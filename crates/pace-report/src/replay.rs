@@ -156,7 +156,7 @@ impl ReplayRecord {
     }
 
     fn check(&self) -> Result<(), RecordError> {
-        let bad = |field: String, reason: String| Err(RecordError::BadReplay { field, reason });
+        let bad = |field: String, reason: String| Err(RecordError::OutOfPlace { field, reason });
         for (number, peer) in self.peers.iter().enumerate() {
             if peer.truth.is_some_and(|truth| truth >= peer.kinds.len()) {
                 return bad(

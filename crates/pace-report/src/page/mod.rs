@@ -5,6 +5,7 @@
 //! letters along.
 
 mod evaluation;
+pub mod overview;
 mod replay;
 mod run;
 mod script;
