@@ -7,7 +7,7 @@ use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Swi
 use pace_report::stats::Estimate;
 use pace_report::{
     AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, LatentsRecord, PartRecord, PeerRecord,
-    RunRecord, SwitchRecord, TrainRecord, WordsRecord,
+    RegretRecord, RunRecord, SwitchRecord, TrainRecord, WordsRecord,
 };
 use serde_json::{Map, Value};
 
@@ -221,7 +221,7 @@ pub fn adapt_agent(
         blocks(episodes, switch).into_iter().map(|range| block_record(tuples, range)).collect()
     };
     let mut references = BTreeMap::new();
-    let mut oracle_by_tuple = None;
+    let mut oracle = None;
     for reference in game.reference_names() {
         let meetings = Meetings {
             reference,
@@ -231,13 +231,26 @@ pub fn adapt_agent(
             n_episodes: episodes,
             switch,
             seed: options.seed,
+            n_threads: options.n_threads,
         };
         let outcomes = meetings.play(game)?;
-        if reference == "oracle" {
-            oracle_by_tuple = Some(outcomes.means_by_tuple(score));
-        }
         references.insert(reference.to_owned(), outcomes.record(episodes, switch, score));
+        if reference == "oracle" {
+            oracle = Some(outcomes);
+        }
     }
+    let oracle_by_tuple = oracle.as_ref().map(|oracle| oracle.means_by_tuple(score));
+    let regret = oracle.map(|oracle| {
+        let over = |range: std::ops::Range<usize>| oracle.lead_over(&by_tuple, range, score);
+        let Estimate { mean, standard_error, .. } = over(0..episodes);
+        RegretRecord {
+            mean,
+            standard_error,
+            confidence_95: over(0..episodes).confidence_95(),
+            per_encounter: mean * episodes as f64,
+            by_episode: (0..episodes).map(|episode| over(episode..episode + 1).mean).collect(),
+        }
+    });
     let all = estimate(&by_tuple, 0..episodes);
     let peers = pool
         .tuples
@@ -259,6 +272,7 @@ pub fn adapt_agent(
                 oracle: oracle_by_tuple.as_ref().map(|oracle| oracle[index]),
                 regret: None,
                 blocks: block_records(own),
+                by_episode: (0..episodes).map(|episode| estimate(own, episode..episode + 1).mean).collect(),
             }
         })
         .collect();
@@ -283,6 +297,7 @@ pub fn adapt_agent(
         words: words(spec, &config.method),
         n_tuples,
         passes: options.passes,
+        seed: Some(options.seed),
         episodes,
         context_episodes: Some(context_episodes),
         game_keys: changed_keys(trained, game),
@@ -291,6 +306,7 @@ pub fn adapt_agent(
         confidence_95: all.confidence_95(),
         normalised: None,
         share_of_bayes: None,
+        regret,
         keypoint_rate: block_record(&by_tuple, 0..episodes).keypoint_rate,
         blocks: block_records(&by_tuple),
         by_episode: (0..episodes).map(|episode| block_record(&by_tuple, episode..episode + 1)).collect(),

@@ -23,7 +23,22 @@ macro_rules! experiments {
 }
 
 /// Every experiment of the paper, in the order in which a report shows them, and `smoke`; name and text.
-pub const EXPERIMENTS: &[(&str, &str)] = experiments!["main", "sudden-change", "smoke"];
+pub const EXPERIMENTS: &[(&str, &str)] = experiments![
+    "main",
+    "adaptation-curves",
+    "showdown",
+    "sudden-change",
+    "ablation",
+    "training-curves",
+    "discount",
+    "encoder",
+    "horizon",
+    "peer-count",
+    "pool-diversity",
+    "tsne",
+    "human-like",
+    "smoke",
+];
 
 /// The experiment that is no part of the paper: everything once, as small as can be. `all` leaves it out.
 pub const SMOKE: &str = "smoke";

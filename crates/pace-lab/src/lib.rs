@@ -57,7 +57,7 @@
 //! | `tensorboard.rs` | `TensorBoardLog` | the same rows as TensorBoard events |
 //! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
-//! | `progress.rs` | `ProgressLine` | how far, how fast, how long: as text |
+//! | `progress.rs` | `ProgressLine`, `LabProgress` | how far, how fast, how long: as text |
 //! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
 //! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
@@ -70,6 +70,9 @@
 //! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
 //! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
+//! | `plan.rs` | `Plan` | what several experiments ask for together, and how far a lab is with it |
+//! | `speeds.rs` | `Speeds` | how fast runs and evaluations go |
+//! | `reproduce.rs` | `Carrier` | carries a plan out, in processes side by side |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -102,6 +105,9 @@ pub mod records;
 pub mod replay;
 
 pub mod experiment;
+pub mod plan;
+pub mod reproduce;
+pub mod speeds;
 
 pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
@@ -116,12 +122,15 @@ pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use mind::{Guess, Mind, Slot};
-pub use progress::{ProgressLine, SpeedMeter};
+pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
+pub use progress::{LabProgress, ProgressLine, SpeedMeter};
 pub use records::{EMBEDDING, RunRecords, find_runs};
 pub use replay::{ReplayOptions, record_replay};
+pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
 pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};
 pub use signals::{StopFlag, StopSignal};
+pub use speeds::{Speed, Speeds};
 pub use tensorboard::TensorBoardLog;
 pub use trained_agent::TrainedAgent;
 pub use training::{Build, TrainingRun};

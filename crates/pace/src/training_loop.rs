@@ -70,6 +70,6 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
 }
 
 /// Columns of the terminal, if the environment says so; else as many as any terminal of today has.
-fn terminal_columns() -> usize {
+pub fn terminal_columns() -> usize {
     std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(110)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun};
+use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan};
 use pace_learn::{METHODS, TrainPreset};
 
 fn all_runs(choices: &Choices) -> Vec<(Experiment, Vec<ExperimentRun>)> {
@@ -18,7 +18,7 @@ fn all_runs(choices: &Choices) -> Vec<(Experiment, Vec<ExperimentRun>)> {
 }
 
 #[test]
-fn every_file_is_in_the_list_and_in_the_map() {
+fn every_file_is_in_the_list_and_on_the_map() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("the folder")
@@ -28,6 +28,13 @@ fn every_file_is_in_the_list_and_in_the_map() {
         .collect();
     let listed: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(files, listed);
+    let map = std::fs::read_to_string(folder.join("README.md")).expect("the map");
+    let named: BTreeSet<String> = map
+        .lines()
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned()))
+        .collect();
+    assert_eq!(named, listed, "experiments/README.md");
 }
 
 #[test]
@@ -36,9 +43,7 @@ fn every_experiment_can_be_expanded_under_every_preset() {
         for scale in [None, Some(0.01)] {
             let choices = Choices { preset: Some(preset), scale, ..Choices::default() };
             for (experiment, runs) in all_runs(&choices) {
-                assert!(!runs.is_empty());
-                let ids: BTreeSet<&str> = runs.iter().map(|run| run.id.as_str()).collect();
-                assert_eq!(ids.len(), runs.len(), "{}: no run twice", experiment.name);
+                assert!(!runs.is_empty(), "{}", experiment.name);
                 for run in &runs {
                     assert_eq!(run.config.preset, preset);
                     assert!(run.folder_name.ends_with(&run.id), "{}", run.folder_name);
@@ -140,4 +145,48 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
         "games = [\"kuhn-poker\", \"overcooked\"]\nmethods = [\"pace\", \"gscu\"]",
         &["gscu in overcooked falls back on the Generalist"],
     );
+}
+
+#[test]
+fn experiments_share_runs() {
+    let experiments: Vec<Experiment> =
+        EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text).expect("good")).collect();
+    let choices = Choices { seeds: Some(2), ..Choices::default() };
+    let plan = Plan::new(&experiments, &choices, Path::new("nowhere")).expect("a plan");
+    let ids: BTreeSet<&str> = plan.runs.iter().map(|planned| planned.run.id.as_str()).collect();
+    assert_eq!(ids.len(), plan.runs.len(), "no run twice");
+    // PACE in PO-Overcooked as the paper has it serves most of the tables.
+    let shared = plan
+        .runs
+        .iter()
+        .find(|planned| planned.run.config.game == "overcooked" && planned.run.config.method == "pace")
+        .expect("there");
+    let expected = [
+        "main",
+        "adaptation-curves",
+        "sudden-change",
+        "ablation",
+        "training-curves",
+        "discount",
+        "encoder",
+        "pool-diversity",
+        "tsne",
+        "human-like",
+    ];
+    assert_eq!(shared.experiments, expected);
+    let evaluations: Vec<&str> = shared.run.evaluations.iter().map(|found| found.name.as_str()).collect();
+    let expected = [
+        "test",
+        "test-switch-5-drop-0.8",
+        "test-switch-5",
+        "test-switch-5-known",
+        "test-latents",
+        "test-pool-human-like",
+    ];
+    assert_eq!(evaluations, expected);
+    for (place, planned) in plan.runs.iter().enumerate() {
+        assert!(planned.needs.is_none_or(|needs| needs < place), "whom a run falls back on comes before it");
+    }
+    let seeds: Vec<u64> = plan.runs.iter().map(|planned| planned.run.config.seed).collect();
+    assert!(seeds.is_sorted(), "one seed of everything comes first");
 }

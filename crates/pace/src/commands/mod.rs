@@ -3,11 +3,14 @@
 mod adapt;
 mod bench;
 mod check;
+mod input;
 mod inspect;
 mod list;
+mod plan;
 mod quickstart;
 mod references;
 mod report;
+mod reproduce;
 mod train;
 mod watch;
 
@@ -27,6 +30,10 @@ pub enum Command {
     Adapt(adapt::AdaptArgs),
     /// A page with the tables and figures of a run, or of a whole folder of runs.
     Report(report::ReportArgs),
+    /// Tables and figures of the paper: trains and evaluates whatever they need; can be stopped and goes on.
+    Reproduce(reproduce::ReproduceArgs),
+    /// What `pace reproduce` would do, and how long it would take.
+    Plan(plan::PlanArgs),
     /// What is in a run folder.
     Inspect(inspect::InspectArgs),
     /// What there is: games, methods, peers, experiments.
@@ -51,6 +58,8 @@ impl Command {
             Command::Resume(args) => train::resume(args, out),
             Command::Adapt(args) => adapt::run(args, out),
             Command::Report(args) => report::run(args, out),
+            Command::Reproduce(args) => reproduce::run(args, out),
+            Command::Plan(args) => plan::run(args, out),
             Command::Inspect(args) => inspect::run(args, out),
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),
