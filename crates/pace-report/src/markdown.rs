@@ -112,12 +112,13 @@ fn beside(report: &Report, text: &mut String) {
 }
 
 fn runs(report: &Report, text: &mut String) {
-    text.push_str("\n## Runs\n\n| folder | id | seed | steps | commit | time of training |\n|---|---|---|---|---|---|\n");
+    text.push_str(
+        "\n## Runs\n\n| folder | seed | steps | commit | time of training |\n|---|---|---|---|---|\n",
+    );
     for run in &report.runs {
         let commit = run.train.commit.as_deref().unwrap_or("unknown");
         let row = [
             plain(&run.name),
-            run.id.clone(),
             run.train.seed.to_string(),
             ascii(&number::steps(run.steps as f64)),
             plain(commit.get(..12).unwrap_or(commit)),

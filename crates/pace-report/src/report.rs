@@ -80,7 +80,16 @@ impl Report {
             | View::Plain => self.means(study),
         };
         let named = figures.into_iter().filter_map(|(name, figure)| Some((name, figure?)));
-        named.map(|(name, figure)| StudyFigure { name: format!("{}-{name}", study.name), figure }).collect()
+        let is_rehearsal =
+            study.cells.iter().flat_map(|cell| &cell.runs).any(|run| self.runs[*run].scale != 1.0);
+        named
+            .map(|(name, mut figure)| {
+                if is_rehearsal {
+                    figure.add_to_title(" (a rehearsal: no result)");
+                }
+                StudyFigure { name: format!("{}-{name}", study.name), figure }
+            })
+            .collect()
     }
 
     /// A chart per game, with a line per row of the study.
@@ -187,7 +196,9 @@ impl Report {
                 continue;
             };
             let references = record.1.references_in_order();
-            let kept = |name: &str| ["oracle", "bayes", "static"].contains(&name);
+            // With another number of peers it is another game, and one line cannot bound both.
+            let kept =
+                |name: &str| study.view != View::PeerCount && ["oracle", "bayes", "static"].contains(&name);
             let intervals = Intervals {
                 title: column.clone(),
                 label: record.1.words.score.clone(),

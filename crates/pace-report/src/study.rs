@@ -100,7 +100,7 @@ pub struct StudyCell {
     pub variant: String,
     /// The evaluation's name in the study.
     pub evaluation: String,
-    /// The name of its file.
+    /// The name of its file; empty where the study is about training itself.
     pub evaluation_file: String,
     /// The paper's number.
     pub paper: Option<PaperNumber>,
@@ -145,8 +145,14 @@ impl StudyCell {
     /// What its runs came to; nothing if none of them has the record.
     pub fn measured(&self, runs: &[RunEntry]) -> Option<Measured> {
         let mut seeds = Vec::new();
+        if self.evaluation_file.is_empty() {
+            seeds.extend(
+                self.runs.iter().filter_map(|run| Some((*run, end_of_training(&runs[*run].train)?, None))),
+            );
+        }
         let mut normalised = Vec::new();
-        let mut scale = 1.0_f64;
+        let of_runs = self.runs.iter().map(|run| runs[*run].scale);
+        let scale = of_runs.fold(1.0, f64::min);
         for (run, record) in self.records(runs) {
             if self.is_reference {
                 let reference = record.references.get(&self.method)?;
@@ -155,7 +161,6 @@ impl StudyCell {
                 seeds.push((run, record.mean, record.standard_error));
                 normalised.extend(record.normalised);
             }
-            scale = scale.min(runs[run].scale);
             if self.is_reference {
                 // Every run has met the same peers; a scripted ego has no seeds of training.
                 break;
@@ -188,6 +193,14 @@ impl StudyCell {
         }
         name
     }
+}
+
+/// Success, or the return where there is none, in the last tenth of training.
+fn end_of_training(train: &TrainRecord) -> Option<f64> {
+    let curve =
+        ["charts/success", "charts/episodic_return"].iter().find_map(|name| train.curves.get(*name))?;
+    let last = &curve[curve.len() - curve.len().div_ceil(10)..];
+    (!last.is_empty()).then(|| mean(&last.iter().map(|(_, value)| *value).collect::<Vec<_>>()))
 }
 
 impl Measured {

@@ -26,7 +26,6 @@ struct Shade {
     value: Option<f64>,
     text: String,
     detail: String,
-    is_rehearsal: bool,
 }
 
 impl HeatMap {
@@ -50,7 +49,6 @@ impl HeatMap {
                         value: Some(measured.mean),
                         text: format!("{}{spread}", number::typeset(measured.mean, 4)),
                         detail: paper,
-                        is_rehearsal: measured.is_rehearsal(),
                     }
                 };
                 (
@@ -113,13 +111,7 @@ impl HeatMap {
                 );
                 // On a strong shade the letters take the colour of the page.
                 let ink = if opacity > 0.52 && share.is_some() { "on-heat" } else { "quiet" };
-                let first = if shade.is_rehearsal {
-                    "rehearsed"
-                } else if ink == "on-heat" {
-                    ink
-                } else {
-                    ""
-                };
+                let first = if ink == "on-heat" { ink } else { "" };
                 let middle = Px(x + across / 2.0);
                 let line = |out: &mut Markup, class: &str, y: f64, text: &str| {
                     let attributes: [(&'static str, &dyn std::fmt::Display); 4] =

@@ -79,7 +79,7 @@ impl Intervals {
             &[("class", &"quiet"), ("x", &Px(right)), ("y", &Px(bottom + 33.0)), ("text-anchor", &"end")],
             &self.label,
         );
-        self.draw_references(&x, TOP, bottom, &mut out);
+        self.draw_references(width, &x, (TOP, bottom), &mut out);
         for (place, (name, measured, paper)) in self.rows.iter().enumerate() {
             let y = TOP + (place as f64 + 0.5) * ROW;
             out.leaf("text", &[("x", &0), ("y", &Px(y + 4.0))], name);
@@ -123,22 +123,29 @@ impl Intervals {
         Drawing { width, height, drawing: out }
     }
 
-    fn draw_references(&self, x: &impl Fn(f64) -> f64, top: f64, bottom: f64, out: &mut Markup) {
+    fn draw_references(
+        &self,
+        width: f64,
+        x: &impl Fn(f64) -> f64,
+        (top, bottom): (f64, f64),
+        out: &mut Markup,
+    ) {
         let mut taken: Vec<(f64, f64)> = Vec::new();
         for (name, value) in &self.references {
             let class = Look::of_reference(name).class();
             let path = format!("M{} {}V{}", Px(x(*value)), Px(top), Px(bottom));
             out.empty("path", &[("class", &format!("line {class}")), ("d", &path)]);
             // A name that would cover another is left to the legend of the page.
-            let half = text_width(name, TEXT_SIZE) / 2.0;
-            let (start, end) = (x(*value) - half, x(*value) + half);
+            let wide = text_width(name, TEXT_SIZE);
+            let middle = x(*value).min(width - wide / 2.0);
+            let (start, end) = (middle - wide / 2.0, middle + wide / 2.0);
             if taken.iter().all(|(from, to)| end < *from || start > *to) {
                 taken.push((start, end));
                 out.leaf(
                     "text",
                     &[
                         ("class", &class),
-                        ("x", &Px(x(*value))),
+                        ("x", &Px(middle)),
                         ("y", &Px(top - 8.0)),
                         ("text-anchor", &"middle"),
                     ],

@@ -36,6 +36,16 @@ impl Figure {
         }
     }
 
+    /// Adds to the title, such as a warning.
+    pub(crate) fn add_to_title(&mut self, more: &str) {
+        match self {
+            Figure::Lines(chart) => chart.title.push_str(more),
+            Figure::Heat(map) => map.title.push_str(more),
+            Figure::Points(scatter) => scatter.title.push_str(more),
+            Figure::Means(intervals) => intervals.title.push_str(more),
+        }
+    }
+
     /// The figure in words.
     pub fn description(&self) -> String {
         match self {
@@ -49,7 +59,19 @@ impl Figure {
     /// The figure as a file of its own.
     pub fn document(&self) -> String {
         let Drawing { width, height, drawing } = self.draw(720.0, true);
-        svg::document(width, height, self.title(), &self.description(), &drawing)
+        if matches!(self, Figure::Lines(_)) {
+            return svg::document(width, height, self.title(), &self.description(), &drawing);
+        }
+        // Lines have their title within; the others get it above.
+        const HEADING: f64 = 30.0;
+        let mut out = Markup::new();
+        out.open("g", &[]);
+        out.leaf("text", &[("class", &"title"), ("x", &0), ("y", &15)], self.title());
+        out.open("g", &[("transform", &format!("translate(0 {HEADING})"))]);
+        out.append(&drawing);
+        out.close("g");
+        out.close("g");
+        svg::document(width, height + HEADING, self.title(), &self.description(), &out)
     }
 
     /// Its numbers as a table for other programs.

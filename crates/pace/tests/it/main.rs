@@ -3,6 +3,7 @@
 mod commands;
 #[cfg(unix)]
 mod lab;
+mod reporting;
 #[cfg(unix)]
 mod studies;
 mod tidy;

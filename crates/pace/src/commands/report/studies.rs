@@ -13,8 +13,6 @@ use pace_report::report::Report;
 use pace_report::study::{PaperNumber, RunEntry, Study, StudyCell, View};
 use serde_json::{Map, Value};
 
-use crate::build_info::command_line;
-
 /// More seeds than this are not looked for.
 const MOST_SEEDS: u64 = 32;
 
@@ -32,7 +30,10 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     if paths.is_empty() {
         return Err(LabError::NoRuns { path: folder.to_owned() }.into());
     }
-    let mut report = Report { command: command_line(), ..Report::default() };
+    // Where it is written to is no part of what it says.
+    let chosen = experiments.iter().map(|name| format!(" --experiment {name}")).collect::<String>();
+    let command = format!("pace report {}{chosen}", folder.display());
+    let mut report = Report { command, ..Report::default() };
     let mut configs = Vec::new();
     let mut replays = Vec::new();
     for path in paths {
@@ -181,8 +182,13 @@ fn add(
     cells: &mut Vec<StudyCell>,
 ) -> anyhow::Result<()> {
     let (game, method) = (&run.config.game, &run.config.method);
-    for evaluation in &run.evaluations {
-        let label = &evaluation.label;
+    // A study of training itself evaluates nothing.
+    let of_training = [("training".to_owned(), String::new())];
+    let evaluated =
+        run.evaluations.iter().map(|evaluation| (evaluation.label.clone(), evaluation.name.clone()));
+    let evaluations: Vec<_> =
+        if run.evaluations.is_empty() { of_training.to_vec() } else { evaluated.collect() };
+    for (label, file) in &evaluations {
         let found = cells.iter_mut().find(|cell| {
             (&cell.game, &cell.method, &cell.variant, &cell.evaluation) == (game, method, &run.variant, label)
                 && cell.preset == preset.name()
@@ -202,7 +208,7 @@ fn add(
                     preset: preset.name().to_owned(),
                     variant: run.variant.clone(),
                     evaluation: label.clone(),
-                    evaluation_file: evaluation.name.clone(),
+                    evaluation_file: file.clone(),
                     paper: paper.map(|paper| PaperNumber { mean: paper.mean, std: paper.std }),
                     n_seeds: experiment.seeds as usize,
                     runs: Vec::new(),
