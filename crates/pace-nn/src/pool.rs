@@ -97,3 +97,64 @@ impl PrefixMeans {
         }
     }
 }
+
+/// A fading memory of the current episode: each entry counts `1 - decay`, and `decay` times as much with every step after it.
+///
+/// A mean tells what an episode was like, but ever less of the last moments the longer it lasts; this keeps them.
+#[derive(Clone, Debug)]
+pub struct FadingTrace {
+    decay: f32,
+    current: Vec<f32>,
+}
+
+impl FadingTrace {
+    /// Room for vectors of `width` numbers.
+    pub fn new(width: usize, decay: f32) -> FadingTrace {
+        FadingTrace { decay, current: vec![0.0; width] }
+    }
+
+    /// The trace as a decision sees it now.
+    pub fn now(&self) -> &[f32] {
+        &self.current
+    }
+
+    /// A new episode begins.
+    pub fn clear(&mut self) {
+        self.current.fill(0.0);
+    }
+
+    /// An entry of the current episode.
+    pub fn add_entry(&mut self, entry: &[f32]) {
+        kernels::scale(&mut self.current, self.decay);
+        kernels::add_scaled(&mut self.current, entry, 1.0 - self.decay);
+    }
+
+    /// Writes the trace before every decision of an encounter; `lengths` holds the decisions of each episode.
+    pub fn forward(&mut self, decisions: &[f32], lengths: &[u32], traces: &mut [f32]) {
+        let width = self.current.len();
+        let mut rows = decisions.chunks_exact(width).zip(traces.chunks_exact_mut(width));
+        for length in lengths {
+            self.clear();
+            for _ in 0..*length {
+                let (entry, trace) = rows.next().expect("a vector for every decision");
+                trace.copy_from_slice(&self.current);
+                self.add_entry(entry);
+            }
+        }
+    }
+
+    /// Adds the gradient of the traces to that of the entries.
+    pub fn backward(&mut self, d_traces: &[f32], lengths: &[u32], d_decisions: &mut [f32]) {
+        let width = self.current.len();
+        let mut rows = d_traces.chunks_exact(width).zip(d_decisions.chunks_exact_mut(width)).rev();
+        for length in lengths.iter().rev() {
+            self.clear();
+            for _ in 0..*length {
+                let (d_trace, d_entry) = rows.next().expect("a vector for every decision");
+                kernels::add_scaled(d_entry, &self.current, 1.0 - self.decay);
+                kernels::scale(&mut self.current, self.decay);
+                kernels::add(&mut self.current, d_trace);
+            }
+        }
+    }
+}
