@@ -262,10 +262,6 @@ pub struct TrainConfig {
     /// How PACE pools the entries of a context.
     #[serde(default)]
     pub encoder: EncoderKind,
-    /// How much of the fading memory of the current episode is left from step to step, beside the means; 0 for no such
-    /// memory.
-    #[serde(default)]
-    pub trace_decay: f64,
     /// What a transformer drops while it learns.
     #[serde(default = "half")]
     pub encoder_dropout: f64,
@@ -433,7 +429,6 @@ impl TrainConfig {
             chunk_steps: 20,
             rnn_sees_terminal: false,
             encoder: EncoderKind::Means,
-            trace_decay: 0.0,
             encoder_dropout: 0.5,
             encoder_width: 64,
             hidden_width: 128,
@@ -503,7 +498,6 @@ impl TrainConfig {
         within("discount", self.discount, 0.0, 1.0)?;
         within("gae_lambda", self.gae_lambda, 0.0, 1.0)?;
         within("encoder_dropout", self.encoder_dropout, 0.0, 0.99)?;
-        within("trace_decay", self.trace_decay, 0.0, 0.999)?;
         within("clip", self.clip, 1e-3, 10.0)?;
         within("value_clip", self.value_clip, 1e-3, 1e9)?;
         within("value_weight", self.value_weight, 0.0, 1e3)?;

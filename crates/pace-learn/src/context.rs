@@ -1,11 +1,9 @@
-//! The running context of every lane: two or three vectors and two counts, O(1) per step.
+//! The running context of every lane: two vectors and two counts, O(1) per step.
 //!
 //! The same mean of means over a whole encounter at once, with its way back, is `pace_nn::PrefixMeans`; a test holds the two
 //! together.
 
 use std::collections::VecDeque;
-
-use pace_nn::FadingTrace;
 
 use crate::config::EmptyEpisode;
 
@@ -21,16 +19,10 @@ pub(crate) struct RunningContext {
     means: VecDeque<Vec<f32>>,
     current: Vec<f32>,
     n_entries: usize,
-    trace: Option<FadingTrace>,
 }
 
 impl RunningContext {
-    pub(crate) fn new(
-        width: usize,
-        empty_episode: EmptyEpisode,
-        window: Option<usize>,
-        trace: Option<FadingTrace>,
-    ) -> RunningContext {
+    pub(crate) fn new(width: usize, empty_episode: EmptyEpisode, window: Option<usize>) -> RunningContext {
         RunningContext {
             empty_episode,
             window,
@@ -39,7 +31,6 @@ impl RunningContext {
             means: VecDeque::new(),
             current: vec![0.0; width],
             n_entries: 0,
-            trace,
         }
     }
 
@@ -49,12 +40,6 @@ impl RunningContext {
         self.current.fill(0.0);
         self.means.clear();
         (self.n_finished, self.n_entries) = (0, 0);
-        self.trace.iter_mut().for_each(FadingTrace::clear);
-    }
-
-    /// The fading memory of the current episode, if there is one.
-    pub(crate) fn trace(&self) -> Option<&[f32]> {
-        self.trace.as_ref().map(FadingTrace::now)
     }
 
     /// Whether nothing was seen yet.
@@ -85,7 +70,6 @@ impl RunningContext {
     pub(crate) fn add_entry(&mut self, features: &[f32]) {
         pace_nn::kernels::add(&mut self.current, features);
         self.n_entries += 1;
-        self.trace.iter_mut().for_each(|trace| trace.add_entry(features));
     }
 
     /// The last entry of the current episode, which becomes one of the finished ones.
@@ -107,7 +91,6 @@ impl RunningContext {
         }
         self.current.fill(0.0);
         self.n_entries = 0;
-        self.trace.iter_mut().for_each(FadingTrace::clear);
     }
 
     /// Forgets every finished episode but the last. Only a context with a window knows its episodes one by one.
@@ -128,8 +111,6 @@ impl RunningContext {
 
 #[cfg(test)]
 mod tests {
-    use pace_nn::FadingTrace;
-
     use super::RunningContext;
     use crate::config::EmptyEpisode;
 
@@ -150,10 +131,8 @@ mod tests {
         ] {
             let mut whole = vec![0.0; decisions.len()];
             pace_nn::PrefixMeans::new(width, theirs).forward(&decisions, &terminals, &lengths, &mut whole);
-            let mut traces = vec![0.0; decisions.len()];
-            FadingTrace::new(width, 0.75).forward(&decisions, &lengths, &mut traces);
-            let mut running = RunningContext::new(width, ours, None, Some(FadingTrace::new(width, 0.75)));
-            let mut wide_window = RunningContext::new(width, ours, Some(99), None);
+            let mut running = RunningContext::new(width, ours, None);
+            let mut wide_window = RunningContext::new(width, ours, Some(99));
             let mut row = 0;
             for (episode, length) in lengths.iter().enumerate() {
                 for _ in 0..*length {
@@ -162,7 +141,6 @@ mod tests {
                     for (one, other) in pooled.iter().zip(&whole[row * width..]) {
                         assert!((one - other).abs() < 1e-6);
                     }
-                    assert_eq!(running.trace(), Some(&traces[row * width..][..width]));
                     wide_window.pool_into(&mut pooled);
                     for (one, other) in pooled.iter().zip(&whole[row * width..]) {
                         assert!((one - other).abs() < 1e-6);
@@ -179,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_window_forgets_the_oldest_episode() {
-        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(3), None);
+        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(3));
         for value in [1.0, 2.0, 3.0, 4.0] {
             context.add_entry(&[value]);
             context.end_episode(&[value]);
@@ -195,7 +173,7 @@ mod tests {
 
     #[test]
     fn clearing_may_keep_the_last_episode() {
-        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(9), None);
+        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(9));
         let mut pooled = [0.0];
         for value in [1.0, 2.0, 4.0] {
             context.add_entry(&[value]);

@@ -59,7 +59,7 @@ impl Network for LiliNet {
         let Sizes { observation, n_actions, .. } = sizes;
         let (width, hidden_width) = (config.encoder_width, config.hidden_width);
         LiliNet {
-            encoder: ContextEncoder::new(&mut layout, observation, n_actions, width, 1),
+            encoder: ContextEncoder::new(&mut layout, observation, n_actions, width),
             predictor: TransitionPredictor::new(&mut layout, observation, n_actions, width, hidden_width),
             actor_critic: ActorCritic::new(&mut layout, observation, width, hidden_width, n_actions),
             sizes,
@@ -118,7 +118,7 @@ impl Network for LiliNet {
         let (n_rows, width) = (lanes.len(), self.width());
         rows.pooled.clear();
         lanes.iter().for_each(|lane| rows.pooled.extend_from_slice(&contexts[*lane].mean));
-        self.encoder.g().forward(parameters, &[&rows.pooled], n_rows, &mut rows.latents);
+        self.encoder.g().forward(parameters, &rows.pooled, n_rows, &mut rows.latents);
         rows.is_first.clear();
         rows.is_first.extend(lanes.iter().map(|lane| !contexts[*lane].is_there));
         blank_first(self.empty_context, &rows.is_first, width, &mut rows.latents.out);
@@ -231,7 +231,7 @@ impl LiliNet {
             kernels::add_rows(&rows.features.out[source.start * width..source.end * width], pooled);
             pooled.iter_mut().for_each(|value| *value /= source.len() as f32);
         }
-        self.encoder.g().forward(parameters, &[pooled], n_episodes, &mut rows.episodes);
+        self.encoder.g().forward(parameters, pooled, n_episodes, &mut rows.episodes);
         blank_first(self.empty_context, &rows.is_first, width, &mut rows.episodes.out);
         let latents = fit(&mut rows.latents, n_selected * width);
         for (latent, episode) in latents.chunks_exact_mut(width).zip(&rows.selected_episodes) {
@@ -289,7 +289,7 @@ impl LiliNet {
         }
         blank_first(self.empty_context, &rows.is_first, width, d_episodes);
         let d_pooled = fit(&mut rows.d_pooled, n_episodes * width);
-        self.encoder.g().backward(transposed, gradients, &[pooled], &mut rows.episodes, &mut [d_pooled]);
+        self.encoder.g().backward(transposed, gradients, pooled, &mut rows.episodes, d_pooled);
         for (d_pooled, source) in d_pooled.chunks_exact(width).zip(&rows.sources) {
             let Some(source) = source else { continue };
             let d_features = &mut rows.features.d_out[source.start * width..source.end * width];

@@ -16,13 +16,12 @@ fn recording() -> Recording {
     Recording::parse(include_str!("../../tests/pytorch/pace_loss.json"))
 }
 
-fn net(recording: &Recording, empty_context: &Value, empty_episode: &Value, trace_decay: f64) -> PaceNet {
+fn net(recording: &Recording, empty_context: &Value, empty_episode: &Value) -> PaceNet {
     let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
     config.encoder_width = recording.size("encoder_width");
     config.hidden_width = recording.size("hidden_width");
     config.empty_context = serde_json::from_value(empty_context.clone()).expect("a known name");
     config.empty_episode = serde_json::from_value(empty_episode.clone()).expect("a known name");
-    config.trace_decay = trace_decay;
     // Only peers may be without an action, and some recorded entries are.
     config.context_action = ContextAction::Peer;
     let pool = PoolListing { n_classes: integers(&recording.0["n_classes"]), ..PoolListing::default() };
@@ -46,25 +45,10 @@ fn for_every_case(check: impl Fn(&PaceNet, &[f32], &UpdateJob<'_>, &Value)) {
     let recording = recording();
     let (batch, classes) = batch(&recording);
     for case in recording.0["cases"].as_array().expect("a list") {
-        let net = net(&recording, &case["empty_context"], &case["empty_episode"], 0.0);
+        let net = net(&recording, &case["empty_context"], &case["empty_episode"]);
         let parameters = parameters(&net, &recording.0["parameters"]);
         let weights = recording.weights(batch.n_decisions());
         everything(&net, &batch, &classes, weights, |job| check(&net, &parameters, job, case));
-    }
-}
-
-/// The same for a network that has a trace as well, with weights of its own: there is no recording of it.
-fn for_every_case_with_a_trace(check: impl Fn(&PaceNet, &[f32], &UpdateJob<'_>)) {
-    let recording = recording();
-    let (batch, classes) = batch(&recording);
-    for case in recording.0["cases"].as_array().expect("a list") {
-        let net = net(&recording, &case["empty_context"], &case["empty_episode"], 0.75);
-        let mut parameters = net.initialise(pace_games::Seed::new(4));
-        // Away from the corner of the ReLUs, where biases of 0 put an empty context.
-        let mut rng = pace_games::Seed::new(5).stream("noise");
-        parameters.iter_mut().for_each(|value| *value += 0.2 * (rng.unit() as f32 - 0.5));
-        let weights = recording.weights(batch.n_decisions());
-        everything(&net, &batch, &classes, weights, |job| check(&net, &parameters, job));
     }
 }
 
@@ -78,12 +62,11 @@ fn loss_and_gradients_equal_pytorchs() {
 #[test]
 fn gradients_are_how_the_loss_changes() {
     for_every_case(|net, parameters, job, _| check_differences(net, parameters, job, 1));
-    for_every_case_with_a_trace(|net, parameters, job| check_differences(net, parameters, job, 1));
 }
 
 #[test]
 fn steps_of_all_minibatches_add_up_to_whole_encounters() {
-    let check = |net: &PaceNet, parameters: &[f32], job: &UpdateJob<'_>| {
+    for_every_case(|net, parameters, job, _| {
         let n = job.batch.n_decisions();
         let assigned: Vec<u32> = (0..n as u32).map(|decision| decision * 7 % 3).collect();
         let whole = gradient(net, parameters, job);
@@ -98,9 +81,7 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
         for (one, other) in whole.gradients.iter().zip(&parts) {
             assert!((one - other).abs() < 1e-6, "{one} {other}");
         }
-    };
-    for_every_case(|net, parameters, job, _| check(net, parameters, job));
-    for_every_case_with_a_trace(check);
+    });
 }
 
 #[test]

@@ -167,13 +167,12 @@ impl ContextEncoder {
         observation_size: usize,
         n_actions: usize,
         width: usize,
-        n_pooled: usize,
     ) -> ContextEncoder {
         let mut layer = |name: &str, widths: &[usize]| {
             Linear::new(parameters, &format!("encoder.f.{name}"), widths, width, Activation::Relu)
         };
         let f = [layer("0", &[observation_size, n_actions]), layer("1", &[width])];
-        ContextEncoder { f, g: LatentHead::new(parameters, width, n_pooled), width }
+        ContextEncoder { f, g: LatentHead::new(parameters, width), width }
     }
 
     pub(crate) fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
@@ -241,30 +240,21 @@ impl ContextEncoder {
 }
 
 impl LatentHead {
-    /// A head over `n_pooled` vectors of `width` numbers, side by side.
-    pub(crate) fn new(parameters: &mut Parameters, width: usize, n_pooled: usize) -> LatentHead {
-        let mut layer = |name: &str, n_inputs: usize| {
-            Linear::new(parameters, name, &vec![width; n_inputs], width, Activation::Relu)
-        };
-        LatentHead { layers: [layer("encoder.g.0", n_pooled), layer("encoder.g.1", 1)] }
+    pub(crate) fn new(parameters: &mut Parameters, width: usize) -> LatentHead {
+        let mut layer = |name: &str| Linear::new(parameters, name, &[width], width, Activation::Relu);
+        LatentHead { layers: [layer("encoder.g.0"), layer("encoder.g.1")] }
     }
 
     pub(crate) fn layers(&self) -> &[Linear] {
         &self.layers
     }
 
-    pub(crate) fn forward(
-        &self,
-        parameters: &[f32],
-        pooled: &[&[f32]],
-        n_rows: usize,
-        rows: &mut EncoderRows,
-    ) {
+    pub(crate) fn forward(&self, parameters: &[f32], pooled: &[f32], n_rows: usize, rows: &mut EncoderRows) {
         let width = self.layers[0].n_out();
         rows.fit(n_rows, width);
         let n = n_rows * width;
         let (hidden, out) = (&mut rows.hidden[..n], &mut rows.out[..n]);
-        self.layers[0].forward(parameters, &dense(pooled), n_rows, hidden);
+        self.layers[0].forward(parameters, &[Part::Dense(pooled)], n_rows, hidden);
         self.layers[1].forward(parameters, &[Part::Dense(hidden)], n_rows, out);
     }
 
@@ -273,11 +263,11 @@ impl LatentHead {
         &self,
         transposed: &[f32],
         gradients: &mut [f32],
-        pooled: &[&[f32]],
+        pooled: &[f32],
         rows: &mut EncoderRows,
-        d_pooled: &mut [&mut [f32]],
+        d_pooled: &mut [f32],
     ) {
-        let n = pooled[0].len();
+        let n = pooled.len();
         let (hidden, d_hidden) = (&rows.hidden[..n], &mut rows.d_hidden[..n]);
         self.layers[1].backward(
             transposed,
@@ -290,23 +280,15 @@ impl LatentHead {
         self.layers[0].backward(
             transposed,
             gradients,
-            &dense(pooled),
+            &[Part::Dense(pooled)],
             hidden,
             d_hidden,
-            &mut d_pooled.iter_mut().map(|d| Some((&mut **d, Store::Overwrite))).collect::<Vec<_>>(),
+            &mut [Some((d_pooled, Store::Overwrite))],
         );
     }
 
     /// The matrix products of one pass forward and back.
     pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
-        let n_parts = |layer: &Linear| layer.n_in() / layer.n_out();
-        self.layers
-            .iter()
-            .flat_map(|layer| layer.products(n_rows, &vec![Some(true); n_parts(layer)]))
-            .collect()
+        self.layers.iter().flat_map(|layer| layer.products(n_rows, &[Some(true)])).collect()
     }
-}
-
-fn dense<'a>(pooled: &[&'a [f32]]) -> Vec<Part<'a>> {
-    pooled.iter().map(|rows| Part::Dense(rows)).collect()
 }

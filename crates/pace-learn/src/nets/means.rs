@@ -2,7 +2,7 @@
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
 use pace_nn::product::ProductShape;
-use pace_nn::{DropoutKey, FadingTrace, Parameters, PrefixMeans};
+use pace_nn::{DropoutKey, Parameters, PrefixMeans};
 
 use super::encoder::{ContextChunk, Encoder};
 use super::{CHUNK_ROWS, ContextEncoder, EncoderRows, blank_first, fit};
@@ -15,8 +15,6 @@ pub(crate) struct MeansEncoder {
     layers: ContextEncoder,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
-    /// How fast the memory beside the means fades, if there is one.
-    trace_decay: Option<f32>,
 }
 
 /// The rows of a pass that acts.
@@ -25,7 +23,6 @@ pub(crate) struct MeansActRows {
     entries: EncoderRows,
     no_actions: Vec<Action>,
     pooled: Vec<f32>,
-    traces: Vec<f32>,
     is_empty: Vec<bool>,
     latents: EncoderRows,
 }
@@ -35,52 +32,11 @@ pub(crate) struct MeansActRows {
 pub(crate) struct MeansLearnRows {
     entries: EncoderRows,
     means: Option<PrefixMeans>,
-    pooled: Pooled,
-    trace: Option<FadingTrace>,
-    traces: Pooled,
+    all_pooled: Vec<f32>,
+    d_all_pooled: Vec<f32>,
+    pooled: Vec<f32>,
+    d_pooled: Vec<f32>,
     latents: EncoderRows,
-}
-
-/// One kind of pooled vectors before all decisions, and before the selected ones where these are fewer.
-#[derive(Debug, Default)]
-struct Pooled {
-    all: Vec<f32>,
-    d_all: Vec<f32>,
-    selected: Vec<f32>,
-    d_selected: Vec<f32>,
-}
-
-impl Pooled {
-    /// The vectors of the selected decisions, once `all` is written.
-    fn select(&mut self, chunk: &ContextChunk, width: usize) {
-        if !chunk.is_whole() {
-            let selected = fit(&mut self.selected, chunk.selected.len() * width);
-            for (row, decision) in selected.chunks_exact_mut(width).zip(&chunk.selected) {
-                row.copy_from_slice(&self.all[decision * width..][..width]);
-            }
-        }
-    }
-
-    /// These vectors, and the place for their gradients.
-    fn selected(&mut self, chunk: &ContextChunk, width: usize) -> (&[f32], &mut [f32]) {
-        let n = chunk.selected.len() * width;
-        let selected = if chunk.is_whole() { &self.all } else { &self.selected };
-        (&selected[..n], fit(&mut self.d_selected, n))
-    }
-
-    /// The gradients of all vectors, once those of the selected ones are written.
-    fn d_all(&mut self, chunk: &ContextChunk, width: usize) -> &[f32] {
-        let d_selected = &self.d_selected[..chunk.selected.len() * width];
-        if chunk.is_whole() {
-            return d_selected;
-        }
-        let d_all = fit(&mut self.d_all, chunk.n_decisions * width);
-        d_all.fill(0.0);
-        for (row, decision) in d_selected.chunks_exact(width).zip(&chunk.selected) {
-            d_all[decision * width..][..width].copy_from_slice(row);
-        }
-        d_all
-    }
 }
 
 impl Encoder for MeansEncoder {
@@ -92,19 +48,10 @@ impl Encoder for MeansEncoder {
 
     fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> MeansEncoder {
         let (observation_size, n_actions) = (spec.observation_size, spec.n_actions());
-        let width = config.encoder_width;
-        let trace_decay = (config.trace_decay > 0.0).then_some(config.trace_decay as f32);
         MeansEncoder {
-            layers: ContextEncoder::new(
-                parameters,
-                observation_size,
-                n_actions,
-                width,
-                1 + usize::from(trace_decay.is_some()),
-            ),
+            layers: ContextEncoder::new(parameters, observation_size, n_actions, config.encoder_width),
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
-            trace_decay,
         }
     }
 
@@ -125,8 +72,7 @@ impl Encoder for MeansEncoder {
     }
 
     fn context(&self, window: Option<usize>) -> RunningContext {
-        let trace = self.trace_decay.map(|decay| FadingTrace::new(self.width(), decay));
-        RunningContext::new(self.width(), self.empty_episode, window, trace)
+        RunningContext::new(self.width(), self.empty_episode, window)
     }
 
     fn forget(&self, context: &mut RunningContext) {
@@ -147,14 +93,11 @@ impl Encoder for MeansEncoder {
         let (n_rows, width) = (lanes.len(), self.width());
         let pooled = fit(&mut rows.pooled, n_rows * width);
         rows.is_empty.clear();
-        rows.traces.clear();
         for (pooled, lane) in pooled.chunks_exact_mut(width).zip(lanes) {
             contexts[*lane].pool_into(pooled);
             rows.is_empty.push(contexts[*lane].is_empty());
-            contexts[*lane].trace().iter().for_each(|trace| rows.traces.extend_from_slice(trace));
         }
-        let pooled = [&*pooled, &rows.traces];
-        self.layers.g().forward(parameters, &pooled[..self.n_pooled()], n_rows, &mut rows.latents);
+        self.layers.g().forward(parameters, pooled, n_rows, &mut rows.latents);
         blank_first(self.empty_context, &rows.is_empty, width, &mut rows.latents.out);
     }
 
@@ -207,7 +150,7 @@ impl Encoder for MeansEncoder {
             EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
         };
         let means = rows.means.get_or_insert_with(|| PrefixMeans::new(width, empty_episode));
-        let all_pooled = fit(&mut rows.pooled.all, n_decisions * width);
+        let all_pooled = fit(&mut rows.all_pooled, n_decisions * width);
         for span in &chunk.spans {
             means.forward(
                 &features[span.decisions.start * width..span.decisions.end * width],
@@ -216,16 +159,17 @@ impl Encoder for MeansEncoder {
                 &mut all_pooled[span.decisions.start * width..span.decisions.end * width],
             );
         }
-        rows.pooled.select(chunk, width);
-        if let Some(decay) = self.trace_decay {
-            let trace = rows.trace.get_or_insert_with(|| FadingTrace::new(width, decay));
-            // The episodes of all encounters lie one after the other, and no trace outlives its episode.
-            let traces = fit(&mut rows.traces.all, n_decisions * width);
-            trace.forward(features, &chunk.lengths, traces);
-            rows.traces.select(chunk, width);
-        }
-        let (pooled, _) = self.selected([&mut rows.pooled, &mut rows.traces], chunk);
-        self.layers.g().forward(parameters, &pooled, chunk.selected.len(), &mut rows.latents);
+        let n_selected = chunk.selected.len();
+        let pooled: &[f32] = if chunk.is_whole() {
+            all_pooled
+        } else {
+            let pooled = fit(&mut rows.pooled, n_selected * width);
+            for (pooled, decision) in pooled.chunks_exact_mut(width).zip(&chunk.selected) {
+                pooled.copy_from_slice(&all_pooled[decision * width..][..width]);
+            }
+            pooled
+        };
+        self.layers.g().forward(parameters, pooled, n_selected, &mut rows.latents);
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
@@ -241,11 +185,22 @@ impl Encoder for MeansEncoder {
         _key: Option<DropoutKey>,
         rows: &mut MeansLearnRows,
     ) {
-        let (width, n_decisions) = (self.width(), chunk.n_decisions);
+        let (width, n_decisions, n_selected) = (self.width(), chunk.n_decisions, chunk.selected.len());
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
-        let (pooled, mut d_pooled) = self.selected([&mut rows.pooled, &mut rows.traces], chunk);
-        self.layers.g().backward(transposed, gradients, &pooled, &mut rows.latents, &mut d_pooled);
-        let d_all_pooled = rows.pooled.d_all(chunk, width);
+        let pooled = if chunk.is_whole() { &rows.all_pooled } else { &rows.pooled };
+        let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
+        let pooled = &pooled[..n_selected * width];
+        self.layers.g().backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
+        let d_all_pooled: &[f32] = if chunk.is_whole() {
+            d_pooled
+        } else {
+            let d_all_pooled = fit(&mut rows.d_all_pooled, n_decisions * width);
+            d_all_pooled.fill(0.0);
+            for (d_pooled, decision) in d_pooled.chunks_exact(width).zip(&chunk.selected) {
+                d_all_pooled[decision * width..][..width].copy_from_slice(d_pooled);
+            }
+            d_all_pooled
+        };
         let (d_features, d_terminals) = rows.entries.d_out.split_at_mut(n_decisions * width);
         let means = rows.means.as_mut().expect("made on the way forward");
         for span in &chunk.spans {
@@ -256,9 +211,6 @@ impl Encoder for MeansEncoder {
                 &mut d_terminals[span.episodes.start * width..span.episodes.end * width],
             );
         }
-        if let Some(trace) = &mut rows.trace {
-            trace.backward(rows.traces.d_all(chunk, width), &chunk.lengths, d_features);
-        }
         let (observations, actions) = (&chunk.observations, &chunk.actions);
         self.layers.entries_backward(transposed, gradients, observations, actions, &mut rows.entries);
     }
@@ -267,21 +219,5 @@ impl Encoder for MeansEncoder {
         let mut products = self.layers.products(chunk.actions.len());
         products.extend(self.layers.g().products(chunk.selected.len()));
         products
-    }
-}
-
-impl MeansEncoder {
-    /// How many vectors g is given: the means, and the trace if there is one.
-    fn n_pooled(&self) -> usize {
-        1 + usize::from(self.trace_decay.is_some())
-    }
-
-    /// Those of the selected decisions, and the places for their gradients.
-    fn selected<'a>(
-        &self,
-        pooled: [&'a mut Pooled; 2],
-        chunk: &ContextChunk,
-    ) -> (Vec<&'a [f32]>, Vec<&'a mut [f32]>) {
-        pooled.into_iter().take(self.n_pooled()).map(|kind| kind.selected(chunk, self.width())).unzip()
     }
 }

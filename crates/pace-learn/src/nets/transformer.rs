@@ -117,7 +117,7 @@ impl Encoder for TransformerEncoder {
             // The terminal entry comes on top of the decisions.
             steps: Level::new(parameters, "encoder.steps", spec.horizon_steps + 1, layer),
             episodes: Level::new(parameters, "encoder.episodes", spec.episodes_per_encounter, layer),
-            g: LatentHead::new(parameters, width, 1),
+            g: LatentHead::new(parameters, width),
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
         }
@@ -209,7 +209,7 @@ impl Encoder for TransformerEncoder {
             is_empty.push(context.is_empty());
         }
         self.episodes.forward(parameters, vectors, None, episodes);
-        self.g.forward(parameters, &[&episodes.means[..n_rows * width]], n_rows, latents);
+        self.g.forward(parameters, &episodes.means[..n_rows * width], n_rows, latents);
         blank_first(self.empty_context, is_empty, width, &mut latents.out);
     }
 
@@ -284,7 +284,7 @@ impl Encoder for TransformerEncoder {
         self.episodes.forward(parameters, &steps.means, key.map(|key| key.of(1)), episodes);
         let n_selected = chunk.selected.len();
         let pooled = &episodes.means[..n_selected * width];
-        self.g.forward(parameters, &[pooled], n_selected, &mut rows.latents);
+        self.g.forward(parameters, pooled, n_selected, &mut rows.latents);
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
@@ -304,7 +304,7 @@ impl Encoder for TransformerEncoder {
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
         let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
         let pooled = &rows.episodes.means[..n_selected * width];
-        self.g.backward(transposed, gradients, &[pooled], &mut rows.latents, &mut [d_pooled]);
+        self.g.backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
         let d_step_means = fit(&mut rows.d_step_means, rows.steps.lengths.len() * width);
         d_step_means.fill(0.0);
         let keys = [0, 1].map(|index| key.map(|key| key.of(index)));

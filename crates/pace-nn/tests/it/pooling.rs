@@ -1,6 +1,6 @@
 //! The mean of means against its definition, on ragged encounters.
 
-use pace_nn::{EmptyEpisode, FadingTrace, PrefixMeans};
+use pace_nn::{EmptyEpisode, PrefixMeans};
 use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 
 use crate::gradients::{check_gradient, numbers};
@@ -76,38 +76,4 @@ fn the_way_back_is_the_gradient() {
         check_gradient(&mut decisions, &d_decisions, "decision", |values| loss(values, &t));
         check_gradient(&mut terminals, &d_terminals, "terminal", |values| loss(&d, values));
     }
-}
-
-#[test]
-fn a_trace_fades_within_its_episode_and_its_way_back_is_the_gradient() {
-    let (lengths, decay) = ([2u32, 1, 4, 3], 0.75f32);
-    let mut decisions = numbers(10 * WIDTH, 1);
-    let d_traces = numbers(10 * WIDTH, 3);
-    let definition = |decisions: &[f32]| -> Vec<f64> {
-        let mut traces = Vec::new();
-        let mut first = 0;
-        for length in lengths {
-            for step in 0..length as usize {
-                for column in 0..WIDTH {
-                    let entry = |s: usize| f64::from(decisions[(first + s) * WIDTH + column]);
-                    let share =
-                        |s: usize| f64::from(1.0 - decay) * f64::from(decay).powi((step - 1 - s) as i32);
-                    traces.push((0..step).map(|s| share(s) * entry(s)).sum());
-                }
-            }
-            first += length as usize;
-        }
-        traces
-    };
-    let mut traces = vec![f32::NAN; decisions.len()];
-    FadingTrace::new(WIDTH, decay).forward(&decisions, &lengths, &mut traces);
-    for (found, expected) in traces.iter().zip(definition(&decisions)) {
-        assert!((f64::from(*found) - expected).abs() < 1e-6);
-    }
-    // What was there is added to.
-    let mut d_decisions = vec![0.0; decisions.len()];
-    FadingTrace::new(WIDTH, decay).backward(&d_traces, &lengths, &mut d_decisions);
-    check_gradient(&mut decisions, &d_decisions, "decision", |values| {
-        definition(values).iter().zip(&d_traces).map(|(value, slope)| value * f64::from(*slope)).sum()
-    });
 }
