@@ -7,7 +7,7 @@ use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Swi
 use pace_report::stats::Estimate;
 use pace_report::{
     AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, LatentsRecord, PartRecord, PeerRecord,
-    RunRecord, SwitchRecord, TrainRecord, WordsRecord,
+    RegretRecord, RunRecord, SwitchRecord, TrainRecord, WordsRecord,
 };
 use serde_json::{Map, Value};
 
@@ -65,12 +65,69 @@ impl AdaptOptions {
             n_threads,
         }
     }
+
+    /// Episodes per encounter, given or not, and as the plain protocol has them.
+    fn episodes(&self, game: &dyn AnyGame) -> Length {
+        let usual = game.spec().episodes_per_encounter * if self.switch_at.is_some() { 2 } else { 1 };
+        Length { n: self.episodes.unwrap_or(usual), usual }
+    }
+
+    /// N_ctx, given or not, and as the plain protocol has it.
+    fn context_episodes(&self, trained: &dyn AnyGame) -> Length {
+        let usual = trained.spec().episodes_per_encounter;
+        Length { n: self.context_episodes.unwrap_or(usual), usual }
+    }
+
+    /// A name for files, made of the pool and of everything that is not the plain protocol: `test-switch-5-drop-0.8`.
+    fn name(&self, trained: &dyn AnyGame, game: &dyn AnyGame) -> String {
+        let mut name = self.split.name().replace(':', "-");
+        for (key, value) in changed_keys(trained, game) {
+            name.push_str(&format!("-{key}-{}", value.to_string().trim_matches('"')));
+        }
+        let given = [
+            ("episodes", self.episodes(game).if_unusual()),
+            ("context", self.context_episodes(trained).if_unusual()),
+            ("switch", self.switch_at),
+        ];
+        for (word, n) in given.into_iter().filter_map(|(word, n)| Some((word, n?))) {
+            name.push_str(&format!("-{word}-{n}"));
+        }
+        if self.detector != Detector::None {
+            name.push_str(&format!("-{}", self.detector.name().replace(':', "-")));
+            if self.clear_keeps != ClearKeeps::Last {
+                name.push_str(&format!("-keeps-{}", self.clear_keeps.name()));
+            }
+        }
+        // Latents are of one encounter with each tuple, so that few passes will do; these must not replace many.
+        if self.keep_latents {
+            name.push_str("-latents");
+        }
+        name
+    }
+
+    /// The name that the files of this study of a run will have.
+    pub fn name_for(&self, config: &RunConfig) -> Result<String, LabError> {
+        Ok(self.name(&*config.open_game()?, &*config.open_game_with(&self.game_keys)?))
+    }
+}
+
+/// A number of episodes, and what it is if nobody says otherwise.
+#[derive(Clone, Copy)]
+struct Length {
+    n: usize,
+    usual: usize,
+}
+
+impl Length {
+    fn if_unusual(self) -> Option<usize> {
+        (self.n != self.usual).then_some(self.n)
+    }
 }
 
 /// What came of it.
 #[derive(Clone, Debug)]
 pub struct Adaptation {
-    /// A name for files, made of the pool and of everything that is not the plain protocol: `test-switch-5-drop-0.8`.
+    /// See [`AdaptOptions::name_for`].
     pub name: String,
     /// The record.
     pub record: AdaptRecord,
@@ -108,10 +165,8 @@ pub fn adapt_agent(
         return Err(LabError::OtherShape { trained: agent.shape(), found: shape });
     }
     let switch = options.switch_at.map(|after| Switch { after });
-    let usual_episodes = spec.episodes_per_encounter * if switch.is_some() { 2 } else { 1 };
-    let episodes = options.episodes.unwrap_or(usual_episodes);
-    let usual_context = trained.spec().episodes_per_encounter;
-    let context_episodes = options.context_episodes.unwrap_or(usual_context);
+    let episodes = options.episodes(game).n;
+    let context_episodes = options.context_episodes(trained).n;
     let pool = game.pool(options.split);
     let (classes, undefined) = match known_classes(agent, trained, game, &pool, options.split) {
         Ok(classes) => (Some(classes), None),
@@ -166,7 +221,7 @@ pub fn adapt_agent(
         blocks(episodes, switch).into_iter().map(|range| block_record(tuples, range)).collect()
     };
     let mut references = BTreeMap::new();
-    let mut oracle_by_tuple = None;
+    let mut oracle = None;
     for reference in game.reference_names() {
         let meetings = Meetings {
             reference,
@@ -176,13 +231,26 @@ pub fn adapt_agent(
             n_episodes: episodes,
             switch,
             seed: options.seed,
+            n_threads: options.n_threads,
         };
         let outcomes = meetings.play(game)?;
-        if reference == "oracle" {
-            oracle_by_tuple = Some(outcomes.means_by_tuple(score));
-        }
         references.insert(reference.to_owned(), outcomes.record(episodes, switch, score));
+        if reference == "oracle" {
+            oracle = Some(outcomes);
+        }
     }
+    let oracle_by_tuple = oracle.as_ref().map(|oracle| oracle.means_by_tuple(score));
+    let regret = oracle.map(|oracle| {
+        let over = |range: std::ops::Range<usize>| oracle.lead_over(&by_tuple, range, score);
+        let Estimate { mean, standard_error, .. } = over(0..episodes);
+        RegretRecord {
+            mean,
+            standard_error,
+            confidence_95: over(0..episodes).confidence_95(),
+            per_encounter: mean * episodes as f64,
+            by_episode: (0..episodes).map(|episode| over(episode..episode + 1).mean).collect(),
+        }
+    });
     let all = estimate(&by_tuple, 0..episodes);
     let peers = pool
         .tuples
@@ -204,6 +272,7 @@ pub fn adapt_agent(
                 oracle: oracle_by_tuple.as_ref().map(|oracle| oracle[index]),
                 regret: None,
                 blocks: block_records(own),
+                by_episode: (0..episodes).map(|episode| estimate(own, episode..episode + 1).mean).collect(),
             }
         })
         .collect();
@@ -213,25 +282,6 @@ pub fn adapt_agent(
     };
     let has_closed_form =
         encounters.first().is_some_and(|encounter| encounter.episodes[0].expected_return.is_some());
-    let game_keys = changed_keys(trained, game);
-    let mut name = options.split.name().replace(':', "-");
-    for (key, value) in &game_keys {
-        name.push_str(&format!("-{key}-{}", value.to_string().trim_matches('"')));
-    }
-    let given = [
-        ("episodes", (episodes != usual_episodes).then_some(episodes)),
-        ("context", (context_episodes != usual_context).then_some(context_episodes)),
-        ("switch", options.switch_at),
-    ];
-    for (word, n) in given.into_iter().filter_map(|(word, n)| Some((word, n?))) {
-        name.push_str(&format!("-{word}-{n}"));
-    }
-    if options.detector != Detector::None {
-        name.push_str(&format!("-{}", options.detector.name().replace(':', "-")));
-        if options.clear_keeps != ClearKeeps::Last {
-            name.push_str(&format!("-keeps-{}", options.clear_keeps.name()));
-        }
-    }
     let mut record = AdaptRecord {
         format_version: FormatVersion,
         game: spec.id.to_owned(),
@@ -254,14 +304,16 @@ pub fn adapt_agent(
         },
         n_tuples,
         passes: options.passes,
+        seed: Some(options.seed),
         episodes,
         context_episodes: Some(context_episodes),
-        game_keys,
+        game_keys: changed_keys(trained, game),
         mean: all.mean,
         standard_error: all.standard_error,
         confidence_95: all.confidence_95(),
         normalised: None,
         share_of_bayes: None,
+        regret,
         keypoint_rate: block_record(&by_tuple, 0..episodes).keypoint_rate,
         blocks: block_records(&by_tuple),
         by_episode: (0..episodes).map(|episode| block_record(&by_tuple, episode..episode + 1)).collect(),
@@ -282,7 +334,7 @@ pub fn adapt_agent(
     record.compare_with_references();
     let latents =
         options.keep_latents.then(|| diagnostics::latents(&encounters, switch, &pool, agent.latent_width()));
-    Ok(Adaptation { name, record, latents })
+    Ok(Adaptation { name: options.name(trained, game), record, latents })
 }
 
 /// The class of every peer of the pool that is met, where the identifier's classes are theirs; else the reason why not.

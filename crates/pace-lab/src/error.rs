@@ -61,8 +61,16 @@ pub enum LabError {
         /// The file that every run has.
         missing: &'static str,
     },
+    /// A folder of a lab that holds another run than the plan has there.
+    #[error("{}: {reason}; move the folder away and the run is made again, or choose another --out", path.display())]
+    OtherRun {
+        /// The run folder.
+        path: PathBuf,
+        /// How it differs.
+        reason: String,
+    },
     /// Another process writes this run.
-    #[error("{} is in use{}; one process at a time may write a run; wait for it or stop it", path.display(), pid.map_or(String::new(), |pid| format!(" by process {pid}")))]
+    #[error("{} is in use{}; one process at a time may write there; wait for it or stop it", path.display(), pid.map_or(String::new(), |pid| format!(" by process {pid}")))]
     InUse {
         /// The run folder.
         path: PathBuf,

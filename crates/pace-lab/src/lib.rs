@@ -15,7 +15,7 @@
 //! let spec = RunSpec {
 //!     pace_version: "0.1.0".into(), commit: None, rustc: "1.95.0".into(), cpu_model: cpu_model(), simd: "avx2".into(),
 //!     seed: 1, argv: vec!["pace".into(), "train".into()], game: "kuhn-poker".into(), game_revision: 1,
-//!     method: "pace".into(), preset: "paper".into(),
+//!     method: "pace".into(), preset: "paper".into(), scale: 1.0,
 //! };
 //! let mut run = RunFolder::create(&folder, "seed = 1\n", spec)?;
 //! let (mut metrics, mut curves) = (run.metrics()?, run.tensorboard()?);
@@ -58,7 +58,7 @@
 //! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
 //! | `dashboard.rs` | `Dashboard` | the learning curves of a run while it trains: as text |
-//! | `progress.rs` | `ProgressLine` | how far, how fast, how long: as text |
+//! | `progress.rs` | `ProgressLine`, `LabProgress` | how far, how fast, how long: as text |
 //! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
 //! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
@@ -66,6 +66,10 @@
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
 //! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
+//! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
+//! | `plan.rs` | `Plan` | what several experiments ask for together, and how far a lab is with it |
+//! | `speeds.rs` | `Speeds` | how fast runs and evaluations go |
+//! | `reproduce.rs` | `Carrier` | carries a plan out, in processes side by side |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -94,6 +98,11 @@ pub mod adaptation;
 mod diagnostics;
 pub mod meetings;
 
+pub mod experiment;
+pub mod plan;
+pub mod reproduce;
+pub mod speeds;
+
 pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
@@ -102,13 +111,17 @@ pub use crash::write_crash_bundle;
 pub use dashboard::Dashboard;
 pub use durable::write_atomically;
 pub use error::{Damage, LabError};
+pub use experiment::{Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
-pub use progress::{ProgressLine, SpeedMeter};
+pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
+pub use progress::{LabProgress, ProgressLine, SpeedMeter};
+pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
 pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};
 pub use signals::{StopFlag, StopSignal};
+pub use speeds::{Speed, Speeds};
 pub use tensorboard::TensorBoardLog;
 pub use trained_agent::TrainedAgent;
 pub use training::{Build, TrainingRun};

@@ -14,7 +14,7 @@ use crate::error::LabError;
 const FORMAT_VERSION: u32 = 1;
 
 /// What the caller knows about a run when it starts. None of it changes on resume.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The version of this project.
     pub pace_version: String,
@@ -38,6 +38,14 @@ pub struct RunSpec {
     pub method: String,
     /// The preset's name.
     pub preset: String,
+    /// What the budgets were multiplied with: below 1 for a rehearsal, whose numbers mean nothing.
+    #[serde(default = "in_earnest")]
+    pub scale: f64,
+}
+
+// Manifests from before there were rehearsals.
+fn in_earnest() -> f64 {
+    1.0
 }
 
 /// How a run stands.

@@ -2,10 +2,8 @@
 //!
 //! The same for a trained agent is in `adaptation`.
 
-use std::num::NonZero;
-
 use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Seed, Split};
-use pace_learn::Switch;
+use pace_learn::{EncounterOutcome, Switch};
 use pace_report::stats::Estimate;
 use pace_report::{BlockRecord, ReferenceRecord};
 
@@ -27,6 +25,8 @@ pub struct Meetings<'a> {
     pub switch: Option<Switch>,
     /// The seed of all chance.
     pub seed: u64,
+    /// Threads; the result does not depend on it.
+    pub n_threads: usize,
 }
 
 /// The outcomes by tuple, then by encounter, then by episode.
@@ -36,7 +36,7 @@ pub struct Outcomes(Vec<Vec<Vec<EpisodeOutcome>>>);
 impl Meetings<'_> {
     /// Plays all of them.
     pub fn play(&self, game: &dyn AnyGame) -> Result<Outcomes, GameError> {
-        let n_threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(self.n_tuples);
+        let n_threads = self.n_threads.min(self.n_tuples);
         let play_tuple = |tuple: usize| -> Result<Vec<Vec<EpisodeOutcome>>, GameError> {
             (0..self.n_encounters)
                 .map(|encounter| {
@@ -104,6 +104,24 @@ impl Outcomes {
         over_encounters(
             self.0.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect(),
         )
+    }
+
+    /// How much more these have of `value` than others who had the same encounters with the same luck.
+    pub(crate) fn lead_over(
+        &self,
+        others: &[Vec<&EncounterOutcome>],
+        range: std::ops::Range<usize>,
+        value: impl Fn(&EpisodeOutcome) -> f64,
+    ) -> Estimate {
+        let mean = |episodes: &[EpisodeOutcome]| {
+            episodes[range.clone()].iter().map(&value).sum::<f64>() / range.len() as f64
+        };
+        let pair =
+            |(own, other): (&Vec<EpisodeOutcome>, &&EncounterOutcome)| mean(own) - mean(&other.episodes);
+        let of_tuple = |(own, others): (&Vec<Vec<EpisodeOutcome>>, &Vec<&EncounterOutcome>)| {
+            own.iter().zip(others).map(pair).collect()
+        };
+        over_encounters(self.0.iter().zip(others).map(of_tuple).collect())
     }
 
     /// The mean of `value` over all episodes and over each block of them.

@@ -81,6 +81,52 @@ impl ProgressLine<'_> {
     }
 }
 
+/// How far a plan is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LabProgress {
+    /// Runs that are trained and evaluated.
+    pub n_done: usize,
+    /// Runs.
+    pub n_runs: usize,
+    /// The part of all work that is done, from 0 to 1.
+    pub share: f64,
+    /// What is being done now.
+    pub running: Vec<String>,
+    /// How long the rest will take.
+    pub secs_left: f64,
+}
+
+impl LabProgress {
+    /// One line for a terminal of `width` columns, never longer.
+    pub fn for_terminal(&self, width: usize) -> String {
+        const BAR: usize = 20;
+        let full = (self.share * BAR as f64) as usize;
+        let line = format!(
+            "{:3}% [{}{}] {}/{} runs  {} left  {}",
+            (self.share * 100.0) as u32,
+            "#".repeat(full),
+            "-".repeat(BAR - full),
+            self.n_done,
+            self.n_runs,
+            duration(self.secs_left),
+            self.running.join("; ")
+        );
+        line.chars().take(width).collect()
+    }
+
+    /// One line for a log.
+    pub fn for_log(&self) -> String {
+        format!(
+            "{:.1}% {}/{} runs done, {} processes, {} left",
+            (self.share * 1000.0).floor() / 10.0,
+            self.n_done,
+            self.n_runs,
+            self.running.len(),
+            duration(self.secs_left)
+        )
+    }
+}
+
 /// Steps per second, smoothed over about half a minute: steady enough to read, quick enough to show a change.
 #[derive(Clone, Debug, Default)]
 pub struct SpeedMeter {
@@ -108,7 +154,7 @@ impl SpeedMeter {
 }
 
 /// Hours, minutes and seconds, from the largest that is not zero.
-fn duration(secs: f64) -> String {
+pub fn duration(secs: f64) -> String {
     // Longer than anybody waits; also what infinity and a stalled run come to.
     if !(0.0..100.0 * 86_400.0).contains(&secs) {
         return ">100d".to_owned();
@@ -123,7 +169,7 @@ fn duration(secs: f64) -> String {
 }
 
 /// Three digits and a unit: 950, 1.25k, 31.4M. Rounded down, so that a count never looks complete before it is.
-fn short(number: f64) -> String {
+pub fn short(number: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     for (size, unit) in UNITS {
         if number >= size {
@@ -157,7 +203,7 @@ pub(crate) fn significant(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ProgressLine, SpeedMeter, duration, short, significant};
+    use super::{LabProgress, ProgressLine, SpeedMeter, duration, short, significant};
 
     const VALUES: &[(&str, f64)] = &[("charts/episodic_return", 0.04217), ("losses/approx_kl", 0.0123456)];
 
@@ -211,6 +257,21 @@ mod tests {
         assert!(line(10_000_100, Some(5.0)).for_log().contains("100.0%"));
         let nothing = ProgressLine { n_steps: 0, total_steps: 0, steps_per_second: None, values: &[] };
         assert_eq!(nothing.for_log(), "step 0/0 100.0% ? steps/s 0s left");
+    }
+
+    #[test]
+    fn a_lab_is_one_line_too() {
+        let progress = LabProgress {
+            n_done: 3,
+            n_runs: 12,
+            share: 0.31,
+            running: vec!["kuhn-poker pace paper s1".to_owned(), "overcooked lili paper s1".to_owned()],
+            secs_left: 3723.0,
+        };
+        let line = " 31% [######--------------] 3/12 runs  1h02m03s left  kuhn-poker pace paper s1; overcooked lili paper s1";
+        assert_eq!(progress.for_terminal(200), line);
+        assert_eq!(progress.for_terminal(60), &line[..60]);
+        assert_eq!(progress.for_log(), "31.0% 3/12 runs done, 2 processes, 1h02m03s left");
     }
 
     #[test]

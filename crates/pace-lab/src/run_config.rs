@@ -3,7 +3,7 @@
 use pace_games::{AnyGame, GameError, Split, find_game};
 use pace_learn::{TrainConfig, TrainPreset, find_method};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::LabError;
 
@@ -19,6 +19,9 @@ pub struct RunConfig {
     pub preset: TrainPreset,
     /// The seed of all chance.
     pub seed: u64,
+    /// What the budgets were multiplied with; 1 for a run in earnest, less for a rehearsal.
+    #[serde(default = "in_earnest", skip_serializing_if = "is_in_earnest")]
+    pub scale: f64,
     /// The game's keys.
     pub game_keys: Map<String, Value>,
     /// The keys of training.
@@ -40,6 +43,16 @@ pub struct RunRequest<'a> {
     pub file: Option<(&'a str, &'a str)>,
     /// Single keys.
     pub overrides: Map<String, Value>,
+    /// What the budgets that come of all this are multiplied with.
+    pub scale: f64,
+}
+
+fn in_earnest() -> f64 {
+    1.0
+}
+
+fn is_in_earnest(scale: &f64) -> bool {
+    *scale == 1.0
 }
 
 impl RunConfig {
@@ -55,6 +68,7 @@ impl RunConfig {
             method: method.id.to_owned(),
             preset,
             seed: request.seed,
+            scale: 1.0,
             game_keys: keys_of(&*entry.open(preset.of_game(), &Map::new())?),
             train,
         };
@@ -64,6 +78,7 @@ impl RunConfig {
             config.set(&keys)?;
         }
         config.set(&request.overrides)?;
+        config.rescale(request.scale)?;
         config.game_keys = keys_of(&*config.check()?);
         Ok(config)
     }
@@ -88,6 +103,27 @@ impl RunConfig {
         self.train = pace_games::config::override_keys(&self.train, &of_train)?;
         // Opening the game is what checks its keys.
         self.open_game().map(drop)
+    }
+
+    /// Multiplies everything that is counted in steps of training. Nothing that was there vanishes.
+    fn rescale(&mut self, scale: f64) -> Result<(), GameError> {
+        if !(scale > 0.0 && scale <= 1.0) {
+            return Err(GameError::bad_value("scale", &scale, "a number above 0, and at most 1"));
+        }
+        let rescaled = |steps: u64| if scale == 1.0 { steps } else { (steps as f64 * scale).ceil() as u64 };
+        self.scale = scale;
+        self.train.total_steps = rescaled(self.train.total_steps);
+        self.train.warm_up_steps = rescaled(self.train.warm_up_steps);
+        self.train.exploration_decay_steps = rescaled(self.train.exploration_decay_steps);
+        if let Some(gscu) = &mut self.train.gscu {
+            gscu.embedding_steps = rescaled(gscu.embedding_steps);
+        }
+        Ok(())
+    }
+
+    /// Names the run whose agent this one falls back on.
+    pub fn fall_back_on(&mut self, folder: &str) -> Result<(), GameError> {
+        self.set(&Map::from_iter([("gscu.conservative_run".to_owned(), json!(folder))]))
     }
 
     /// The game under these keys, if the keys of training fit it.
@@ -144,10 +180,37 @@ impl RunConfig {
     pub fn hash(&self) -> String {
         blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_owned()
     }
+
+    /// By what a run is recognised wherever its folder lies, also one that was written down before some key could be
+    /// chosen: a hash of all keys of today, and of the id, not the folder, of the run that it falls back on.
+    pub fn id(&self) -> Result<String, GameError> {
+        let mut config = self.clone();
+        config.game_keys = keys_of(&*config.open_game()?);
+        if let Some(folder) = config.train.conservative_run().map(str::to_owned) {
+            let id = id_in_name(&folder).unwrap_or(&folder);
+            config.fall_back_on(id)?;
+        }
+        Ok(blake3::hash(config.to_toml().as_bytes()).to_hex()[..ID_DIGITS].to_owned())
+    }
+
+    /// The name of the run's folder in a lab: what it is, and its id.
+    pub fn folder_name(&self) -> Result<String, GameError> {
+        let RunConfig { game, method, preset, seed, .. } = self;
+        Ok(format!("{game}-{method}-{}-s{seed}-{}", preset.name(), self.id()?))
+    }
+}
+
+const ID_DIGITS: usize = 12;
+
+/// The id at the end of the name of a run folder, where it has one.
+fn id_in_name(folder: &str) -> Option<&str> {
+    let (_, id) = folder.trim_end_matches(['/', '\\']).rsplit_once('-')?;
+    let is_id = id.len() == ID_DIGITS && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_id.then_some(id)
 }
 
 /// What the reader of TOML has to say, on one line.
-fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> LabError {
+pub(crate) fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> LabError {
     let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
     let reason = error.message().lines().map(str::trim).collect::<Vec<_>>().join(" ");
     LabError::BadConfig { file: file.to_owned(), reason: format!("line {line}: {reason}") }

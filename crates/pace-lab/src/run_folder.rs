@@ -9,7 +9,7 @@
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -215,6 +215,25 @@ impl RunView {
         read_metrics(&self.path.join(TIMING))
     }
 
+    /// The step of the last row of `timing.jsonl`, for progress: found without reading the whole file, 0 where there is none.
+    pub fn last_step(&self) -> u64 {
+        // More than any row has.
+        const TAIL: u64 = 4096;
+        let tail = || {
+            let mut file = File::open(self.path.join(TIMING))?;
+            let length = file.seek(SeekFrom::End(0))?;
+            file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+            let mut bytes = Vec::new();
+            file.take(TAIL).read_to_end(&mut bytes)?;
+            Ok::<_, std::io::Error>(bytes)
+        };
+        let bytes = tail().unwrap_or_default();
+        let rows = bytes.split_inclusive(|byte| *byte == b'\n').rev();
+        let whole =
+            rows.filter_map(|row| serde_json::from_slice::<MetricsRecord>(row.strip_suffix(b"\n")?).ok());
+        whole.map(|row| row.step).next().unwrap_or(0)
+    }
+
     /// The states of the run. A checkpoint that its writer deletes meanwhile counts as never seen.
     pub fn checkpoints(&self, limits: CheckpointLimits) -> CheckpointReader {
         CheckpointReader::new(&self.checkpoints_path(), limits)
@@ -235,15 +254,15 @@ impl RunView {
     }
 }
 
-/// The right to write a run, until it is dropped. The system takes it back when the process ends in whatever way, so a lock file left by a
+/// The right to write a run, or a lab, until it is dropped. The system takes it back when the process ends in whatever way, so a lock file left by a
 /// dead process is no obstacle; the number in it only tells people whom to look for.
 #[derive(Debug)]
-struct RunLock {
+pub(crate) struct RunLock {
     file: File,
 }
 
 impl RunLock {
-    fn take(folder: &Path) -> Result<RunLock, LabError> {
+    pub(crate) fn take(folder: &Path) -> Result<RunLock, LabError> {
         let path = folder.join(LOCK);
         let mut file = OpenOptions::new()
             .read(true)
@@ -290,7 +309,7 @@ impl Drop for RunLock {
     }
 }
 
-/// Refuses a folder with anything in it but a lock.
+/// Refuses a folder with anything in it but a lock, and what a process leaves that was killed while it made a run there.
 fn check_empty(path: &Path) -> Result<(), LabError> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
@@ -302,13 +321,26 @@ fn check_empty(path: &Path) -> Result<(), LabError> {
         let entry = entry.map_err(|source| LabError::io("read", path, source))?;
         found.push(entry.file_name().to_string_lossy().into_owned());
     }
-    found.retain(|name| name != LOCK);
     found.sort();
     if found.iter().any(|name| name == MANIFEST) {
         return Err(LabError::HoldsRun { path: path.to_owned() });
     }
+    found.retain(|name| !is_left_by_creation(&path.join(name), name));
     match found.into_iter().next() {
         Some(found) => Err(LabError::NotEmpty { path: path.to_owned(), found }),
         None => Ok(()),
+    }
+}
+
+/// Whether creating a run makes this, so that without a manifest it is worth nothing.
+fn is_left_by_creation(path: &Path, name: &str) -> bool {
+    match name {
+        LOCK => true,
+        // Nothing else is in a folder that was being made a run: a person's file of this name stands alone.
+        CONFIG => path.parent().is_some_and(|folder| folder.join(ADAPT).is_dir()),
+        TENSORBOARD | CHECKPOINTS | ADAPT => {
+            std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+        }
+        _ => name.starts_with(STAGED),
     }
 }

@@ -65,6 +65,7 @@ impl TrainingRun {
             game_revision: game.spec().revision,
             method: config.method.clone(),
             preset: config.preset.name().to_owned(),
+            scale: config.scale,
         };
         let method = find_method(&config.method)?;
         let conservative = Conservative::of(config, path)?;

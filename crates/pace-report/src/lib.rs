@@ -33,6 +33,6 @@ pub use latents::{LatentRow, LatentsRecord};
 pub use record::{
     AdaptRecord, AlarmRecord, BlockRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord,
     FORMAT_VERSION, FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError,
-    ReferenceRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
+    ReferenceRecord, RegretRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
 };
 pub use stats::{Estimate, Interval};

@@ -36,6 +36,9 @@ pub struct AdaptRecord {
     pub n_tuples: usize,
     /// Encounters with each tuple.
     pub passes: usize,
+    /// The seed of all chance of the encounters.
+    #[serde(default)]
+    pub seed: Option<u64>,
     /// Episodes in an encounter.
     pub episodes: usize,
     /// The most episodes the context kept, the current one included; all if nothing.
@@ -54,6 +57,9 @@ pub struct AdaptRecord {
     pub normalised: Option<f64>,
     /// Where the mean lies between static (0) and bayes (1).
     pub share_of_bayes: Option<f64>,
+    /// What not knowing the peers cost, where the game has an oracle.
+    #[serde(default)]
+    pub regret: Option<RegretRecord>,
     /// The share of episodes in which the agent came to the game's informative place.
     pub keypoint_rate: Option<f64>,
     /// The encounter in equal parts, in order.
@@ -84,6 +90,21 @@ pub struct AdaptRecord {
     pub run: RunRecord,
     /// What was typed to make this record.
     pub command: String,
+}
+
+/// What an agent that knows its peers earns more, in the same encounters with the same luck.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RegretRecord {
+    /// The mean over episodes.
+    pub mean: f64,
+    /// Its standard error over encounters.
+    pub standard_error: Option<f64>,
+    /// The 95 % confidence interval of the mean.
+    pub confidence_95: Option<[f64; 2]>,
+    /// The sum over an encounter.
+    pub per_encounter: f64,
+    /// The mean in every episode of the encounter.
+    pub by_episode: Vec<f64>,
 }
 
 /// Some consecutive episodes of an encounter.
@@ -237,6 +258,9 @@ pub struct PeerRecord {
     /// The encounter in equal parts.
     #[serde(default)]
     pub blocks: Vec<BlockRecord>,
+    /// The mean score in every episode of the encounter.
+    #[serde(default)]
+    pub by_episode: Vec<f64>,
 }
 
 /// The run an agent came from.
@@ -372,6 +396,14 @@ impl AdaptRecord {
         }
         optional("normalised", self.normalised)?;
         optional("share_of_bayes", self.share_of_bayes)?;
+        if let Some(regret) = &self.regret {
+            finite("regret.mean", regret.mean)?;
+            optional("regret.standard_error", regret.standard_error)?;
+            let bounds = regret.confidence_95.iter().flatten();
+            for value in bounds.chain(&regret.by_episode).chain([&regret.per_encounter]) {
+                finite("regret", *value)?;
+            }
+        }
         optional("keypoint_rate", self.keypoint_rate)?;
         optional("run.wall_clock_secs", self.run.wall_clock_secs)?;
         check_blocks("blocks", &self.blocks)?;
@@ -404,6 +436,9 @@ impl AdaptRecord {
             optional(&format!("peers[{place}].oracle"), peer.oracle)?;
             optional(&format!("peers[{place}].regret"), peer.regret)?;
             check_blocks(&format!("peers[{place}].blocks"), &peer.blocks)?;
+            for value in &peer.by_episode {
+                finite(&format!("peers[{place}].by_episode"), *value)?;
+            }
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What this program was built from.
 
-use pace_lab::Build;
+use pace_lab::{Build, STOP_WITH_INPUT};
 
 /// The build, and the command line it was started with.
 pub fn build() -> Build {
@@ -21,6 +21,8 @@ pub fn command_line() -> String {
 /// The arguments as text; a path need not be UTF-8. The program goes by its name: where it lies is nobody's business.
 fn arguments() -> Vec<String> {
     let rest = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
+    // Nobody who repeats a run of a lab by hand has its input.
+    let rest = rest.filter(|argument| argument != STOP_WITH_INPUT);
     std::iter::once("pace".to_owned()).chain(rest).collect()
 }
 

@@ -32,7 +32,7 @@ const BAD_INPUT: u8 = 3;
 /// Training diverged.
 const DIVERGED: u8 = 4;
 /// The run was asked to stop, is saved, and can be resumed.
-const STOPPED: u8 = 75;
+pub const STOPPED: u8 = 75;
 
 /// A run that was asked to stop. Everything there is to say about it has been said.
 #[derive(Debug, thiserror::Error)]

@@ -94,8 +94,7 @@ impl Screen {
 
     fn show(&mut self, line: &ProgressLine<'_>, is_last: bool) {
         self.dashboard.push(line.n_steps, line.values);
-        let (n_columns, n_rows) = terminal_size::terminal_size_of(std::io::stderr())
-            .map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)));
+        let (n_columns, n_rows) = terminal_size();
         // The last column stays free: some terminals begin a new line when it is written to.
         let n_columns = n_columns.saturating_sub(1);
         let mut lines = self.dashboard.lines(line, n_columns);
@@ -117,4 +116,10 @@ impl Screen {
         // Training goes on when nobody can be shown anything.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
+}
+
+/// Columns and rows of the terminal that is written to; the classic size if it does not tell.
+pub fn terminal_size() -> (usize, usize) {
+    terminal_size::terminal_size_of(std::io::stderr())
+        .map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
 }

@@ -16,7 +16,7 @@ pub use kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, HEIGHT, Handled, INTERACT, Kitchen,
     LAST_UPPER_ROW, LEFT, N_OBJECTS, Object, STAY, WIDTH,
 };
-pub use peers::{CookPeer, CookSpec, Errand, Event, Plan};
+pub use peers::{CookPeer, CookSpec, Errand, Event, HumanWays, Plan};
 pub use recipes::{Ingredient, N_GOALS, Progress, Recipe};
 pub use view::OBSERVATION_SIZE;
 
@@ -79,6 +79,8 @@ pub enum PoolKind {
     Official,
     /// Dishes drawn uniformly, with a fixed seed.
     Uniform,
+    /// The authors' training peers; to be tested with, peers that err, pause and change their ways as people do.
+    HumanLike,
 }
 
 /// Which dishes there are.

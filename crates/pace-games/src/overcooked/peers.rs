@@ -24,6 +24,21 @@ pub struct CookSpec {
     pub p_act: f64,
     /// How much it likes each kind of errand, by [`Event`], when several are open.
     pub weights: [f64; 6],
+    /// What it has of a person; the paper's peers have nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub human: Option<HumanWays>,
+}
+
+/// What people do and scripts do not: they pause, and change their ways.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HumanWays {
+    /// How often it begins a pause.
+    pub p_pause: f64,
+    /// The most steps of a pause; each length is as likely as any other.
+    pub longest_pause: u32,
+    /// How often it takes on a new P_nav with a new errand, any being as likely as any other.
+    pub p_change: f64,
 }
 
 impl CookSpec {
@@ -32,13 +47,23 @@ impl CookSpec {
         let mut weights = [0.0; 6];
         weights.fill_with(|| rng.between(1.0, 2.0));
         let total: f64 = weights.iter().sum();
-        CookSpec { recipe, p_nav, p_act, weights: weights.map(|weight| weight / total) }
+        CookSpec { recipe, p_nav, p_act, weights: weights.map(|weight| weight / total), human: None }
+    }
+
+    /// A cook that errs, pauses and changes its ways, as people do more than the paper's peers.
+    fn drawn_human_like(recipe: Recipe, rng: &mut Stream) -> CookSpec {
+        let spec = CookSpec::drawn(recipe, rng);
+        let p_act = rng.between(0.1, 0.3);
+        let human = HumanWays { p_pause: rng.between(0.02, 0.08), longest_pause: 3, p_change: 0.5 };
+        CookSpec { p_act, human: Some(human), ..spec }
     }
 }
 
 impl PeerSpec for CookSpec {
     fn describe(&self) -> String {
-        format!("{}, sideways {:.3}, random {:.3}", self.kind(), self.p_nav, self.p_act)
+        let pauses = self.human.map(|human| format!(", pauses {:.3}", human.p_pause));
+        let pauses = pauses.unwrap_or_default();
+        format!("{}, sideways {:.3}, random {:.3}{pauses}", self.kind(), self.p_nav, self.p_act)
     }
 
     fn kind(&self) -> String {
@@ -118,12 +143,16 @@ impl Plan {
 pub struct CookPeer {
     spec: CookSpec,
     errand: Option<Errand>,
+    /// P_nav as it is now.
+    p_nav: f64,
+    /// Steps of a pause still to come.
+    n_pauses: u32,
 }
 
 impl CookPeer {
     /// A peer in the middle of an errand, or free.
     pub fn on_errand(spec: CookSpec, errand: Option<Errand>) -> CookPeer {
-        CookPeer { spec, errand }
+        CookPeer { spec, errand, p_nav: spec.p_nav, n_pauses: 0 }
     }
 
     /// The errand it will go on with, as far as it knows.
@@ -212,7 +241,7 @@ impl CookPeer {
         let upright = towards(own.cell.y, target.y, Facing::Up, Facing::Down);
         match (sideways, upright) {
             (Some(sideways), Some(upright)) => {
-                let p_nav = self.spec.p_nav;
+                let p_nav = self.p_nav;
                 Plan { ways: [(sideways, p_nav), (upright, 1.0 - p_nav)], n_ways: 2, is_finished: false }
             }
             (Some(action), None) | (None, Some(action)) => Plan::sure(action),
@@ -221,7 +250,11 @@ impl CookPeer {
     }
 
     /// How likely each action is, and each errand by [`Event`] with none last; exact, and without consequence.
+    ///
+    /// # Panics
+    /// If the peer has human ways: nobody needs their probabilities.
     pub fn probabilities(&self, game: &Overcooked, kitchen: &Kitchen, seat: Seat) -> ([f64; 6], [f64; 7]) {
+        assert!(self.spec.human.is_none(), "human ways have no closed form here");
         let (mut actions, mut events) = ([0.0; 6], [0.0; 7]);
         let mut follow = |errand: Option<Errand>, chance: f64| {
             events[errand.map_or(6, |errand| errand.event as usize)] += chance;
@@ -301,6 +334,7 @@ impl Peer<Overcooked> for CookPeer {
     }
 
     fn begin_episode(&mut self, game: &Overcooked) {
+        self.n_pauses = 0;
         if game.config.peer_event_across_episodes == AcrossEpisodes::Cleared {
             self.errand = None;
         }
@@ -308,6 +342,15 @@ impl Peer<Overcooked> for CookPeer {
 
     #[inline]
     fn act(&mut self, game: &Overcooked, kitchen: &Kitchen, seat: Seat, rng: &mut Stream) -> Action {
+        if let Some(human) = self.spec.human {
+            if self.n_pauses == 0 && rng.chance(human.p_pause) {
+                self.n_pauses = 1 + rng.below(human.longest_pause);
+            }
+            if self.n_pauses > 0 {
+                self.n_pauses -= 1;
+                return STAY;
+            }
+        }
         if !self.errand_stands(kitchen) {
             let open = self.open_errands(kitchen, seat);
             let mut choices = open.iter().flatten();
@@ -316,6 +359,12 @@ impl Peer<Overcooked> for CookPeer {
                 (only, None) => only.copied(),
                 _ => open[rng.weighted(&open_weights(&open, &self.spec.weights))],
             };
+            if let Some(human) = self.spec.human
+                && self.errand.is_some()
+                && rng.chance(human.p_change)
+            {
+                self.p_nav = rng.unit();
+            }
         }
         let plan = self.plan(&kitchen.cooks[seat.0], self.errand);
         let planned = match plan.ways() {
@@ -333,14 +382,25 @@ impl Peer<Overcooked> for CookPeer {
 
 const N_TRAIN: usize = 18;
 const N_TEST: usize = 9;
+const N_HUMAN_LIKE: usize = 18;
 
 /// The pools of a configuration: 18 peers to train with, 9 to be tested with.
 pub(crate) fn pool(config: &OvercookedConfig) -> PeerPool<CookSpec> {
-    let official: Vec<CookSpec> = OFFICIAL.iter().map(official_spec).collect();
-    let (train, test) = official.split_at(N_TRAIN);
+    let mut train: Vec<CookSpec> = OFFICIAL.iter().map(official_spec).collect();
+    let test = train.split_off(N_TRAIN);
+    if config.pool_recipes != Recipe::ALL.len() {
+        train = few_recipes(&train, config.pool_recipes);
+    }
     match config.pool {
-        PoolKind::Official if config.pool_recipes == Recipe::ALL.len() => tuples(train, test),
-        PoolKind::Official => tuples(&few_recipes(train, config.pool_recipes), test),
+        PoolKind::Official => tuples(&train, &test),
+        PoolKind::HumanLike => {
+            let seed = Seed::new(0).child("overcooked-human-like", &[]);
+            let draw = |index: usize| {
+                let mut rng = seed.child("peer", &[index as u64]).stream("draw");
+                CookSpec::drawn_human_like(test[index % N_TEST].recipe, &mut rng)
+            };
+            tuples(&train, &(0..N_HUMAN_LIKE).map(draw).collect::<Vec<_>>())
+        }
         PoolKind::Uniform => {
             let mut rng = Seed::new(0).stream("overcooked-uniform-pool");
             let drawn: Vec<CookSpec> = (0..N_TRAIN + N_TEST).map(|_| drawn_spec(&mut rng)).collect();
@@ -378,7 +438,7 @@ fn tuples(train: &[CookSpec], test: &[CookSpec]) -> PeerPool<CookSpec> {
 type OfficialRow = (Ingredient, Ingredient, f64, f64, [f64; 6]);
 
 fn official_spec(&(left, right, p_nav, p_act, weights): &OfficialRow) -> CookSpec {
-    CookSpec { recipe: Recipe { left, right }, p_nav, p_act, weights }
+    CookSpec { recipe: Recipe { left, right }, p_nav, p_act, weights, human: None }
 }
 
 /// The authors' 27 peers, training peers first: dish, P_nav, P_act and weights.

@@ -420,7 +420,7 @@ impl Mind {
             return;
         }
         let sideways_or_not =
-            CookSpec { recipe: Recipe::ALL[dish], p_nav: 0.5, p_act: 0.0, weights: [1.0; 6] };
+            CookSpec { recipe: Recipe::ALL[dish], p_nav: 0.5, p_act: 0.0, weights: [1.0; 6], human: None };
         let peer = CookPeer::on_errand(sideways_or_not, None);
         let likelihood = |errand: Option<Errand>| -> f64 {
             let ways = peer.plan(&before, errand);

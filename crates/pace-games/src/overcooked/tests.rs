@@ -53,7 +53,7 @@ fn kitchen_with_dish(dish: &[Object]) -> Kitchen {
 }
 
 fn spec(left: Ingredient, right: Ingredient) -> CookSpec {
-    CookSpec { recipe: Recipe { left, right }, p_nav: 0.5, p_act: 0.0, weights: [1.0 / 6.0; 6] }
+    CookSpec { recipe: Recipe { left, right }, p_nav: 0.5, p_act: 0.0, weights: [1.0 / 6.0; 6], human: None }
 }
 
 fn action(letter: char) -> Action {
@@ -302,6 +302,36 @@ fn pools_hold_every_dish_equally_often() {
     for tuple in uniform.train().iter().chain(uniform.test()) {
         let CookSpec { p_act, weights, .. } = tuple.specs[0];
         assert!((0.0..0.1).contains(&p_act) && (weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn human_like_peers_err_pause_and_change_their_ways() {
+    let official = game(Preset::Paper).pool();
+    let game = game_with("pool", json!("human-like")).expect("a known pool");
+    let pool = game.pool();
+    assert_eq!(pool.train(), official.train(), "an agent trained with the official peers can meet them");
+    assert_eq!(pool.test().len(), 18);
+    for recipe in Recipe::ALL {
+        assert_eq!(pool.test().iter().filter(|tuple| tuple.specs[0].recipe == recipe).count(), 2);
+    }
+    let kitchen = Kitchen::dealt(&mut Seed::new(1).stream("deal"));
+    for tuple in pool.test() {
+        let spec = tuple.specs[0];
+        let human = spec.human.expect("human ways");
+        assert!((0.1..0.3).contains(&spec.p_act) && (0.02..0.08).contains(&human.p_pause));
+        // Nothing is ever done in a pause; who takes on an errand may change its mind about the way.
+        let mut rng = Seed::new(7).stream("peer");
+        let (mut n_stays, mut ways) = (0, std::collections::BTreeSet::new());
+        for _ in 0..2000 {
+            let mut peer = CookPeer::meet(&game, &spec);
+            n_stays += u32::from(peer.act(&game, &kitchen, PEER, &mut rng) == STAY);
+            ways.insert(peer.act(&game, &kitchen, PEER, &mut rng));
+        }
+        // At most a sixth of the random actions are to stay.
+        let expected = 2000.0 * (human.p_pause + (1.0 - human.p_pause) * spec.p_act / 6.0);
+        assert!((f64::from(n_stays) - expected).abs() < 5.0 * expected.sqrt(), "{n_stays} of {expected}");
+        assert!(ways.len() > 2, "{ways:?}");
     }
 }
 

@@ -218,5 +218,6 @@ fn recorded_spec(value: &Value) -> CookSpec {
         p_nav: value["p_nav"].as_f64().expect("a probability"),
         p_act: value["p_act"].as_f64().expect("a probability"),
         weights: numbers(&value["weights"]).try_into().expect("six weights"),
+        human: None,
     }
 }

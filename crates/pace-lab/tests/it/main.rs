@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod crash;
+mod experiments;
 mod full_disk;
 mod logs;
 mod processes;
@@ -26,6 +27,7 @@ fn spec() -> RunSpec {
         game_revision: 1,
         method: "pace".into(),
         preset: "paper".into(),
+        scale: 1.0,
     }
 }
 

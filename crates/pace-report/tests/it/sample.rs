@@ -47,6 +47,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         oracle: None,
         regret: None,
         blocks: vec![],
+        by_episode: vec![],
     };
     let adapt = AdaptRecord {
         format_version: FormatVersion,
@@ -65,6 +66,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         },
         n_tuples: 1,
         passes: 1,
+        seed: None,
         episodes: 1,
         context_episodes: None,
         game_keys: BTreeMap::from([(text(), serde_json::json!(HOSTILE))]),
@@ -73,6 +75,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         confidence_95: None,
         normalised: None,
         share_of_bayes: None,
+        regret: None,
         keypoint_rate: Some(0.5),
         blocks: vec![block.clone()],
         by_episode: vec![block],

@@ -11,6 +11,7 @@ use pace_lab::{
 use pace_learn::{ClearKeeps, DETECTORS, Detector};
 use pace_report::table;
 
+use super::input::InputArgs;
 use super::train::threads;
 use crate::build_info::command_line;
 use crate::game_args::parse_overrides;
@@ -61,6 +62,8 @@ pub struct AdaptArgs {
     /// Print the whole record as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 fn detectors() -> String {
@@ -78,6 +81,7 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     check("--episodes", args.episodes, 10_000)?;
     check("--context-episodes", args.context_episodes, 10_000)?;
     check("--switch-at", args.switch_at, 9_999)?;
+    args.input.exit_with();
     let view = RunView::open(&args.run)?;
     let split = Split::parse(&args.pool)?;
     let passes = if matches!(split, Split::Family(_)) { 1 } else { args.passes };
@@ -102,6 +106,15 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         return Ok(());
     }
     writeln!(out, "{}", table::headline(&record))?;
+    if let Some(regret) = &record.regret {
+        let error = regret.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"));
+        let (episode, each) = (&record.words.episode, regret.per_encounter);
+        writeln!(
+            out,
+            "regret to the oracle: {:.4}{error} per {episode}, {each:.2} in an encounter\n",
+            regret.mean
+        )?;
+    }
     writeln!(out, "{}", table::blocks(&record))?;
     writeln!(out, "{}", table::diagnostics(&record))?;
     if !record.identification_by_decision.is_empty() {

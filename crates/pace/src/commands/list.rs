@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 use pace_games::{GAMES, Preset, Split};
+use pace_lab::{EXPERIMENTS, Experiment};
 use pace_learn::METHODS;
 use serde_json::{Map, json};
 
@@ -17,6 +18,8 @@ pub enum ListCommand {
     Methods(ListGamesArgs),
     /// The peers of a game.
     Peers(ListPeersArgs),
+    /// The tables and figures of the paper, for `pace plan` and `pace reproduce`.
+    Experiments(ListGamesArgs),
 }
 
 #[derive(Debug, Args)]
@@ -43,7 +46,33 @@ pub fn run(command: &ListCommand, out: &mut dyn Write) -> anyhow::Result<()> {
         ListCommand::Games(args) => games(args, out),
         ListCommand::Methods(args) => methods(args, out),
         ListCommand::Peers(args) => peers(args, out),
+        ListCommand::Experiments(args) => experiments(args, out),
     }
+}
+
+fn experiments(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let experiments = EXPERIMENTS
+        .iter()
+        .map(|(name, text)| Experiment::parse(name, text))
+        .collect::<Result<Vec<_>, _>>()?;
+    if args.json {
+        let experiments: Vec<_> = experiments
+            .iter()
+            .map(|experiment| {
+                let Experiment { name, title, reproduces, view, preset, seeds, .. } = experiment;
+                json!({
+                    "name": name, "title": title, "reproduces": reproduces, "view": view,
+                    "preset": preset, "seeds": seeds,
+                })
+            })
+            .collect();
+        writeln!(out, "{}", serde_json::to_string_pretty(&json!({ "experiments": experiments }))?)?;
+        return Ok(());
+    }
+    for Experiment { name, title, reproduces, .. } in &experiments {
+        writeln!(out, "{name:<20} {title}: {reproduces}")?;
+    }
+    Ok(())
 }
 
 fn methods(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {

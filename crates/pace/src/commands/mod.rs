@@ -3,10 +3,13 @@
 mod adapt;
 mod bench;
 mod check;
+mod input;
 mod inspect;
 mod list;
+mod plan;
 mod quickstart;
 mod references;
+mod reproduce;
 mod train;
 mod watch;
 
@@ -24,9 +27,13 @@ pub enum Command {
     Resume(train::ResumeArgs),
     /// A trained agent meets peers it has not seen.
     Adapt(adapt::AdaptArgs),
+    /// Tables and figures of the paper: trains and evaluates whatever they need; can be stopped and goes on.
+    Reproduce(reproduce::ReproduceArgs),
+    /// What `pace reproduce` would do, and how long it would take.
+    Plan(plan::PlanArgs),
     /// What is in a run folder.
     Inspect(inspect::InspectArgs),
-    /// What there is: games, methods, peers.
+    /// What there is: games, methods, peers, experiments.
     #[command(subcommand)]
     List(list::ListCommand),
     /// Play a game against its contract and say which promises it keeps.
@@ -47,6 +54,8 @@ impl Command {
             Command::Train(args) => train::run(args, out),
             Command::Resume(args) => train::resume(args, out),
             Command::Adapt(args) => adapt::run(args, out),
+            Command::Reproduce(args) => reproduce::run(args, out),
+            Command::Plan(args) => plan::run(args, out),
             Command::Inspect(args) => inspect::run(args, out),
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),

@@ -49,6 +49,7 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             seed: args.seed,
             file: None,
             overrides: Map::from_iter([("total_steps".to_owned(), Value::from(args.steps))]),
+            scale: 1.0,
         })?;
         say("training PACE on Kuhn Poker against 40 peers; Ctrl-C stops and keeps what is done");
         TrainingRun::start(&args.out, &config, &build(), n_threads)?

@@ -8,6 +8,7 @@ use pace_games::{EpisodeOutcome, GAMES, Metric, Preset, Split, find_game};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::build_info::all_threads;
 use crate::game_args::KeyArgs;
 use crate::say;
 use pace_lab::Meetings;
@@ -118,8 +119,16 @@ fn measure(
         _ => (game.pool(split).tuples.len(), args.encounters),
     };
     let seed = args.seed;
-    let meetings =
-        Meetings { reference: agent, split, n_tuples, n_encounters, n_episodes, switch: None, seed };
+    let meetings = Meetings {
+        reference: agent,
+        split,
+        n_tuples,
+        n_encounters,
+        n_episodes,
+        switch: None,
+        seed,
+        n_threads: all_threads(),
+    };
     let outcomes = meetings.play(game)?;
     let mean = |value: &dyn Fn(&EpisodeOutcome) -> f64| outcomes.estimate(0..n_episodes, value).mean;
     Ok(ReferenceRow {

@@ -7,6 +7,7 @@ use clap::Args;
 use pace_lab::{RunConfig, RunRequest, StopFlag, TrainingRun};
 use serde_json::Value;
 
+use super::input::InputArgs;
 use crate::build_info::{all_threads, build};
 use crate::game_args::parse_overrides;
 use crate::training_loop::{Left, train_to_end};
@@ -34,12 +35,17 @@ pub struct TrainArgs {
     /// Ego decisions to train for; short for `--set total_steps=N`.
     #[arg(long)]
     steps: Option<u64>,
+    /// Multiplies every budget that is counted in steps, for a rehearsal; the run says so wherever it shows.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
     /// Threads; the result does not depend on it. All cores if not given.
     #[arg(long)]
     threads: Option<usize>,
     /// The run folder, which must be new or empty. Default: runs/GAME-METHOD-PRESET-sSEED.
     #[arg(long)]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -49,6 +55,8 @@ pub struct ResumeArgs {
     /// Threads; the result does not depend on it. All cores if not given.
     #[arg(long)]
     threads: Option<usize>,
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 pub fn run(args: &TrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -67,12 +75,14 @@ pub fn run(args: &TrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         seed: args.seed,
         file: text.as_ref().map(|(name, text)| (name.as_str(), text.as_str())),
         overrides,
+        scale: args.scale,
     })?;
     let folder = args.out.clone().unwrap_or_else(|| {
         let name = format!("{}-{}-{}-s{}", config.game, config.method, config.preset.name(), config.seed);
         Path::new("runs").join(name)
     });
     let stop = StopFlag::install()?;
+    args.input.watch(&stop);
     let run = TrainingRun::start(&folder, &config, &build(), threads(args.threads)?)?;
     finish(run, &stop, out)
 }
@@ -86,6 +96,7 @@ fn read_config(path: &Path) -> Result<String, pace_lab::LabError> {
 
 pub fn resume(args: &ResumeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let stop = StopFlag::install()?;
+    args.input.watch(&stop);
     let run = TrainingRun::resume(&args.run, threads(args.threads)?)?;
     if run.trainer().is_finished() {
         say("the run is finished; nothing is left to do");

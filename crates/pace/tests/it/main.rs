@@ -2,6 +2,8 @@
 
 mod commands;
 #[cfg(unix)]
+mod lab;
+#[cfg(unix)]
 mod studies;
 mod tidy;
 mod training;

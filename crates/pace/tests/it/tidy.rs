@@ -22,7 +22,7 @@ fn files() -> Vec<PathBuf> {
             let path = entry.expect("a readable entry").path();
             let name = path.file_name().and_then(|name| name.to_str()).expect("a name in UTF-8");
             if path.is_dir() {
-                if !matches!(name, "target" | ".git" | "runs" | "node_modules") {
+                if !matches!(name, "target" | ".git" | "runs" | "lab" | "node_modules") {
                     folders.push(path);
                 }
             } else {

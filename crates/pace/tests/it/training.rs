@@ -14,11 +14,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub const FINISHED: i32 = 0;
-const FAILURE: i32 = 1;
+pub const FAILURE: i32 = 1;
 pub const USAGE: i32 = 2;
 pub const BAD_INPUT: i32 = 3;
 const DIVERGED: i32 = 4;
-const STOPPED: i32 = 75;
+pub const STOPPED: i32 = 75;
 
 pub fn pace<S: AsRef<OsStr>>(arguments: &[S]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pace"));
@@ -90,7 +90,7 @@ pub fn finished() -> (TempDir, PathBuf) {
 }
 
 /// What two equal runs have in common: every file of the last checkpoint, the log, and the choices.
-fn results(run: &Path) -> BTreeMap<String, Vec<u8>> {
+pub fn results(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |path: PathBuf| fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut results = BTreeMap::new();
     for name in ["config.toml", "metrics.jsonl"] {
@@ -175,7 +175,7 @@ fn wait_for_rows(run: &Path, n: usize) {
 }
 
 /// Moments that differ from run to run of the tests: that is what they are for.
-fn some_milliseconds(below: u32) -> Duration {
+pub fn some_milliseconds(below: u32) -> Duration {
     let nanos = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").subsec_nanos();
     Duration::from_micros(u64::from(nanos / 1000 % (below * 1000)))
 }
@@ -570,7 +570,7 @@ fn numbers_that_adapt_cannot_take() {
 }
 
 /// Changes a text file of a run.
-fn edit(path: &Path, from: &str, to: &str) {
+pub fn edit(path: &Path, from: &str, to: &str) {
     let before = fs::read_to_string(path).expect("readable");
     assert!(before.contains(from), "no {from:?} in {before}");
     fs::write(path, before.replace(from, to)).expect("written");
@@ -621,7 +621,7 @@ fn a_run_whose_files_were_edited_is_refused_and_not_touched() {
     );
 }
 
-fn copy_folder(from: &Path, to: &Path) {
+pub fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir(to).expect("made");
     for entry in fs::read_dir(from).expect("readable") {
         let entry = entry.expect("readable");
@@ -634,7 +634,7 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-fn truncate(path: &Path) {
+pub fn truncate(path: &Path) {
     let bytes = fs::read(path).expect("readable");
     fs::write(path, &bytes[..bytes.len() / 2]).expect("written");
 }

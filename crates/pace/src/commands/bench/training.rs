@@ -112,7 +112,15 @@ fn measure(
     let mut overrides = parse_overrides(pairs)?;
     // The warm-up trains half the networks: what comes after it, and takes most of a run, is what is asked for.
     overrides.entry("warm_up_steps").or_insert_with(|| Value::from(0));
-    let request = RunRequest { game, method: "pace", preset: preset.name(), seed: 1, file: None, overrides };
+    let request = RunRequest {
+        game,
+        method: "pace",
+        preset: preset.name(),
+        seed: 1,
+        file: None,
+        overrides,
+        scale: 1.0,
+    };
     let config = RunConfig::resolve(&request)?;
     let folder = ThrownAway::new();
     let mut run = TrainingRun::start(&folder.0, &config, &build(), n_threads)?;

@@ -1,0 +1,500 @@
+//! Carries a plan out: processes side by side, each of them `pace train`, `pace resume` or `pace adapt`.
+//!
+//! Every run and every evaluation is a process of its own, so that none can take another with it. A process stops, and keeps
+//! what it has, when its standard input ends: that is how it is asked to, and how it finds out that this one has died.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::durable::{self, STAGED};
+use crate::error::LabError;
+use crate::plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
+use crate::progress::LabProgress;
+use crate::run_folder::{RunLock, RunView};
+use crate::signals::StopFlag;
+use crate::speeds::Speeds;
+
+/// How a plan is carried out.
+#[derive(Clone, Debug)]
+pub struct Carrier<'a> {
+    /// The folder of the lab.
+    pub lab: &'a Path,
+    /// The program to start: `pace`.
+    pub program: &'a Path,
+    /// Processes side by side.
+    pub n_jobs: usize,
+    /// Threads of each; no result depends on it.
+    pub n_threads: usize,
+}
+
+/// What is told while a plan is carried out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// A process was started.
+    Started(String),
+    /// A process has done its work.
+    Done(String),
+    /// A run or an evaluation that failed. The rest goes on.
+    Dead {
+        /// What it was.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// Something that a person may want to know.
+    Warning(String),
+    /// How far everything is; every second.
+    Progress(LabProgress),
+}
+
+/// How it ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether somebody asked to stop before the end.
+    pub is_stopped: bool,
+    /// Runs that are trained and evaluated.
+    pub n_done: usize,
+    /// What failed, and what could not be tried because of that.
+    pub dead: Vec<String>,
+}
+
+/// How often processes are looked after.
+const TICK: Duration = Duration::from_millis(100);
+/// How often the folders are looked at for progress.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Carrier<'_> {
+    /// Does whatever the plan asks for and the lab does not have; returns when nothing is left that can be done, or when asked
+    /// to stop and every process has saved its state.
+    pub fn carry_out(
+        &self,
+        plan: &Plan,
+        stop: &StopFlag,
+        tell: &mut dyn FnMut(Notice),
+    ) -> Result<Outcome, LabError> {
+        for folder in [runs_folder(self.lab), self.logs_folder()] {
+            durable::create_folder(&folder)?;
+        }
+        let _lock = RunLock::take(self.lab)?;
+        let mut work = Work::new(self, plan, tell)?;
+        loop {
+            let is_stopped = stop.requested().is_some();
+            if is_stopped {
+                work.ask_to_stop();
+            }
+            work.reap(tell, stop)?;
+            if !is_stopped {
+                work.start_what_can_be(tell)?;
+            }
+            work.look(tell)?;
+            if work.processes.is_empty() && (is_stopped || !work.waits_for_others()) {
+                return Ok(work.outcome(is_stopped));
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    fn logs_folder(&self) -> PathBuf {
+        self.lab.join("logs")
+    }
+}
+
+/// One thing to do for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Task {
+    Train,
+    Evaluate(usize),
+}
+
+/// How a task stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    ToDo,
+    Started,
+    Done,
+    Dead,
+}
+
+/// A run of the plan with what is to be done for it.
+struct Job<'a> {
+    planned: &'a PlannedRun,
+    training: Status,
+    evaluations: Vec<Status>,
+    /// Whether a process that is not ours trains it.
+    is_in_use: bool,
+    /// Seconds of one process that training and each evaluation take in all.
+    training_secs: f64,
+    evaluation_secs: Vec<f64>,
+    /// The part of training that is done.
+    share: f64,
+}
+
+impl Job<'_> {
+    fn is_done(&self) -> bool {
+        self.training == Status::Done && self.evaluations.iter().all(|status| *status == Status::Done)
+    }
+
+    /// Seconds of work that are done, and all of them. What is dead will not be done, so it does not count.
+    fn secs(&self) -> (f64, f64) {
+        let (mut done, mut all) = (0.0, 0.0);
+        if self.training != Status::Dead {
+            done += self.share * self.training_secs;
+            all += self.training_secs;
+        }
+        for (status, secs) in self.evaluations.iter().zip(&self.evaluation_secs) {
+            if *status != Status::Dead {
+                done += if *status == Status::Done { *secs } else { 0.0 };
+                all += secs;
+            }
+        }
+        (done, all)
+    }
+}
+
+struct Process {
+    job: usize,
+    task: Task,
+    what: String,
+    child: Child,
+    log: PathBuf,
+    /// Where in the log its words begin.
+    log_start: u64,
+}
+
+struct Work<'a> {
+    carrier: &'a Carrier<'a>,
+    plan: &'a Plan,
+    jobs: Vec<Job<'a>>,
+    processes: Vec<Process>,
+    dead: Vec<String>,
+    since: Instant,
+    last_look: Option<Instant>,
+    /// Seconds of work that were done before we came.
+    done_before: f64,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        carrier: &'a Carrier<'a>,
+        plan: &'a Plan,
+        tell: &mut dyn FnMut(Notice),
+    ) -> Result<Work<'a>, LabError> {
+        let speeds = Speeds::of_lab(carrier.lab);
+        let mut work = Work {
+            carrier,
+            plan,
+            jobs: Vec::new(),
+            processes: Vec::new(),
+            dead: Vec::new(),
+            since: Instant::now(),
+            last_look: None,
+            done_before: 0.0,
+        };
+        for planned in &plan.runs {
+            let config = &planned.run.config;
+            let speed = speeds.training(&config.game, &config.method).per_second;
+            let evaluations = &planned.run.evaluations;
+            work.jobs.push(Job {
+                planned,
+                training: Status::ToDo,
+                evaluations: vec![Status::ToDo; evaluations.len()],
+                is_in_use: false,
+                training_secs: config.train.total_steps as f64 / speed,
+                evaluation_secs: evaluations
+                    .iter()
+                    .map(|evaluation| speeds.evaluation_secs(config, evaluation))
+                    .collect(),
+                share: 0.0,
+            });
+        }
+        for job in 0..work.jobs.len() {
+            work.find_state(job, tell)?;
+            if work.jobs[job].is_in_use {
+                let title = plan.runs[job].title();
+                tell(Notice::Warning(format!(
+                    "{title} is being trained by another process; it is waited for"
+                )));
+            }
+        }
+        work.done_before = work.secs().0;
+        Ok(work)
+    }
+
+    /// Looks at the folder of a run that is not trained as far as we know.
+    fn find_state(&mut self, job: usize, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+        let planned = self.jobs[job].planned;
+        let total = planned.run.config.train.total_steps as f64;
+        let state = planned.state();
+        let of = &mut self.jobs[job];
+        of.is_in_use = matches!(state, RunState::Running { .. });
+        match state {
+            RunState::Waiting => of.share = 0.0,
+            RunState::Running { steps } | RunState::Interrupted { steps } => {
+                of.share = (steps as f64 / total).min(1.0);
+            }
+            RunState::Trained => {
+                (of.training, of.share) = (Status::Done, 1.0);
+                return self.find_evaluations(job, tell);
+            }
+            RunState::Unusable(reason) => self.bury(job, Task::Train, planned.title(), reason, tell),
+        }
+        Ok(())
+    }
+
+    /// Looks at the records of a trained run. One that cannot be read is put aside, not overwritten.
+    fn find_evaluations(&mut self, job: usize, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+        let of = &mut self.jobs[job];
+        remove_drafts(&of.planned.folder.join("adapt"))?;
+        for (evaluation, status) in of.planned.run.evaluations.iter().zip(&mut of.evaluations) {
+            match of.planned.evaluation_state(evaluation) {
+                EvaluationState::Missing => {}
+                EvaluationState::Made => *status = Status::Done,
+                EvaluationState::Damaged(reason) => {
+                    let path = evaluation.path(&of.planned.folder);
+                    let aside = put_aside(&path)?;
+                    let aside = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                    tell(Notice::Warning(format!("{reason}; it is now {aside}, and is made again")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks every process to stop: the end of its input tells it.
+    fn ask_to_stop(&mut self) {
+        for process in &mut self.processes {
+            drop(process.child.stdin.take());
+        }
+    }
+
+    /// Sees which processes have ended.
+    fn reap(&mut self, tell: &mut dyn FnMut(Notice), stop: &StopFlag) -> Result<(), LabError> {
+        let mut index = 0;
+        while index < self.processes.len() {
+            let waited = self.processes[index].child.try_wait();
+            let Some(status) =
+                waited.map_err(|source| LabError::io("wait for", self.carrier.program, source))?
+            else {
+                index += 1;
+                continue;
+            };
+            let process = self.processes.swap_remove(index);
+            if status.success() {
+                self.finish(&process, tell)?;
+            } else if stop.requested().is_some() {
+                // Asked only now: Ctrl-C in a terminal reaches every process at the same time.
+                *self.status(process.job, process.task) = Status::ToDo;
+            } else {
+                let reason = last_words(&process, status);
+                self.bury(process.job, process.task, process.what, reason, tell);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, process: &Process, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+        *self.status(process.job, process.task) = Status::Done;
+        tell(Notice::Done(process.what.clone()));
+        if process.task == Task::Train {
+            self.jobs[process.job].share = 1.0;
+            // A run that was trained before it was lost from sight may have records.
+            self.find_evaluations(process.job, tell)?;
+        }
+        Ok(())
+    }
+
+    fn status(&mut self, job: usize, task: Task) -> &mut Status {
+        match task {
+            Task::Train => &mut self.jobs[job].training,
+            Task::Evaluate(evaluation) => &mut self.jobs[job].evaluations[evaluation],
+        }
+    }
+
+    /// Gives a task up, and with the training of a run everything that builds on it.
+    fn bury(&mut self, job: usize, task: Task, what: String, reason: String, tell: &mut dyn FnMut(Notice)) {
+        *self.status(job, task) = Status::Dead;
+        tell(Notice::Dead { what: what.clone(), reason });
+        self.dead.push(what);
+        if task != Task::Train {
+            return;
+        }
+        self.jobs[job].evaluations.fill(Status::Dead);
+        for other in 0..self.jobs.len() {
+            let planned = self.jobs[other].planned;
+            if planned.needs == Some(job) && self.jobs[other].training == Status::ToDo {
+                let reason = format!("it falls back on {}, which failed", self.jobs[job].planned.title());
+                self.bury(other, Task::Train, planned.title(), reason, tell);
+            }
+        }
+    }
+
+    fn start_what_can_be(&mut self, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+        while self.processes.len() < self.carrier.n_jobs {
+            let Some((job, task)) = self.next() else { return Ok(()) };
+            if task == Task::Train {
+                // The folder as it is now: another process may have taken it, or given it back.
+                self.find_state(job, tell)?;
+                if self.jobs[job].training != Status::ToDo || self.jobs[job].is_in_use {
+                    continue;
+                }
+            }
+            self.start(job, task, tell)?;
+        }
+        Ok(())
+    }
+
+    /// The first thing in the order of the plan that can be begun. Evaluations come first: results that are nearly there.
+    fn next(&self) -> Option<(usize, Task)> {
+        let to_do = |status: &Status| *status == Status::ToDo;
+        let evaluation = self.jobs.iter().enumerate().find_map(|(job, of)| {
+            let trained = of.training == Status::Done;
+            let first = of.evaluations.iter().position(to_do).filter(|_| trained);
+            first.map(|evaluation| (job, Task::Evaluate(evaluation)))
+        });
+        evaluation.or_else(|| {
+            let can_begin = |of: &Job<'_>| {
+                let has_what_it_needs =
+                    of.planned.needs.is_none_or(|needs| self.jobs[needs].training == Status::Done);
+                to_do(&of.training) && !of.is_in_use && has_what_it_needs
+            };
+            self.jobs.iter().position(can_begin).map(|job| (job, Task::Train))
+        })
+    }
+
+    fn start(&mut self, job: usize, task: Task, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+        let Carrier { program, n_threads, .. } = *self.carrier;
+        let planned = self.jobs[job].planned;
+        let folder = &planned.folder;
+        let (mut arguments, what) = match task {
+            Task::Train if RunView::open(folder).is_ok() => {
+                (vec!["resume".to_owned(), folder.display().to_string()], planned.title())
+            }
+            Task::Train => {
+                let fallback = planned.needs.map(|needs| self.jobs[needs].planned.folder.as_path());
+                (planned.train_arguments(self.plan.scale, fallback), planned.title())
+            }
+            Task::Evaluate(evaluation) => {
+                let evaluation = &planned.run.evaluations[evaluation];
+                let what = format!("{}, evaluation {}", planned.title(), evaluation.name);
+                (evaluation.adapt_arguments(folder), what)
+            }
+        };
+        arguments.extend(["--threads".to_owned(), n_threads.to_string()]);
+        let log = self.carrier.logs_folder().join(format!("{}.log", planned.run.folder_name));
+        let open = || {
+            let mut file = OpenOptions::new().create(true).append(true).open(&log)?;
+            writeln!(file, "$ pace {}", arguments.join(" "))?;
+            let start = file.seek(SeekFrom::End(0))?;
+            Ok((file, start))
+        };
+        let (file, log_start) = open().map_err(|source| LabError::io("write", &log, source))?;
+        let child = Command::new(program)
+            .args(&arguments)
+            .arg(STOP_WITH_INPUT)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(file)
+            .spawn()
+            .map_err(|source| LabError::io("start", program, source))?;
+        *self.status(job, task) = Status::Started;
+        tell(Notice::Started(what.clone()));
+        self.processes.push(Process { job, task, what, child, log, log_start });
+        Ok(())
+    }
+
+    /// Finds out how far the runs are, and tells.
+    fn look(&mut self, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+        if self.last_look.is_some_and(|last| last.elapsed() < LOOK) {
+            return Ok(());
+        }
+        self.last_look = Some(Instant::now());
+        for job in 0..self.jobs.len() {
+            let of = &self.jobs[job];
+            if of.training == Status::Started {
+                let view = RunView::open(&of.planned.folder);
+                let steps = view.map_or(0, |view| view.last_step());
+                let total = of.planned.run.config.train.total_steps;
+                self.jobs[job].share = (steps as f64 / total as f64).min(1.0);
+            } else if of.is_in_use {
+                self.find_state(job, tell)?;
+            }
+        }
+        tell(Notice::Progress(self.progress()));
+        Ok(())
+    }
+
+    fn progress(&self) -> LabProgress {
+        /// The first guesses at speeds count for as much as this many seconds of looking.
+        const TRUST_SECS: f64 = 30.0;
+        let (done, all) = self.secs();
+        let n_jobs = self.carrier.n_jobs.min(self.processes.len().max(1)) as f64;
+        // How many seconds one process really takes for a second of the estimate.
+        let elapsed = self.since.elapsed().as_secs_f64() * n_jobs;
+        let slowness = (elapsed + TRUST_SECS) / ((done - self.done_before).max(0.0) + TRUST_SECS);
+        LabProgress {
+            n_done: self.jobs.iter().filter(|job| job.is_done()).count(),
+            n_runs: self.jobs.len(),
+            share: if all > 0.0 { (done / all).min(1.0) } else { 1.0 },
+            running: self.processes.iter().map(|process| process.what.clone()).collect(),
+            secs_left: (all - done).max(0.0) * slowness / n_jobs,
+        }
+    }
+
+    /// Seconds of one process: done, and all.
+    fn secs(&self) -> (f64, f64) {
+        let sums = self.jobs.iter().map(Job::secs);
+        sums.fold((0.0, 0.0), |(done, all), (job_done, job_all)| (done + job_done, all + job_all))
+    }
+
+    /// Whether something is left that only another process's end can free.
+    fn waits_for_others(&self) -> bool {
+        self.jobs.iter().any(|job| job.training == Status::ToDo && job.is_in_use)
+    }
+
+    fn outcome(self, is_stopped: bool) -> Outcome {
+        let n_done = self.jobs.iter().filter(|job| job.is_done()).count();
+        Outcome { is_stopped: is_stopped && n_done < self.jobs.len(), n_done, dead: self.dead }
+    }
+}
+
+/// The argument that makes a command stop when its standard input ends.
+pub const STOP_WITH_INPUT: &str = "--stop-with-input";
+
+/// Why a process failed: what it said last, or how it ended.
+fn last_words(process: &Process, status: ExitStatus) -> String {
+    let read = || {
+        let mut file = File::open(&process.log)?;
+        file.seek(SeekFrom::Start(process.log_start))?;
+        let mut bytes = Vec::new();
+        file.take(1 << 20).read_to_end(&mut bytes)?;
+        Ok::<_, std::io::Error>(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let text = read().unwrap_or_default();
+    let said = text.lines().rev().find_map(|line| line.strip_prefix("error: "));
+    let said = said.map_or_else(|| format!("ended with {status}"), str::to_owned);
+    format!("{said} (see {})", process.log.display())
+}
+
+/// Gives a file another name beside the old one, which nothing has yet.
+fn put_aside(path: &Path) -> Result<PathBuf, LabError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let aside = (1..)
+        .map(|n| path.with_file_name(format!("{name}.damaged-{n}")))
+        .find(|aside| !aside.exists())
+        .expect("some number is free");
+    durable::rename(path, &aside)?;
+    Ok(aside)
+}
+
+/// Removes what evaluations leave that were killed while they wrote. The lab is ours, so nobody is writing.
+fn remove_drafts(folder: &Path) -> Result<(), LabError> {
+    let entries = std::fs::read_dir(folder).map_err(|source| LabError::io("read", folder, source))?;
+    let is_draft = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(STAGED);
+    entries
+        .flatten()
+        .filter(|entry| is_draft(&entry.file_name()))
+        .try_for_each(|entry| durable::remove_file(&entry.path()))
+}

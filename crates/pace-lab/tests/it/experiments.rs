@@ -1,0 +1,191 @@
+//! The experiment files: every one can be read and expanded, and what is wrong with another is said in one line.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan};
+use pace_learn::{METHODS, TrainPreset};
+
+fn all_runs(choices: &Choices) -> Vec<(Experiment, Vec<ExperimentRun>)> {
+    EXPERIMENTS
+        .iter()
+        .map(|(name, text)| {
+            let experiment = Experiment::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
+            let runs = experiment.expand(choices).unwrap_or_else(|error| panic!("{error}"));
+            (experiment, runs)
+        })
+        .collect()
+}
+
+#[test]
+fn every_file_is_in_the_list_and_on_the_map() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let files: BTreeSet<String> = std::fs::read_dir(&folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+        .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+        .filter(|name| name != "speeds")
+        .collect();
+    let listed: BTreeSet<String> = EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(files, listed);
+    let map = std::fs::read_to_string(folder.join("README.md")).expect("the map");
+    let named: BTreeSet<String> = map
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`').map(|(name, _)| name.to_owned()))
+        .collect();
+    assert_eq!(named, listed, "experiments/README.md");
+}
+
+#[test]
+fn every_experiment_can_be_expanded_under_every_preset() {
+    for preset in TrainPreset::ALL {
+        for scale in [None, Some(0.01)] {
+            let choices = Choices { preset: Some(preset), scale, ..Choices::default() };
+            for (experiment, runs) in all_runs(&choices) {
+                assert!(!runs.is_empty(), "{}", experiment.name);
+                for run in &runs {
+                    assert_eq!(run.config.preset, preset);
+                    assert!(run.folder_name.ends_with(&run.id), "{}", run.folder_name);
+                    // Whom a run falls back on comes before it.
+                    if let Some(needs) = &run.needs {
+                        assert!(runs.iter().any(|other| other.id == *needs));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
+    let main = Experiment::find("main").expect("there");
+    let runs = main.expand(&Choices { seeds: Some(1), ..Choices::default() }).expect("expands");
+    let gscu = runs.iter().find(|run| run.config.method == "gscu" && run.needs.is_some()).expect("one");
+    let mut moved = gscu.config.clone();
+    let name = moved.train.conservative_run().expect("named").to_owned();
+    moved.fall_back_on(&format!("elsewhere/runs/{name}/")).expect("a key");
+    assert_eq!(moved.id().expect("an id"), gscu.id);
+    moved.fall_back_on("elsewhere/runs/other").expect("a key");
+    assert_ne!(moved.id().expect("an id"), gscu.id);
+    // A rehearsal is another run.
+    let rehearsed =
+        main.expand(&Choices { seeds: Some(1), scale: Some(0.5), ..Choices::default() }).expect("expands");
+    assert!(rehearsed.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
+    assert_eq!(rehearsed[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
+    assert_eq!(rehearsed[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
+}
+
+#[test]
+fn smoke_has_every_method() {
+    let smoke = Experiment::find("smoke").expect("there");
+    for method in METHODS {
+        assert!(
+            smoke.runs.iter().any(|group| group.methods.iter().any(|id| id == method.id)),
+            "{}",
+            method.id
+        );
+    }
+}
+
+const GOOD: &str = r#"
+title = "T"
+reproduces = "R"
+view = "plain"
+preset = "paper"
+seeds = 1
+paper = [{ game = "kuhn-poker", method = "pace", evaluation = "test", mean = 0.5 }]
+[[runs]]
+games = ["kuhn-poker"]
+methods = ["pace"]
+evaluations = ["test"]
+[evaluations.test]
+passes = 2
+"#;
+
+/// The good file with one place changed, and what is said about it.
+#[track_caller]
+fn refused(from: &str, to: &str, words: &[&str]) {
+    assert!(GOOD.contains(from), "{from}");
+    let text = GOOD.replacen(from, to, 1);
+    let found = Experiment::parse("mine.toml", &text).and_then(|found| found.expand(&Choices::default()));
+    let message = found.expect_err(to).to_string();
+    assert_eq!(message.lines().count(), 1, "{message}");
+    assert!(message.contains("mine"), "{message}");
+    for word in words {
+        assert!(message.contains(word), "no {word:?} in {message}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_in_one_line() {
+    Experiment::parse("mine.toml", GOOD).and_then(|found| found.expand(&Choices::default())).expect("good");
+    refused("title = \"T\"", "title = ", &["line 2"]);
+    refused("seeds = 1", "seeds = 0", &["`seeds`", "found 0", "1 to 1000"]);
+    refused("seeds = 1", "sedes = 1", &["line 6", "sedes", "seeds"]);
+    refused("view = \"plain\"", "view = \"plane\"", &["line 4", "plane", "main-table"]);
+    refused("preset = \"paper\"", "preset = \"papier\"", &["papier", "reference"]);
+    refused("methods = [\"pace\"]", "methods = [\"pacce\"]", &["unknown method", "did you mean \"pace\""]);
+    refused("methods = [\"pace\"]", "methods = []", &["without methods"]);
+    refused("games = [\"kuhn-poker\"]", "games = [\"kuhn\"]", &["unknown game \"kuhn\""]);
+    refused("evaluations = [\"test\"]", "evaluations = [\"tset\"]", &["unknown evaluation \"tset\"", "test"]);
+    refused("passes = 2", "passes = 0", &["0 passes"]);
+    refused("passes = 2", "passes = { overcooked = 3 }", &["no passes for kuhn-poker"]);
+    refused("passes = 2", "passes = 2\npool = \"tests\"", &["unknown pool \"tests\""]);
+    refused("passes = 2", "passes = 2\ndetector = \"dorp:1\"", &["detector"]);
+    refused("passes = 2", "passes = 2\nset = { lr = 1 }", &["unknown key \"lr\""]);
+    refused(
+        "methods = [\"pace\"]",
+        "methods = [\"pace\"]\nset = { learning_rte = 1.0 }",
+        &["pace in kuhn-poker", "learning_rte", "learning_rate"],
+    );
+    refused("method = \"pace\"", "method = \"liam\"", &["liam in kuhn-poker", "no run has these"]);
+    refused(
+        "games = [\"kuhn-poker\"]\nmethods = [\"pace\"]",
+        "games = [\"kuhn-poker\", \"overcooked\"]\nmethods = [\"pace\", \"gscu\"]",
+        &["gscu in overcooked falls back on the Generalist"],
+    );
+}
+
+#[test]
+fn experiments_share_runs() {
+    let experiments: Vec<Experiment> =
+        EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text).expect("good")).collect();
+    let choices = Choices { seeds: Some(2), ..Choices::default() };
+    let plan = Plan::new(&experiments, &choices, Path::new("nowhere")).expect("a plan");
+    let ids: BTreeSet<&str> = plan.runs.iter().map(|planned| planned.run.id.as_str()).collect();
+    assert_eq!(ids.len(), plan.runs.len(), "no run twice");
+    // PACE in PO-Overcooked as the paper has it serves most of the tables.
+    let shared = plan
+        .runs
+        .iter()
+        .find(|planned| planned.run.config.game == "overcooked" && planned.run.config.method == "pace")
+        .expect("there");
+    let expected = [
+        "main",
+        "adaptation-curves",
+        "sudden-change",
+        "ablation",
+        "training-curves",
+        "discount",
+        "encoder",
+        "pool-diversity",
+        "tsne",
+        "human-like",
+    ];
+    assert_eq!(shared.experiments, expected);
+    let evaluations: Vec<&str> = shared.run.evaluations.iter().map(|found| found.name.as_str()).collect();
+    let expected = [
+        "test",
+        "test-switch-5-drop-0.8",
+        "test-switch-5",
+        "test-switch-5-known",
+        "test-latents",
+        "test-pool-human-like",
+    ];
+    assert_eq!(evaluations, expected);
+    for (place, planned) in plan.runs.iter().enumerate() {
+        assert!(planned.needs.is_none_or(|needs| needs < place), "whom a run falls back on comes before it");
+    }
+    let seeds: Vec<u64> = plan.runs.iter().map(|planned| planned.run.config.seed).collect();
+    assert!(seeds.is_sorted(), "one seed of everything comes first");
+}

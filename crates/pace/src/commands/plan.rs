@@ -1,0 +1,210 @@
+//! `pace plan`: what `pace reproduce` would do, and how long it would take.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use pace_lab::experiment::SMOKE;
+use pace_lab::progress::{duration, short};
+use pace_lab::{
+    Choices, EXPERIMENTS, EvaluationState, Experiment, LabError, Plan, PlannedRun, RunState, Speeds,
+};
+use pace_learn::TrainPreset;
+use serde_json::json;
+
+use super::reproduce::n_jobs;
+
+/// Which experiments, and how.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub which: ExperimentArgs,
+    /// Processes side by side, for the estimate. As many as there are cores if not given.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The arguments that `pace plan` and `pace reproduce` share.
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// Names of experiments (`pace list experiments` shows them), files that describe one, or `all`.
+    #[arg(default_value = "all", value_name = "EXPERIMENT")]
+    experiments: Vec<String>,
+    /// How many seeds; as many as the experiment says if not given.
+    #[arg(long)]
+    seeds: Option<u64>,
+    /// Where the keys start from, instead of what the experiment says: `paper`, `reference` or `best`.
+    #[arg(long)]
+    preset: Option<String>,
+    /// Multiplies budgets and passes, for a rehearsal: 0.01. Whatever comes of it says so.
+    #[arg(long)]
+    scale: Option<f64>,
+    /// The folder of the lab.
+    #[arg(long, default_value = "lab")]
+    pub out: PathBuf,
+}
+
+impl ExperimentArgs {
+    /// The plan that is asked for.
+    pub fn plan(&self) -> Result<Plan, LabError> {
+        let preset = self.preset.as_deref().map(TrainPreset::parse).transpose()?;
+        Plan::new(&self.find()?, &Choices { seeds: self.seeds, preset, scale: self.scale }, &self.out)
+    }
+
+    fn find(&self) -> Result<Vec<Experiment>, LabError> {
+        let of_paper = || EXPERIMENTS.iter().map(|(name, _)| *name).filter(|name| *name != SMOKE);
+        let mut names: Vec<&str> = Vec::new();
+        for name in &self.experiments {
+            match name.as_str() {
+                "all" => names.extend(of_paper()),
+                name => names.push(name),
+            }
+        }
+        names.into_iter().map(Experiment::find).collect()
+    }
+}
+
+pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let (plan, lab) = (args.which.plan()?, &args.which.out);
+    let n_jobs = n_jobs(args.jobs)?;
+    let speeds = Speeds::of_lab(lab);
+    let lines: Vec<Line<'_>> = plan
+        .runs
+        .iter()
+        .map(|planned| {
+            let states: Vec<EvaluationState> = planned
+                .run
+                .evaluations
+                .iter()
+                .map(|evaluation| planned.evaluation_state(evaluation))
+                .collect();
+            let estimate = planned.estimate(&speeds);
+            let of_lab = estimate.speed.is_of_lab;
+            Line { planned, state: planned.state(), evaluations: states, secs: estimate.secs(), of_lab }
+        })
+        .collect();
+    let secs: f64 = lines.iter().map(|line| line.secs).sum::<f64>() / n_jobs as f64;
+    let n_done = lines.iter().filter(|line| line.is_done()).count();
+    if args.json {
+        let document = json!({
+            "lab": lab.display().to_string(),
+            "scale": plan.scale,
+            "jobs": n_jobs,
+            "seconds_left": secs,
+            "n_done": n_done,
+            "speeds_of": speeds.machine(),
+            "runs": lines.iter().map(Line::to_json).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(());
+    }
+    let width = lines.iter().map(|line| line.planned.title().chars().count()).max().unwrap_or(0);
+    for line in &lines {
+        let title = line.planned.title();
+        let budget = short(line.planned.run.config.train.total_steps as f64);
+        writeln!(
+            out,
+            "{}  {title:<width$}  {budget:>6} steps  {:<24}  {}",
+            line.planned.run.id,
+            line.state_text(),
+            if line.is_done() { "-".to_owned() } else { duration(line.secs) }
+        )?;
+    }
+    let n_of_lab = lines.iter().filter(|line| line.of_lab).count();
+    writeln!(
+        out,
+        "\n{} runs, {n_done} of them done; about {} left with {n_jobs} processes side by side",
+        lines.len(),
+        duration(secs)
+    )?;
+    writeln!(
+        out,
+        "speeds: {n_of_lab} measured in {}, {} taken from a table of {}",
+        lab.display(),
+        lines.len() - n_of_lab,
+        speeds.machine()
+    )?;
+    if plan.scale != 1.0 {
+        writeln!(
+            out,
+            "A rehearsal: budgets and passes times {}. No number of it means anything.",
+            plan.scale
+        )?;
+    }
+    Ok(())
+}
+
+/// A run of the plan with its state.
+struct Line<'a> {
+    planned: &'a PlannedRun,
+    state: RunState,
+    evaluations: Vec<EvaluationState>,
+    secs: f64,
+    of_lab: bool,
+}
+
+impl Line<'_> {
+    fn n_made(&self) -> usize {
+        self.evaluations.iter().filter(|state| **state == EvaluationState::Made).count()
+    }
+
+    fn is_done(&self) -> bool {
+        self.state == RunState::Trained && self.n_made() == self.evaluations.len()
+    }
+
+    fn state_text(&self) -> String {
+        let percent = |steps: u64| 100 * steps / self.planned.run.config.train.total_steps;
+        match &self.state {
+            RunState::Waiting => "waiting".to_owned(),
+            RunState::Running { steps } => format!("running, {} %", percent(*steps)),
+            RunState::Interrupted { steps } => format!("interrupted at {} %", percent(*steps)),
+            RunState::Trained if self.is_done() => "done".to_owned(),
+            RunState::Trained => format!("trained, evaluated {}/{}", self.n_made(), self.evaluations.len()),
+            RunState::Unusable(reason) => format!("unusable: {reason}"),
+        }
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let run = &self.planned.run;
+        let (state, steps) = match &self.state {
+            RunState::Waiting => ("waiting", 0),
+            RunState::Running { steps } => ("running", *steps),
+            RunState::Interrupted { steps } => ("interrupted", *steps),
+            RunState::Trained => ("trained", run.config.train.total_steps),
+            RunState::Unusable(_) => ("unusable", 0),
+        };
+        let evaluations: Vec<_> = run
+            .evaluations
+            .iter()
+            .zip(&self.evaluations)
+            .map(|(evaluation, state)| {
+                let state = match state {
+                    EvaluationState::Missing => "missing",
+                    EvaluationState::Made => "made",
+                    EvaluationState::Damaged(_) => "damaged",
+                };
+                json!({ "name": evaluation.name, "passes": evaluation.passes, "state": state })
+            })
+            .collect();
+        json!({
+            "id": run.id,
+            "folder": run.folder_name,
+            "game": run.config.game,
+            "method": run.config.method,
+            "variant": run.variant,
+            "preset": run.config.preset,
+            "seed": run.config.seed,
+            "experiments": self.planned.experiments,
+            "needs": run.needs,
+            "total_steps": run.config.train.total_steps,
+            "steps": steps,
+            "state": state,
+            "evaluations": evaluations,
+            "seconds_left": self.secs,
+            "speed_of_lab": self.of_lab,
+        })
+    }
+}

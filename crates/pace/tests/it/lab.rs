@@ -1,0 +1,378 @@
+//! A lab as a person has it: planned, carried out, killed, stopped, spoiled and gone on with, with the real binary.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::training::{
+    BAD_INPUT, FAILURE, FINISHED, STOPPED, USAGE, check, check_error, copy_folder, edit, pace, results,
+    scratch, some_milliseconds, text, truncate,
+};
+
+/// Two games, a run that falls back on another, and the kinds of evaluation that leave different files.
+const SMALL: &str = r#"
+title = "Small"
+reproduces = "nothing"
+view = "plain"
+preset = "paper"
+seeds = 1
+[[runs]]
+games = ["kuhn-poker"]
+methods = ["pace"]
+set = { total_steps = 40000, encounters_per_tuple = 1, epochs = 2, minibatches = 2, checkpoint_every = 1, warm_up_steps = 6000 }
+evaluations = ["test", "switch", "latents"]
+[[runs]]
+games = ["overcooked"]
+methods = ["generalist"]
+set = { total_steps = 12000, encounters_per_tuple = 1, epochs = 1, minibatches = 2, checkpoint_every = 1, episodes_per_encounter = 3 }
+evaluations = ["test"]
+[[runs]]
+games = ["overcooked"]
+methods = ["gscu"]
+set = { total_steps = 8000, encounters_per_tuple = 1, epochs = 1, minibatches = 2, checkpoint_every = 1, episodes_per_encounter = 3, "gscu.embedding_steps" = 4000, "gscu.embedding_epochs" = 1, "gscu.embedding_encounters_per_tuple" = 1 }
+evaluations = ["test"]
+[evaluations.test]
+passes = 2
+[evaluations.switch]
+passes = 2
+switch_at = 50
+detector = "drop:0.8"
+[evaluations.latents]
+passes = 1
+latents = true
+"#;
+
+/// A file with an experiment, and a folder for labs.
+fn with_file(contents: &str) -> (tempfile::TempDir, PathBuf) {
+    let scratch = scratch();
+    let file = scratch.path().join("small.toml");
+    fs::write(&file, contents).expect("written");
+    (scratch, file)
+}
+
+/// The command with the lab's folder named from the one it is in, as in any other place: runs name their folders.
+fn reproduce(file: &Path, lab: &Path, more: &[&str]) -> Command {
+    let (above, name) = (lab.parent().expect("a folder"), lab.file_name().expect("a name"));
+    fs::create_dir_all(above).expect("made");
+    let mut command = pace(&["reproduce", "--jobs", "2"]);
+    command.current_dir(above).arg(file).arg("--out").arg(name).args(more);
+    command
+}
+
+fn planned(file: &Path, lab: &Path, more: &[&str]) -> Value {
+    let mut arguments: Vec<OsString> =
+        vec!["plan".into(), file.into(), "--out".into(), lab.into(), "--json".into()];
+    arguments.extend(more.iter().map(OsString::from));
+    serde_json::from_str(text(&check(&mut pace(&arguments), FINISHED).stdout)).expect("JSON")
+}
+
+fn states(plan: &Value) -> Vec<&str> {
+    plan["runs"].as_array().expect("runs").iter().map(|run| run["state"].as_str().expect("a state")).collect()
+}
+
+fn runs(lab: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(lab.join("runs")).expect("a lab");
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.expect("readable").path()).collect();
+    runs.sort();
+    runs
+}
+
+fn run_of(lab: &Path, method: &str) -> PathBuf {
+    let found = |run: &PathBuf| run.file_name().is_some_and(|name| name.to_string_lossy().contains(method));
+    runs(lab).into_iter().find(found).expect("a run of this method")
+}
+
+/// Everything that a report reads of a lab, and the weights; without what a clock says.
+fn records(lab: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut records = BTreeMap::new();
+    for run in runs(lab) {
+        let name = run.file_name().expect("a name").to_string_lossy().into_owned();
+        for (file, bytes) in results(&run) {
+            records.insert(format!("{name}/{file}"), bytes);
+        }
+        for entry in fs::read_dir(run.join("adapt")).expect("evaluations") {
+            let path = entry.expect("readable").path();
+            let file = path.file_name().expect("a name").to_string_lossy().into_owned();
+            let mut bytes = fs::read(&path).expect("readable");
+            if file.ends_with(".json") {
+                let mut record: Value = serde_json::from_slice(&bytes).expect("a record");
+                assert!(record["run"]["wall_clock_secs"].take().is_f64());
+                bytes = record.to_string().into_bytes();
+            }
+            records.insert(format!("{name}/adapt/{file}"), bytes);
+        }
+    }
+    records
+}
+
+/// A lab at work in a process group of its own. Nothing of it outlives the test.
+struct Lab(Child);
+
+impl Lab {
+    fn start(mut command: Command) -> Lab {
+        command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+        Lab(command.spawn().expect("the binary runs"))
+    }
+
+    /// Sends a signal to the process, or with `-` before its number to all of its group.
+    fn signal(&self, signal: &str, prefix: &str) {
+        let whom = format!("{prefix}{}", self.0.id());
+        // A process that has just ended on its own is no failure.
+        let _ = Command::new("kill").args([signal, "--", &whom]).stderr(Stdio::null()).status();
+    }
+
+    fn wait(&mut self) -> Option<i32> {
+        self.0.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        self.signal("-KILL", "-");
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits until some run has rows, so that a signal finds the lab at work.
+fn wait_for_work(lab: &Path) {
+    let begin = Instant::now();
+    let has_rows = || {
+        let runs = fs::read_dir(lab.join("runs")).into_iter().flatten().flatten();
+        runs.map(|run| run.path().join("metrics.jsonl"))
+            .any(|log| log.metadata().is_ok_and(|log| log.len() > 0))
+    };
+    while !has_rows() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "nothing happens in {}", lab.display());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn a_lab_that_was_killed_ends_like_one_that_was_left_alone() {
+    let (scratch, file) = with_file(SMALL);
+    let alone = scratch.path().join("alone/lab");
+    assert_eq!(states(&planned(&file, &alone, &[])), ["waiting"; 3]);
+    let output = check(&mut reproduce(&file, &alone, &[]), FINISHED);
+    assert_eq!(text(&output.stdout), "lab\n");
+    let expected = records(&alone);
+    assert!(expected.keys().any(|name| name.ends_with("adapt/test-latents.csv")), "{:?}", expected.keys());
+    assert!(expected.keys().any(|name| name.ends_with("adapt/test-switch-50-drop-0.8.json")));
+
+    // Killed with all its processes at any moment, and once alone: its processes then end by themselves.
+    let killed = scratch.path().join("killed/lab");
+    for (nth, prefix) in ["-", "", "-"].into_iter().enumerate() {
+        let mut lab = Lab::start(reproduce(&file, &killed, &[]));
+        if nth > 0 {
+            wait_for_work(&killed);
+        }
+        std::thread::sleep(some_milliseconds(400));
+        lab.signal("-KILL", prefix);
+        lab.wait();
+    }
+    check(&mut reproduce(&file, &killed, &[]), FINISHED);
+    let found = records(&killed);
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    for (name, bytes) in &expected {
+        assert!(found[name] == *bytes, "{name} differs");
+    }
+
+    // Asked to stop, it keeps what it has; who comes meanwhile is told to wait.
+    let stopped = scratch.path().join("stopped/lab");
+    let mut lab = Lab::start(reproduce(&file, &stopped, &[]));
+    wait_for_work(&stopped);
+    let second: [OsString; 4] =
+        ["reproduce".into(), file.clone().into(), "--out".into(), stopped.clone().into()];
+    check_error(&second, FAILURE, &["in use", &lab.0.id().to_string()]);
+    lab.signal("-INT", "");
+    match lab.wait() {
+        Some(STOPPED) => {
+            let plan = planned(&file, &stopped, &[]);
+            assert!(states(&plan).iter().all(|state| ["waiting", "interrupted", "trained"].contains(state)));
+            check(&mut reproduce(&file, &stopped, &[]), FINISHED);
+        }
+        // It was done before the signal came.
+        code => assert_eq!(code, Some(FINISHED)),
+    }
+    assert!(records(&stopped) == expected);
+
+    // What is done is not done again.
+    let plan = planned(&file, &alone, &[]);
+    assert_eq!((states(&plan), &plan["n_done"]), (vec!["trained"; 3], &3.into()));
+    assert_eq!(plan["seconds_left"], 0.0);
+    let manifest = |lab: &Path| fs::read(run_of(lab, "gscu").join("manifest.json")).expect("readable");
+    let before = manifest(&alone);
+    let output = check(&mut reproduce(&file, &alone, &[]), FINISHED);
+    assert!(
+        manifest(&alone) == before && !text(&output.stderr).contains("started"),
+        "{}",
+        text(&output.stderr)
+    );
+
+    nothing_is_lost_to_bad_files(scratch.path(), &file, &alone);
+}
+
+/// Spoils copies of a finished lab, one file at a time.
+fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
+    let copy = |name: &str| {
+        fs::create_dir(scratch.join(name)).expect("made");
+        let copy = scratch.join(name).join("lab");
+        copy_folder(finished, &copy);
+        copy
+    };
+    let expected = records(finished);
+    let lines_with = |output: &[u8], word: &str| -> Vec<String> {
+        text(output).lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
+    };
+
+    // A record that cannot be read is put aside and made again.
+    let lab = copy("record");
+    let record = run_of(&lab, "pace").join("adapt/test.json");
+    truncate(&record);
+    let torn = fs::read(&record).expect("readable");
+    assert_eq!(planned(file, &lab, &[])["runs"][0]["evaluations"][0]["state"], "damaged");
+    let output = check(&mut reproduce(file, &lab, &[]), FINISHED);
+    let warnings = lines_with(&output.stderr, "warning: ");
+    assert!(warnings.len() == 1 && warnings[0].contains("adapt/test.json"), "{warnings:?}");
+    assert!(warnings[0].contains("test.json.damaged-1"), "{warnings:?}");
+    let aside = record.with_file_name("test.json.damaged-1");
+    assert!(fs::read(&aside).expect("kept") == torn);
+    fs::remove_file(aside).expect("removable");
+    assert!(records(&lab) == expected, "made again as it was");
+
+    // A run of another revision of its game, of other keys, or without a readable manifest: it alone is refused, with what
+    // falls back on it if that is still to be made.
+    let spoiled = [
+        ("manifest.json", "\"game_revision\": 1", "\"game_revision\": 7", "revision 7"),
+        ("manifest.json", "{", "", "no JSON"),
+        ("config.toml", "discount = 0.99", "discount = 0.5", "expected"),
+        ("config.toml", "method = ", "mehtod = ", "mehtod"),
+    ];
+    for (n, (name, from, to, word)) in spoiled.into_iter().enumerate() {
+        let lab = copy(&format!("spoiled-{n}"));
+        let (generalist, gscu) = (run_of(&lab, "generalist"), run_of(&lab, "gscu"));
+        fs::remove_dir_all(&gscu).expect("removable");
+        edit(&generalist.join(name), from, to);
+        let files = |run: &Path| (results(run), fs::read(run.join("manifest.json")).expect("readable"));
+        let before = files(&generalist);
+        fs::remove_file(run_of(&lab, "pace").join("adapt/test.json")).expect("removable");
+        let output = check(&mut reproduce(file, &lab, &[]), FAILURE);
+        let failed = lines_with(&output.stderr, "FAILED");
+        assert_eq!(failed.len(), 2, "{failed:?}");
+        assert!(failed.iter().any(|line| line.contains(word)), "no {word:?} in {failed:?}");
+        assert!(
+            failed.iter().any(|line| line.contains("gscu") && line.contains("falls back on")),
+            "{failed:?}"
+        );
+        let last = text(&output.stderr).lines().last().expect("a line").to_owned();
+        assert!(last.starts_with("error: 2 of the runs and evaluations failed"), "{last}");
+        assert!(files(&generalist) == before, "nothing was lost");
+        assert!(run_of(&lab, "pace").join("adapt/test.json").exists(), "the rest went on");
+        assert!(planned(file, &lab, &[])["runs"][1]["state"] == "unusable");
+    }
+}
+
+#[test]
+fn a_run_that_dies_is_reported_and_the_rest_goes_on() {
+    // Recurrent methods refuse such mini-batches only once they begin.
+    let second = SMALL.find("[[runs]]\ngames = [\"overcooked\"]\nmethods = [\"gscu\"]").expect("there");
+    let evaluations = SMALL.find("[evaluations.test]").expect("there");
+    let contents = format!("{}{}", &SMALL[..second], &SMALL[evaluations..])
+        .replace("total_steps = 40000", "total_steps = 6000")
+        .replace("total_steps = 12000", "total_steps = 3000, minibatch = \"encounters\"");
+    let (scratch, file) = with_file(&contents);
+    let lab = scratch.path().join("lab");
+    for _ in 0..2 {
+        let output = check(&mut reproduce(&file, &lab, &["--scale", "0.5"]), FAILURE);
+        let said = text(&output.stderr);
+        let failed: Vec<&str> = said.lines().filter(|line| line.starts_with("FAILED")).collect();
+        assert!(
+            failed.len() == 1 && failed[0].contains("generalist") && failed[0].contains("minibatch"),
+            "{said}"
+        );
+        assert!(said.contains("a rehearsal") && said.contains("1 of 2 runs are done"), "{said}");
+    }
+    let run = run_of(&lab, "pace");
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(run.join("manifest.json")).expect("readable")).expect("JSON");
+    assert_eq!((&manifest["scale"], &manifest["status"]), (&0.5.into(), &"finished".into()));
+    let argv: Vec<&str> = manifest["argv"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|word| word.as_str().expect("text"))
+        .collect();
+    assert_eq!(argv[..2], ["pace", "train"]);
+    assert!(!argv.contains(&"--stop-with-input"), "{argv:?}");
+    // The command of a run makes the run.
+    let again = scratch.path().join("again");
+    let out = argv.iter().position(|word| *word == "--out").expect("a folder");
+    let mut arguments: Vec<OsString> = argv[1..].iter().map(OsString::from).collect();
+    arguments[out] = again.clone().into();
+    check(&mut pace(&arguments), FINISHED);
+    assert!(results(&again) == results(&run));
+}
+
+#[test]
+fn what_cannot_be_reproduced_is_said_in_one_line() {
+    let (scratch, file) = with_file(SMALL);
+    let lab = scratch.path().join("lab");
+    for verb in ["plan", "reproduce"] {
+        let ask = |more: &[&str]| {
+            let mut arguments: Vec<OsString> = vec![verb.into(), "--out".into(), lab.clone().into()];
+            arguments.extend(more.iter().map(OsString::from));
+            arguments
+        };
+        let path = file.to_str().expect("UTF-8");
+        check_error(&ask(&["mian"]), USAGE, &["unknown experiment \"mian\"", "did you mean \"main\"", "all"]);
+        check_error(&ask(&["none.toml"]), BAD_INPUT, &["none.toml"]);
+        check_error(&ask(&["main", "--seeds", "0"]), BAD_INPUT, &["seeds", "1 to 1000"]);
+        check_error(&ask(&["main", "--scale", "2"]), BAD_INPUT, &["scale", "at most 1"]);
+        check_error(&ask(&["main", "--preset", "bset"]), USAGE, &["bset", "best"]);
+        check_error(&ask(&["main", "--jobs", "0"]), USAGE, &["--jobs"]);
+        for (from, to, words) in [
+            ("[[runs]]", "[[runs]", &["small.toml", "line 7"]),
+            ("methods = [\"pace\"]", "methods = [\"space\"]", &["small.toml", "unknown method \"space\""]),
+            ("passes = 2", "pases = 2", &["small.toml", "pases"]),
+        ] {
+            fs::write(&file, SMALL.replacen(from, to, 1)).expect("written");
+            check_error(&ask(&[path]), BAD_INPUT, words);
+        }
+        fs::write(&file, SMALL).expect("written");
+    }
+    assert!(!lab.exists(), "what is refused leaves no folder");
+}
+
+#[test]
+fn the_plan_of_smoke_is_the_recorded_one() {
+    let scratch = scratch();
+    let arguments: Vec<OsString> = vec![
+        "plan".into(),
+        "smoke".into(),
+        "--jobs".into(),
+        "2".into(),
+        "--out".into(),
+        scratch.path().join("lab").into(),
+    ];
+    let output = check(&mut pace(&arguments), FINISHED);
+    // Ids change with every key that is added to a configuration.
+    let masked: String = text(&output.stdout)
+        .lines()
+        .map(|line| match line.split_once("  ") {
+            Some((id, rest)) if id.len() == 12 => format!("ID  {rest}\n"),
+            _ => format!("{}\n", line.replace(&scratch.path().display().to_string(), "")),
+        })
+        .collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/plan-smoke.txt");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(&path, &masked).expect("written");
+    }
+    let recorded = fs::read_to_string(&path).expect("the recorded plan");
+    assert_eq!(masked, recorded, "UPDATE_GOLDEN=1 writes it anew");
+}
