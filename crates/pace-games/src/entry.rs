@@ -8,7 +8,7 @@ use crate::config::{GameError, Preset, configure};
 use crate::contract::{ContractBreach, check_contract};
 use crate::ego::{Ego, EpisodeOutcome, Moment, Reference, play_encounter};
 use crate::encounter::{EgoStep, Encounter, PeerViews};
-use crate::game::{Action, DecisionPoint, Game, GameSpec, NO_ACTION, Seat};
+use crate::game::{Action, DecisionPoint, Drawing, Game, GameSpec, NO_ACTION, Seat};
 use crate::peer::{PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
@@ -20,6 +20,8 @@ pub struct GameEntry {
     pub id: &'static str,
     /// Rules, layout of the observation and rewards, for people.
     pub readme: &'static str,
+    /// How pages draw it; as text if nothing.
+    pub drawing: Option<Drawing>,
     open: Open,
 }
 
@@ -31,6 +33,7 @@ impl GameEntry {
         GameEntry {
             id: G::ID,
             readme: G::README,
+            drawing: G::DRAWING,
             open: |preset, overrides| Ok(Box::new(Opened::<G>::new(G::new(configure(preset, overrides)?)?))),
         }
     }
@@ -98,6 +101,8 @@ pub trait AnyEncounter {
     fn next_episode(&mut self);
     /// The state as text for people.
     fn render(&self) -> String;
+    /// The state as pages draw it, with what the ego does not see marked; see [`Game::picture`].
+    fn picture(&self) -> Value;
 }
 
 /// Is shown the rendered state at every moment of an encounter.
@@ -142,6 +147,10 @@ pub struct TupleListing {
     pub kinds: Vec<String>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
+    /// The traits of each peer; see [`PeerSpec::traits`].
+    pub traits: Vec<Vec<f32>>,
+    /// What peers differ in, with a word for what it is here, by slot; see [`PeerSpec::aspects`].
+    pub aspects: Vec<Vec<(&'static str, String)>>,
     /// All parameters.
     pub specs: Value,
 }
@@ -214,6 +223,8 @@ impl<G: Game> AnyGame for Opened<G> {
                     description: tuple.describe(),
                     kinds: tuple.specs.iter().map(PeerSpec::kind).collect(),
                     classes: tuple.classes,
+                    traits: tuple.specs.iter().map(PeerSpec::traits).collect(),
+                    aspects: tuple.specs.iter().map(PeerSpec::aspects).collect(),
                     specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
                 })
                 .collect(),
@@ -336,5 +347,9 @@ impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
 
     fn render(&self) -> String {
         self.game.render(self.encounter.state())
+    }
+
+    fn picture(&self) -> Value {
+        self.game.picture(self.encounter.state(), Seat::EGO)
     }
 }

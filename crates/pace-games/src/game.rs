@@ -7,6 +7,7 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::config::{Configure, GameError};
 use crate::ego::Reference;
@@ -194,6 +195,16 @@ impl GameSpec {
     }
 }
 
+/// How a page draws a game. Both texts stand for themselves: nothing is imported, nothing is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawing {
+    /// A module of JavaScript that exports `draw(pen, picture, past)`: it draws a [`Game::picture`] with a pen, and knows the
+    /// pictures before it in the same episode.
+    pub script: &'static str,
+    /// The colours and shapes that it names, as a style sheet.
+    pub style: &'static str,
+}
+
 /// The rules of a game. Immutable; a point in play is a [`Game::State`].
 ///
 /// Rules cannot fail and touch nothing outside their arguments. Turn-based and simultaneous games share
@@ -203,6 +214,8 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     const ID: &'static str;
     /// Rules, layout of the observation and rewards, for people.
     const README: &'static str;
+    /// How pages draw it; as text if nothing.
+    const DRAWING: Option<Drawing> = None;
 
     /// What a person may choose about the game.
     type Config: Configure;
@@ -242,6 +255,11 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// The state as text for people.
     fn render(&self, state: &Self::State) -> String;
+
+    /// The state for the game's [`Game::DRAWING`], with what `viewer` does not see marked as such; a text is shown as it is.
+    fn picture(&self, state: &Self::State, _viewer: Seat) -> Value {
+        Value::String(self.render(state))
+    }
 
     /// Whom we train with and whom we are tested with.
     fn pool(&self) -> PeerPool<SpecOf<Self>>;

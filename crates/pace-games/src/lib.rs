@@ -46,8 +46,8 @@ pub use ego::{Ego, EpisodeOutcome, Moment, RandomEgo, Reference, Taken, certain,
 pub use encounter::{EgoStep, Encounter, PeerViews};
 pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
 pub use game::{
-    Action, Boundary, DecisionPoint, EarlierStep, Ending, Game, GameSpec, JointAction, MAX_SEATS, Metric,
-    Moved, Movers, NO_ACTION, Nouns, Seat,
+    Action, Boundary, DecisionPoint, Drawing, EarlierStep, Ending, Game, GameSpec, JointAction, MAX_SEATS,
+    Metric, Moved, Movers, NO_ACTION, Nouns, Seat,
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};

@@ -21,6 +21,11 @@ pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + S
         Vec::new()
     }
 
+    /// What peers differ in, each with a word for what it is here: `("right ingredient", "Carrot")`. None unless the peers say so.
+    fn aspects(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// What an ego has to find out about the peer, in a few words: peers of one kind want the same answer.
     fn kind(&self) -> String {
         self.describe()

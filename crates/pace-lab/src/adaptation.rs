@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pace_games::{AnyGame, EpisodeOutcome, Metric, PoolListing, Split};
+use pace_games::{AnyGame, EpisodeOutcome, GameSpec, Metric, PoolListing, Split};
 use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Switch, adapt};
 use pace_report::stats::Estimate;
 use pace_report::{
@@ -294,14 +294,7 @@ pub fn adapt_agent(
             Metric::Success => "success",
         }
         .to_owned(),
-        words: WordsRecord {
-            game: Some(spec.title.to_owned()),
-            method: Some(config.method.to_uppercase()),
-            episode: spec.nouns.episode.to_owned(),
-            episodes: spec.nouns.episodes.to_owned(),
-            score: spec.nouns.score.to_owned(),
-            keypoint: spec.nouns.keypoint.to_owned(),
-        },
+        words: words(spec, &config.method),
         n_tuples,
         passes: options.passes,
         seed: Some(options.seed),
@@ -335,6 +328,18 @@ pub fn adapt_agent(
     let latents =
         options.keep_latents.then(|| diagnostics::latents(&encounters, switch, &pool, agent.latent_width()));
     Ok(Adaptation { name: options.name(trained, game), record, latents })
+}
+
+/// What people call the things of a record.
+pub(crate) fn words(spec: &GameSpec, method: &str) -> WordsRecord {
+    WordsRecord {
+        game: Some(spec.title.to_owned()),
+        method: Some(method.to_uppercase()),
+        episode: spec.nouns.episode.to_owned(),
+        episodes: spec.nouns.episodes.to_owned(),
+        score: spec.nouns.score.to_owned(),
+        keypoint: spec.nouns.keypoint.to_owned(),
+    }
 }
 
 /// The class of every peer of the pool that is met, where the identifier's classes are theirs; else the reason why not.

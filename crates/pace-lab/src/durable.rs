@@ -46,7 +46,7 @@ pub(crate) fn write_folder(staged: &Path, files: &[(&str, &[u8])]) -> Result<(),
 }
 
 /// Makes a folder and those above it.
-pub(crate) fn create_folder(path: &Path) -> Result<(), LabError> {
+pub fn create_folder(path: &Path) -> Result<(), LabError> {
     attempt("create", path, Cost::Space, || fs::create_dir_all(path))
 }
 

@@ -17,6 +17,28 @@ pub enum LabError {
     /// A record that cannot be written.
     #[error(transparent)]
     Record(#[from] pace_report::RecordError),
+    /// A file of records that cannot be read.
+    #[error("{}: {source}", path.display())]
+    BadRecord {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: pace_report::RecordError,
+    },
+    /// Some files of many that cannot be read; everything else was made.
+    #[error("{n} files were left out; the first: {first}")]
+    LeftOut {
+        /// How many.
+        n: usize,
+        /// What is wrong with the first.
+        first: String,
+    },
+    /// A folder without any run in it.
+    #[error("{} has no runs in it; expected a run folder or a folder of runs, each with a manifest.json", path.display())]
+    NoRuns {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A configuration file that cannot be understood.
     #[error("{file}: {reason}")]
     BadConfig {

@@ -65,6 +65,10 @@
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
 //! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
+//! | `embedding.rs` | `embed` | latents in two dimensions |
+//! | `mind.rs` | `Mind` | what an agent takes its peers for, in words |
+//! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
+//! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
 //! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
 //! | `plan.rs` | `Plan` | what several experiments ask for together, and how far a lab is with it |
@@ -96,7 +100,11 @@ pub mod training;
 
 pub mod adaptation;
 mod diagnostics;
+pub mod embedding;
 pub mod meetings;
+pub mod mind;
+pub mod records;
+pub mod replay;
 
 pub mod experiment;
 pub mod plan;
@@ -109,14 +117,18 @@ pub use checkpoint::{
 };
 pub use crash::write_crash_bundle;
 pub use dashboard::Dashboard;
-pub use durable::write_atomically;
+pub use durable::{create_folder, write_atomically};
+pub use embedding::embed;
 pub use error::{Damage, LabError};
 pub use experiment::{Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
+pub use mind::{Guess, Mind, Slot};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
+pub use records::{EMBEDDING, RunRecords, find_runs};
+pub use replay::{ReplayOptions, record_replay};
 pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
 pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};

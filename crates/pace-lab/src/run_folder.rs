@@ -5,7 +5,7 @@
 //! manifest.json  see `manifest`                     crash/         see `crash`
 //! metrics.jsonl  the same for the same seed         adapt/         what evaluations write
 //! timing.jsonl   speeds and seconds                 run.lock       who writes this run
-//! tb/            see `tensorboard`
+//! tb/            see `tensorboard`                  replays/       encounters, moment by moment
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -28,6 +28,7 @@ const TIMING: &str = "timing.jsonl";
 const TENSORBOARD: &str = "tb";
 const CHECKPOINTS: &str = "checkpoints";
 const ADAPT: &str = "adapt";
+const REPLAYS: &str = "replays";
 const LOCK: &str = "run.lock";
 
 /// A run that this process writes. Nobody else can while the value lives.
@@ -243,6 +244,11 @@ impl RunView {
     /// [`write_atomically`](crate::write_atomically).
     pub fn adapt_path(&self) -> PathBuf {
         self.path.join(ADAPT)
+    }
+
+    /// The folder for encounters that were written down. It need not be there.
+    pub fn replays_path(&self) -> PathBuf {
+        self.path.join(REPLAYS)
     }
 
     fn metrics_path(&self) -> PathBuf {

@@ -14,6 +14,8 @@
 
 use std::fmt::Write;
 
+use crate::csv::quoted;
+
 /// The latents of one encounter with each tuple.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentsRecord {
@@ -77,11 +79,6 @@ impl LatentsRecord {
         }
         text
     }
-}
-
-/// In quotes, so that commas and line ends within stay within.
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('"', "\"\""))
 }
 
 #[cfg(test)]

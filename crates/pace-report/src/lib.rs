@@ -16,10 +16,15 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+pub mod embedding;
 pub mod latents;
 pub mod record;
+pub mod replay;
 pub mod stats;
+pub mod study;
+pub mod tsne;
 
+mod csv;
 mod number;
 pub mod table;
 
@@ -27,12 +32,18 @@ mod markup;
 pub mod svg;
 
 pub mod figures;
+pub mod report;
+
+pub mod exchange;
+pub mod markdown;
 pub mod page;
 
+pub use embedding::{EmbeddedPoint, EmbeddingRecord, SilhouetteRecord};
 pub use latents::{LatentRow, LatentsRecord};
 pub use record::{
     AdaptRecord, AlarmRecord, BlockRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord,
     FORMAT_VERSION, FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError,
     ReferenceRecord, RegretRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
 };
+pub use replay::{ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord};
 pub use stats::{Estimate, Interval};

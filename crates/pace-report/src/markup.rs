@@ -72,6 +72,22 @@ impl Markup {
         write!(self.written, "<style>\n{}\n</style>", sheet.trim()).expect("a string takes any text");
     }
 
+    /// A script of our own. It is not escaped, as HTML would not undo that.
+    pub(crate) fn script(&mut self, text: &str) {
+        assert!(!text.contains("</") && !text.contains("<!--"), "our scripts close no element");
+        self.new_line();
+        write!(self.written, "<script type=\"module\">{text}</script>").expect("a string takes any text");
+    }
+
+    /// Data for a script, as JSON. Whatever the data say, they cannot end the element: `<` is written as JSON can write it.
+    pub(crate) fn data(&mut self, value: &impl serde::Serialize) {
+        let json = serde_json::to_string(value).expect("a record is plain data");
+        let safe = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
+        self.new_line();
+        write!(self.written, "<script type=\"application/json\">{safe}</script>")
+            .expect("a string takes any text");
+    }
+
     /// Markup made elsewhere.
     pub(crate) fn append(&mut self, other: &Markup) {
         assert!(other.open.is_empty(), "markup must be closed before it is put into other markup");

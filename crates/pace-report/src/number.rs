@@ -11,6 +11,14 @@ pub(crate) fn decimals(standard_error: Option<f64>) -> usize {
         .max(2)
 }
 
+/// Decimals that show an error to two figures, at least two and at most four: for tables whose rows should look alike.
+pub(crate) fn decimals_of_two_figures(error: Option<f64>) -> usize {
+    let Some(error) = error.filter(|error| *error > 0.0 && error.is_finite()) else {
+        return 4;
+    };
+    (2..4).find(|decimals| error * 10_f64.powi(*decimals) >= 9.5).map_or(4, |decimals| decimals as usize)
+}
+
 /// With so many decimals and an ASCII minus; never a negative zero.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
@@ -28,6 +36,12 @@ pub(crate) fn typeset(value: f64, decimals: usize) -> String {
 /// A share in whole per cent, with a space that does not break.
 pub(crate) fn percent(share: f64) -> String {
     format!("{}\u{a0}%", typeset(share * 100.0, 0))
+}
+
+/// A share in per cent with as many figures as a small one needs: 1 %, 0.25 %.
+pub(crate) fn percent_fine(share: f64) -> String {
+    let text = fixed(share * 100.0, 3);
+    format!("{}\u{a0}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 /// A count with thin spaces between thousands.
@@ -70,7 +84,7 @@ pub(crate) fn duration(secs: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, decimals, duration, fixed, percent, steps, typeset};
+    use super::{count, decimals, decimals_of_two_figures, duration, fixed, percent, steps, typeset};
 
     #[test]
     fn decimals_follow_the_error() {
@@ -82,6 +96,8 @@ mod tests {
         assert_eq!(decimals(Some(0.0)), 4);
         assert_eq!(decimals(None), 4);
         assert_eq!(decimals(Some(1e-12)), 6);
+        let figures = [Some(0.0027), Some(0.029), Some(0.25), Some(3.0), Some(1e-9), None];
+        assert_eq!(figures.map(decimals_of_two_figures), [4, 3, 2, 2, 4, 4]);
     }
 
     #[test]

@@ -536,6 +536,14 @@ pub enum RecordError {
         /// The last of the block before it.
         before: usize,
     },
+    /// A number that points at nothing.
+    #[error("`{field}` does not fit the rest of the record: {reason}; make the record again")]
+    OutOfPlace {
+        /// Where it is.
+        field: String,
+        /// What is wrong with it.
+        reason: String,
+    },
 }
 
 fn advice(found: u64) -> &'static str {
@@ -561,7 +569,7 @@ impl<'de> Deserialize<'de> for FormatVersion {
     }
 }
 
-fn read<R: DeserializeOwned>(text: &str) -> Result<R, RecordError> {
+pub(crate) fn read<R: DeserializeOwned>(text: &str) -> Result<R, RecordError> {
     // The version alone first: in a file of another version any other field may be different, and an error about
     // that field would send the reader the wrong way.
     #[derive(Deserialize)]
@@ -582,7 +590,7 @@ fn write(record: &impl Serialize) -> String {
     text
 }
 
-fn finite(field: &str, value: f64) -> Result<(), RecordError> {
+pub(crate) fn finite(field: &str, value: f64) -> Result<(), RecordError> {
     if value.is_finite() {
         return Ok(());
     }

@@ -195,6 +195,11 @@ fn draw(seed: u64, counter: u64, n: usize) -> usize {
     ((u128::from(bits) * n as u128) >> 64) as usize
 }
 
+/// The number that draw number `counter` takes from 0 to 1, 1 excluded.
+pub(crate) fn unit(seed: u64, counter: u64) -> f64 {
+    draw(seed, counter, 1 << 53) as f64 / (1u64 << 53) as f64
+}
+
 fn mix(mut bits: u64) -> u64 {
     bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

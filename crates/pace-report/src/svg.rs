@@ -105,6 +105,8 @@ pub enum Look {
     Random,
     /// Any other line.
     Other,
+    /// One of several methods or variants that are compared, by its number.
+    Compared(usize),
 }
 
 /// The room a chart gets.
@@ -123,10 +125,13 @@ pub struct Frame {
 /// Light and dark colours, shared by figures and pages. Dark on white or light on near-black, every one of them has a
 /// contrast of at least 4.5 to 1; the hues are Okabe and Ito's, told apart by readers with any colour vision.
 pub(crate) const PALETTE: &str = "
-:root{color-scheme:light dark;--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f}
-@media (prefers-color-scheme:dark){:root{--paper:#14171c;--panel:#1d2128;--ink:#e8eaed;--muted:#a4acb6;--rule:#323841;--agent:#78b4ff;--oracle:#45cfa6;--bayes:#ff9f5a;--static:#d3a4e8;--nash:#a9b2bd;--random:#d8bd4a;--other:#ff8fbf}}
-@media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f}}
+:root{color-scheme:light dark;--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f;--bad:#b3261e;--c0:#0a58c2;--c1:#b34700;--c2:#00735a;--c3:#7d3c98;--c4:#a3265f;--c5:#7a6000;--c6:#4a5568;--c7:#00708a;--c8:#8a4b2a}
+@media (prefers-color-scheme:dark){:root{--paper:#14171c;--panel:#1d2128;--ink:#e8eaed;--muted:#a4acb6;--rule:#323841;--agent:#78b4ff;--oracle:#45cfa6;--bayes:#ff9f5a;--static:#d3a4e8;--nash:#a9b2bd;--random:#d8bd4a;--other:#ff8fbf;--bad:#ff8a80;--c0:#78b4ff;--c1:#ff9f5a;--c2:#45cfa6;--c3:#d3a4e8;--c4:#ff8fbf;--c5:#d8bd4a;--c6:#b9c2cd;--c7:#5fd0e6;--c8:#d9a382}}
+@media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f;--bad:#b3261e;--c0:#0a58c2;--c1:#b34700;--c2:#00735a;--c3:#7d3c98;--c4:#a3265f;--c5:#7a6000;--c6:#4a5568;--c7:#00708a;--c8:#8a4b2a}}
 ";
+
+/// The classes of things that are compared with each other.
+pub(crate) const COMPARED: [&str; 9] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
 
 /// How figures look, within a page or alone.
 pub(crate) const STYLE: &str = "
@@ -162,10 +167,47 @@ pub(crate) const STYLE: &str = "
 .pace-figure .band.random,.pace-figure .dot.random,.pace-figure text.random{fill:var(--random)}
 .pace-figure .band.other,.pace-figure .dot.other,.pace-figure text.other{fill:var(--other)}
 .pace-figure .dot{stroke:var(--paper);stroke-width:1.5}
-.pace-figure text.agent{font-weight:600}
+.pace-figure text.agent,.pace-figure text.c0{font-weight:600}
+.pace-figure .line.c0,.pace-figure .leader.c0{stroke:var(--c0)}
+.pace-figure .band.c0,.pace-figure .dot.c0,.pace-figure text.c0{fill:var(--c0)}
+.pace-figure .line.c1,.pace-figure .leader.c1{stroke:var(--c1)}
+.pace-figure .band.c1,.pace-figure .dot.c1,.pace-figure text.c1{fill:var(--c1)}
+.pace-figure .line.c2,.pace-figure .leader.c2{stroke:var(--c2)}
+.pace-figure .band.c2,.pace-figure .dot.c2,.pace-figure text.c2{fill:var(--c2)}
+.pace-figure .line.c3,.pace-figure .leader.c3{stroke:var(--c3)}
+.pace-figure .band.c3,.pace-figure .dot.c3,.pace-figure text.c3{fill:var(--c3)}
+.pace-figure .line.c4,.pace-figure .leader.c4{stroke:var(--c4)}
+.pace-figure .band.c4,.pace-figure .dot.c4,.pace-figure text.c4{fill:var(--c4)}
+.pace-figure .line.c5,.pace-figure .leader.c5{stroke:var(--c5)}
+.pace-figure .band.c5,.pace-figure .dot.c5,.pace-figure text.c5{fill:var(--c5)}
+.pace-figure .line.c6,.pace-figure .leader.c6{stroke:var(--c6)}
+.pace-figure .band.c6,.pace-figure .dot.c6,.pace-figure text.c6{fill:var(--c6)}
+.pace-figure .line.c7,.pace-figure .leader.c7{stroke:var(--c7)}
+.pace-figure .band.c7,.pace-figure .dot.c7,.pace-figure text.c7{fill:var(--c7)}
+.pace-figure .line.c8,.pace-figure .leader.c8{stroke:var(--c8)}
+.pace-figure .band.c8,.pace-figure .dot.c8,.pace-figure text.c8{fill:var(--c8)}
+.pace-figure .c0.line{stroke-width:2.75}
+.pace-figure .c1.line{stroke-dasharray:9 5}
+.pace-figure .c2.line{stroke-dasharray:4 4}
+.pace-figure .c3.line{stroke-dasharray:10 4 2 4}
+.pace-figure .c4.line{stroke-dasharray:2 4}
+.pace-figure .c5.line{stroke-dasharray:14 4}
+.pace-figure .c6.line{stroke-dasharray:6 3 2 3}
+.pace-figure .c7.line{stroke-dasharray:1 4}
+.pace-figure .c8.line{stroke-dasharray:12 3 3 3}
+.pace-figure .dot.speck{stroke:none}
+.pace-figure .heat{fill:var(--agent);stroke:var(--paper);stroke-width:2}
+.pace-figure .blank{fill:var(--panel);stroke:var(--paper);stroke-width:2}
+.pace-figure .on-heat{fill:var(--paper)}
+.pace-figure .whisker{fill:none;stroke:var(--agent);stroke-width:2}
+.pace-figure .mean{fill:var(--agent);stroke:var(--paper);stroke-width:1}
+.pace-figure .seed{fill:var(--agent);opacity:.45}
+.pace-figure .papers{fill:var(--paper);stroke:var(--muted);stroke-width:1.75}
+.pace-figure .papers-whisker{fill:none;stroke:var(--muted);stroke-width:1.25}
+.pace-figure .rehearsed{fill:var(--bad)}
 ";
 
-const TEXT_SIZE: f64 = 12.0;
+pub(crate) const TEXT_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 15.0;
 const LINE_HEIGHT: f64 = 17.0;
 
@@ -493,12 +535,13 @@ impl Look {
             Look::Nash => "nash",
             Look::Random => "random",
             Look::Other => "other",
+            Look::Compared(number) => COMPARED[number % COMPARED.len()],
         }
     }
 }
 
 impl Ticks {
-    fn label(self, value: f64, step: f64) -> String {
+    pub(crate) fn label(self, value: f64, step: f64) -> String {
         match self {
             // As many decimals as the step needs: 0.02 apart is written with two.
             Ticks::Plain => {
@@ -540,6 +583,14 @@ impl Plot {
         let value = value.clamp(self.y_low, self.y_high);
         self.bottom - (value - self.y_low) / (self.y_high - self.y_low) * (self.bottom - self.top)
     }
+}
+
+/// A drawing and the room it takes.
+#[derive(Debug)]
+pub(crate) struct Drawing {
+    pub(crate) width: f64,
+    pub(crate) height: f64,
+    pub(crate) drawing: Markup,
 }
 
 /// A figure as a file of its own.
@@ -607,7 +658,7 @@ pub(crate) fn inline(
 }
 
 /// The smallest and largest value, with some air if there is no distance between them.
-fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
+pub(crate) fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (low, high) = finite
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -623,7 +674,7 @@ fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// Multiples of 1, 2 or 5 times a power of ten, from the last at or below `low` to the first at or above `high`, with at
 /// most `most` steps between (a little more where the ends stick out).
-fn round_ticks(low: f64, high: f64, most: usize, ticks: Ticks) -> Vec<f64> {
+pub(crate) fn round_ticks(low: f64, high: f64, most: usize, ticks: Ticks) -> Vec<f64> {
     let rough = (high - low) / most as f64;
     let power = 10_f64.powi(rough.log10().floor() as i32);
     // Quarters are round as well, but only of a whole: 2.5 % would need a decimal.

@@ -10,6 +10,7 @@ mod values;
 mod view;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use peers::{KuhnPeer, KuhnSpec};
 pub use references::BayesEgo;
@@ -20,7 +21,7 @@ pub use view::OBSERVATION_SIZE;
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    DecisionPoint, EarlierStep, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat,
+    DecisionPoint, Drawing, EarlierStep, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -50,6 +51,8 @@ pub struct KuhnPoker {
 impl Game for KuhnPoker {
     const ID: &'static str = "kuhn-poker";
     const README: &'static str = include_str!("README.md");
+    const DRAWING: Option<Drawing> =
+        Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
 
     type Config = KuhnConfig;
     type State = Hand;
@@ -117,6 +120,10 @@ impl Game for KuhnPoker {
 
     fn render(&self, hand: &Hand) -> String {
         view::render(hand)
+    }
+
+    fn picture(&self, hand: &Hand, viewer: Seat) -> Value {
+        view::picture(hand, viewer)
     }
 
     fn pool(&self) -> PeerPool<KuhnSpec> {

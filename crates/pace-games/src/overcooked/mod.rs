@@ -11,6 +11,7 @@ mod tests;
 mod view;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, HEIGHT, Handled, INTERACT, Kitchen,
@@ -22,7 +23,7 @@ pub use view::OBSERVATION_SIZE;
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
+use crate::game::{Drawing, Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -153,6 +154,8 @@ pub struct Overcooked {
 impl Game for Overcooked {
     const ID: &'static str = "overcooked";
     const README: &'static str = include_str!("README.md");
+    const DRAWING: Option<Drawing> =
+        Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
 
     type Config = OvercookedConfig;
     type State = Kitchen;
@@ -239,6 +242,10 @@ impl Game for Overcooked {
 
     fn render(&self, kitchen: &Kitchen) -> String {
         view::render(kitchen)
+    }
+
+    fn picture(&self, kitchen: &Kitchen, viewer: Seat) -> Value {
+        view::picture(kitchen, viewer)
     }
 
     fn pool(&self) -> PeerPool<CookSpec> {

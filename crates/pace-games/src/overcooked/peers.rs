@@ -71,6 +71,11 @@ impl PeerSpec for CookSpec {
         format!("{left:?} and {right:?}")
     }
 
+    fn aspects(&self) -> Vec<(&'static str, String)> {
+        let Recipe { left, right } = self.recipe;
+        vec![("left ingredient", format!("{left:?}")), ("right ingredient", format!("{right:?}"))]
+    }
+
     /// Its recipe, ingredient by ingredient.
     fn traits(&self) -> Vec<f32> {
         let wanted = self.recipe.ingredients();

@@ -15,6 +15,7 @@ mod watchtowers;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use bodies::{
     Body, Build, Cast, ControlForce, DIRECTIONS, EAST, MAX_AGENTS, MAX_OBSTACLES, MAX_PREY, NORTH,
@@ -27,7 +28,7 @@ pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
+use crate::game::{Drawing, Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -147,6 +148,8 @@ impl PredatorPrey {
 impl Game for PredatorPrey {
     const ID: &'static str = "predator-prey";
     const README: &'static str = include_str!("README.md");
+    const DRAWING: Option<Drawing> =
+        Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
 
     type Config = PredatorPreyConfig;
     type State = World;
@@ -254,6 +257,10 @@ impl Game for PredatorPrey {
 
     fn render(&self, world: &World) -> String {
         view::render(world, self.cast)
+    }
+
+    fn picture(&self, world: &World, viewer: Seat) -> Value {
+        view::picture(world, self.cast, viewer)
     }
 
     fn pool(&self) -> PeerPool<PredatorPreySpec> {

@@ -3,7 +3,7 @@
 use crate::markup::Markup;
 use crate::number;
 use crate::record::TrainRecord;
-use crate::svg::{self, Axis, Chart, Frame, Look, Point, Series, Ticks};
+use crate::svg::{self, Axis, Chart, Drawing, Frame, Look, Point, Series, Ticks};
 
 /// More points than this across a panel are pixels on top of each other.
 const MOST_POINTS: usize = 160;
@@ -12,7 +12,7 @@ const MOST_POINTS: usize = 160;
 const MOST_PANELS: usize = 12;
 
 /// The metrics everybody wants to see first, in this order, and what people call them.
-const TITLES: [(&str, &str); 15] = [
+pub(super) const TITLES: [(&str, &str); 15] = [
     ("charts/episodic_return", "Return per episode"),
     ("charts/success", "Success rate"),
     ("peer/top1", "Identification accuracy"),
@@ -52,12 +52,6 @@ pub(crate) fn inline(record: &TrainRecord, n_columns: usize, panel_width: f64, i
     let panels = panels(record);
     let Drawing { width, height, drawing } = draw(&panels, n_columns, panel_width)?;
     Some(svg::inline(width, height, id, &title(record), &in_words(&panels), &drawing))
-}
-
-struct Drawing {
-    width: f64,
-    height: f64,
-    drawing: Markup,
 }
 
 fn draw(panels: &[Chart], n_columns: usize, panel_width: f64) -> Option<Drawing> {
@@ -108,7 +102,7 @@ fn panel(name: &str, points: &[(u64, f64)], last_step: u64) -> Chart {
 }
 
 /// At most [`MOST_POINTS`] points: means of neighbours, with a band from the lowest to the highest of them.
-fn thin(points: &[(u64, f64)]) -> Vec<Point> {
+pub(super) fn thin(points: &[(u64, f64)]) -> Vec<Point> {
     let length = points.len().div_ceil(MOST_POINTS);
     points
         .chunks(length)

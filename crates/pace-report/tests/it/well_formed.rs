@@ -19,7 +19,9 @@ pub struct Tag {
 pub fn tags(text: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut rest = text.strip_prefix("<!DOCTYPE html>").unwrap_or(text);
-    while let Some(start) = rest.find('<') {
+    let mut is_script = false;
+    // What is in a script is no markup.
+    while let Some(start) = if is_script { rest.find("</script") } else { rest.find('<') } {
         let inside = &rest[start + 1..];
         let end = inside.find('>').expect("a tag ends");
         let (tag, after) = (&inside[..end], &inside[end + 1..]);
@@ -29,6 +31,7 @@ pub fn tags(text: &str) -> Vec<Tag> {
         let tag = tag.trim_matches('/');
         let (name, mut attributes_text) = tag.split_once(' ').unwrap_or((tag, ""));
         assert!(name.chars().all(|letter| letter.is_ascii_alphanumeric()), "tag {tag}");
+        is_script = name == "script" && !is_closing;
         let mut attributes = Vec::new();
         while !attributes_text.trim().is_empty() {
             let (key, value) = attributes_text.trim_start().split_once("=\"").expect("a quoted attribute");

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use pace_games::Split;
 use pace_lab::{
-    AdaptOptions, Adaptation, CheckpointLimits, RunView, adapt_run, train_record, write_atomically,
+    AdaptOptions, Adaptation, CheckpointLimits, EMBEDDING, RunConfig, RunView, adapt_run, embed,
+    train_record, write_atomically,
 };
 use pace_learn::{ClearKeeps, DETECTORS, Detector};
 use pace_report::table;
@@ -140,6 +141,11 @@ pub fn adapt_and_write(view: &RunView, options: &AdaptOptions) -> anyhow::Result
     }
     let text = record.to_json().map_err(pace_lab::LabError::from)?;
     write_atomically(&view.adapt_path().join(format!("{name}.json")), text.as_bytes())?;
+    let config = RunConfig::from_toml("config.toml", &view.config()?)?;
+    if let Some(embedding) = embed(&adaptation, &config)? {
+        let text = embedding.to_json().map_err(pace_lab::LabError::from)?;
+        write_atomically(&view.adapt_path().join(format!("{name}{EMBEDDING}")), text.as_bytes())?;
+    }
     let page = pace_report::page::render(record, Some(&train_record(view)?));
     // The page of the main result has the plain name; no study of another kind overwrites it.
     let page_name = if name == "test" { "report.html".to_owned() } else { format!("report-{name}.html") };

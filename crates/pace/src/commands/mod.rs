@@ -9,6 +9,7 @@ mod list;
 mod plan;
 mod quickstart;
 mod references;
+mod report;
 mod reproduce;
 mod train;
 mod watch;
@@ -31,6 +32,8 @@ pub enum Command {
     Reproduce(reproduce::ReproduceArgs),
     /// What `pace reproduce` would do, and how long it would take.
     Plan(plan::PlanArgs),
+    /// A page with the tables and figures of a run, or of a whole folder of runs.
+    Report(report::ReportArgs),
     /// What is in a run folder.
     Inspect(inspect::InspectArgs),
     /// What there is: games, methods, peers, experiments.
@@ -56,6 +59,7 @@ impl Command {
             Command::Adapt(args) => adapt::run(args, out),
             Command::Reproduce(args) => reproduce::run(args, out),
             Command::Plan(args) => plan::run(args, out),
+            Command::Report(args) => report::run(args, out),
             Command::Inspect(args) => inspect::run(args, out),
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),

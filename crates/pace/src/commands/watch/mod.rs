@@ -1,8 +1,8 @@
 //! `pace watch`: one encounter in the terminal, of a trained agent with its thoughts or of a scripted ego.
 //!
-//! How a moment is drawn is in `screen`, what an agent takes its peers for in `mind`, what is told about it all in `teller`.
+//! How a moment is drawn is in `screen`, what is told about it all in `teller`; what an agent takes its peers for is in
+//! `pace_lab::mind`.
 
-mod mind;
 mod screen;
 mod teller;
 
@@ -13,11 +13,12 @@ use clap::Args;
 use pace_games::{
     AnyGame, Boundary, Ego, GAMES, GameError, Meeting, Moment, Seed, Split, Taken, TupleListing, find_game,
 };
-use pace_lab::{RunView, TrainedAgent};
+use pace_lab::{Mind, ReplayOptions, RunView, TrainedAgent, create_folder, record_replay, write_atomically};
 use pace_learn::Aftermath;
 
+use crate::build_info::command_line;
 use crate::game_args::KeyArgs;
-use mind::Mind;
+use crate::say;
 use screen::Screen;
 use teller::Teller;
 
@@ -55,6 +56,10 @@ pub struct WatchArgs {
     /// Show the steps of this episode alone.
     #[arg(long, value_name = "EPISODE", conflicts_with = "from")]
     only_episode: Option<usize>,
+    /// Shows nothing and writes the encounter down for the pages of `pace report`, which replay it: into this file, or into
+    /// replays/ of the run if no file is named.
+    #[arg(long, value_name = "FILE", num_args = 0..=1)]
+    record: Option<Option<PathBuf>>,
     /// Of a game: `paper` or `reference`, where the paper's text and the authors' code differ. A run has its own.
     #[arg(long)]
     preset: Option<String>,
@@ -66,6 +71,7 @@ pub struct WatchArgs {
 pub fn run(args: &WatchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let split = Split::parse(&args.pool)?;
     let Some(path) = run_folder(&args.target)? else {
+        anyhow::ensure!(args.record.is_none(), "--record: found a game, expected the folder of a run");
         let keys = KeyArgs {
             preset: args.preset.clone().unwrap_or_else(|| "paper".to_owned()),
             overrides: args.overrides.clone(),
@@ -75,11 +81,48 @@ pub fn run(args: &WatchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let own_keys = args.preset.is_none() && args.overrides.is_empty();
     anyhow::ensure!(own_keys, "--preset, --set: a run is watched under its own keys; expected neither");
+    if let Some(file) = &args.record {
+        anyhow::ensure!(args.ego.is_none(), "--record: found --ego, expected the agent of the run alone");
+        return record(args, &RunView::open(&path)?, split, file.as_deref(), out);
+    }
     let trained = TrainedAgent::load(&RunView::open(&path)?)?;
     match &args.ego {
         Some(ego) => watch_scripted(args, &*trained.game, split, ego, out),
         None => watch_agent(args, &trained, split, out),
     }
+}
+
+fn record(
+    args: &WatchArgs,
+    view: &RunView,
+    split: Split,
+    file: Option<&Path>,
+    out: &mut dyn Write,
+) -> anyhow::Result<()> {
+    let most = 10_000;
+    let n_episodes = args.episodes.unwrap_or(1);
+    anyhow::ensure!((1..=most).contains(&n_episodes), "--episodes: found {n_episodes}, expected 1 to {most}");
+    let options = ReplayOptions {
+        split,
+        tuple: args.peer,
+        episodes: args.episodes,
+        seed: args.seed,
+        command: command_line(),
+    };
+    let replay = record_replay(view, &options)?;
+    let name = format!("{}-{}-seed-{}.json", split.name().replace(':', "-"), args.peer, args.seed);
+    let path = match file {
+        Some(file) => file.to_owned(),
+        None => {
+            create_folder(&view.replays_path())?;
+            view.replays_path().join(name)
+        }
+    };
+    let text = replay.to_json().map_err(pace_lab::LabError::from)?;
+    write_atomically(&path, text.as_bytes())?;
+    say(&format!("{} moments are written down; `pace report` shows them", replay.n_moments()));
+    writeln!(out, "{}", path.display())?;
+    Ok(())
 }
 
 /// The run folder that is meant, or none if a game is.

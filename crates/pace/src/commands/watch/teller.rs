@@ -4,9 +4,9 @@ use std::io;
 use std::ops::Range;
 
 use pace_games::{Action, Ending, GameSpec, Metric, Moment, NO_ACTION};
+use pace_lab::{Guess, Mind};
 use pace_learn::Thought;
 
-use super::mind::{Guess, Mind};
 use super::screen::{Look, Screen};
 
 /// Tells one encounter.

@@ -1,153 +1,13 @@
-//! One run as one page: headline numbers, figures, tables, and how it all was made.
-//!
-//! The page is a single file that asks nothing of a network, follows the reader's light or dark, prints, and reads on
-//! a phone. Figures are in it twice, for wide and for narrow screens: a drawing that shrinks takes its letters along.
+//! What a page says about one evaluation: the score, the curves, block by block, peer by peer.
 
-use crate::figures::{adaptation, identification, keypoint, training};
+use super::{card, cell, counted, figure, nothing, score_cell};
+use crate::figures::{adaptation, identification, keypoint};
 use crate::markup::{Markup, Px};
 use crate::number;
-use crate::record::{AdaptRecord, BlockRecord, PeerRecord, TrainRecord};
-use crate::svg::{self, Chart, Frame};
-use crate::table::{at, detection_line, game_keys, mean_steps, visits_spread};
+use crate::record::{AdaptRecord, BlockRecord, PeerRecord};
+use crate::table::{at, detection_line, mean_steps, visits_spread};
 
-/// The page of a run's adaptation, with its training if that is known.
-pub fn render(adapt: &AdaptRecord, train: Option<&TrainRecord>) -> String {
-    let mut out = Markup::new();
-    out.open("html", &[("lang", &"en")]);
-    head(adapt, &mut out);
-    out.open("body", &[]);
-    out.open("main", &[]);
-    headline(adapt, &mut out);
-    adaptation_section(adapt, &mut out);
-    change_section(adapt, &mut out);
-    knowledge_section(adapt, &mut out);
-    blocks_section(adapt, &mut out);
-    peers_section(adapt, &mut out);
-    if let Some(train) = train {
-        training_section(train, &mut out);
-    }
-    making_section(adapt, train, &mut out);
-    out.close("main");
-    out.close("body");
-    out.close("html");
-    format!("<!DOCTYPE html>\n{}", out.finish())
-}
-
-const STYLE: &str = "
-*{box-sizing:border-box}
-html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-variant-numeric:tabular-nums}
-main{max-width:880px;margin:0 auto;padding:48px 24px 72px;overflow-wrap:anywhere}
-h1,h2{line-height:1.2;letter-spacing:-.012em;text-wrap:balance}
-h1{font-size:2.05rem;font-weight:650;margin:0 0 10px}
-h2{font-size:1.25rem;font-weight:620;margin:0 0 6px}
-section{margin-top:52px}
-p{margin:0 0 14px;max-width:66ch}
-.kicker{margin:0 0 8px;color:var(--muted);font-size:.875rem}
-.lead{color:var(--muted);font-size:1.05rem}
-.note,figcaption{color:var(--muted);font-size:.9rem;max-width:72ch}
-.headline{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:1px;margin:32px 0 0;border:1px solid var(--rule);border-radius:10px;background:var(--rule);overflow:hidden}
-.headline div{background:var(--paper);padding:16px 18px 14px}
-.headline dt{color:var(--muted);font-size:.85rem}
-.headline dd{margin:0}
-.headline .value{font-size:1.75rem;font-weight:620;line-height:1.25;letter-spacing:-.01em;white-space:nowrap}
-.headline .first{color:var(--agent)}
-.headline .detail{color:var(--muted);font-size:.8rem;line-height:1.4}
-figure{margin:18px 0 0}
-figcaption{margin-top:10px}
-svg.pace-figure{display:block;width:100%;height:auto}
-.narrow{display:none}
-.narrow svg.pace-figure{max-width:440px}
-.pair{display:grid;grid-template-columns:1fr 1fr;gap:36px}
-.pair h2{font-size:1.05rem}
-table{width:100%;border-collapse:collapse;margin-top:14px;font-size:.9rem}
-th,td{padding:7px 0 7px 14px;text-align:right;border-bottom:1px solid var(--rule);vertical-align:middle}
-th{color:var(--muted);font-weight:500;vertical-align:bottom;overflow-wrap:normal}
-th:first-child,td:first-child{padding-left:0;text-align:left}
-td.words,th.words{text-align:left;overflow-wrap:anywhere}
-td.number{white-space:nowrap}
-tbody th{font-weight:500;color:var(--ink)}
-tr.all td,tr.all th{border-bottom:0;font-weight:620}
-.error{color:var(--muted);font-weight:400}
-.score{color:var(--agent);font-weight:620}
-.bar{display:block;width:120px;height:16px;margin-left:auto}
-.bar .track{fill:var(--panel)}
-.bar .fill{fill:var(--agent);opacity:.85}
-.bar .mark{fill:var(--oracle);stroke:var(--paper);stroke-width:1}
-.bar .axis{fill:var(--muted)}
-.spark{display:block;width:72px;height:20px;margin-left:auto}
-.spark path{fill:none;stroke:var(--agent);stroke-width:1.5;stroke-linejoin:round;stroke-linecap:round}
-.facts{display:grid;grid-template-columns:max-content 1fr;gap:6px 22px;margin:14px 0 0;font-size:.9rem}
-.facts dt{color:var(--muted)}
-.facts dd{margin:0;min-width:0}
-code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono',monospace;font-size:.85rem}
-pre{margin:12px 0 0;padding:13px 16px;background:var(--panel);border:1px solid var(--rule);border-radius:8px;white-space:pre-wrap;overflow-wrap:anywhere}
-.word{display:inline-block;max-width:100%}
-details{margin-top:18px}
-summary{cursor:pointer;color:var(--muted);font-size:.9rem}
-@media screen and (max-width:760px){
-main{padding:26px 16px 48px}
-h1{font-size:1.6rem}
-section{margin-top:40px}
-.headline{grid-template-columns:1fr 1fr;margin-top:22px}
-.headline div{padding:12px 13px 11px}
-.headline .value{font-size:1.3rem}
-.pair{grid-template-columns:1fr;gap:40px}
-.pair .wide svg.pace-figure{max-width:440px}
-table,tbody{display:block}
-thead{display:none}
-tbody tr{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:3px 14px;padding:11px 0;border-bottom:1px solid var(--rule)}
-tbody tr:last-child{border-bottom:0}
-tbody td,tbody th,tr.all td,tr.all th{display:block;padding:0;border:0;text-align:left}
-td::before{content:attr(data-name);display:block;white-space:normal;color:var(--muted);font-size:.75rem;line-height:1.35;font-weight:400}
-td.broad{grid-column:span 2}
-tbody tr td:empty,tr:not(.all) td.constant{display:none}
-td.row,td.words{grid-column:1/-1}
-td.row{font-weight:620}
-td.row::before{display:inline;font-size:inherit;content:attr(data-name) ' '}
-td.words::before{display:none}
-.bar,.spark{margin:2px 0 3px;max-width:100%}
-.facts{grid-template-columns:1fr;gap:0}
-.facts dd{margin-bottom:9px}
-}
-@media screen and (max-width:640px){
-.wide{display:none}
-.narrow{display:block}
-}
-@media print{
-body{font-size:10.5pt}
-main{max-width:none;padding:0}
-section{margin-top:26pt}
-.wide{display:block}
-.narrow{display:none}
-figure,tr,p,.headline,pre{break-inside:avoid}
-h2,.note{break-after:avoid}
-table{font-size:.8rem}
-.band,.bar rect{print-color-adjust:exact;-webkit-print-color-adjust:exact}
-details::details-content{content-visibility:visible;block-size:auto}
-}
-";
-
-fn head(adapt: &AdaptRecord, out: &mut Markup) {
-    out.open("head", &[]);
-    out.empty("meta", &[("charset", &"utf-8")]);
-    out.empty("meta", &[("name", &"viewport"), ("content", &"width=device-width, initial-scale=1")]);
-    // Nothing is loaded from anywhere and nothing runs, whatever a record says.
-    out.empty(
-        "meta",
-        &[
-            ("http-equiv", &"Content-Security-Policy"),
-            ("content", &"default-src 'none'; style-src 'unsafe-inline'"),
-        ],
-    );
-    out.leaf("title", &[], &format!("{} on {}", adapt.method_name(), adapt.game_name()));
-    out.style(svg::PALETTE);
-    out.style(svg::STYLE);
-    out.style(STYLE);
-    out.close("head");
-}
-
-fn headline(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn headline(adapt: &AdaptRecord, out: &mut Markup) {
     let words = &adapt.words;
     let decimals = number::decimals(adapt.standard_error);
     out.open("header", &[]);
@@ -217,17 +77,7 @@ fn headline(adapt: &AdaptRecord, out: &mut Markup) {
     out.close("header");
 }
 
-fn card(out: &mut Markup, name: &str, class: &str, value: &str, detail: &str) {
-    out.open("div", &[]);
-    out.leaf("dt", &[], name);
-    out.leaf("dd", &[("class", &class)], value);
-    if !detail.is_empty() {
-        out.leaf("dd", &[("class", &"detail")], detail);
-    }
-    out.close("div");
-}
-
-fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
     if adapt.blocks.is_empty() {
         return;
     }
@@ -259,7 +109,7 @@ fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.close("section");
 }
 
-fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
     if adapt.switch.is_none() && adapt.detection.is_none() {
         return;
     }
@@ -293,7 +143,7 @@ fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.close("section");
 }
 
-fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
     let identification = identification::by_decision(adapt).or_else(|| identification::chart(adapt));
     let keypoint = keypoint::chart(adapt);
     let halves = [
@@ -324,7 +174,7 @@ fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
     }
 }
 
-fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     if adapt.blocks.is_empty() {
         return;
     }
@@ -406,7 +256,7 @@ fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.close("section");
 }
 
-fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
     if adapt.peers.is_empty() {
         return;
     }
@@ -471,114 +321,6 @@ fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.close("tbody");
     out.close("table");
     out.close("section");
-}
-
-fn training_section(train: &TrainRecord, out: &mut Markup) {
-    let (Some(wide), Some(narrow)) = (
-        training::inline(train, 3, 262.0, "training-wide"),
-        training::inline(train, 1, 344.0, "training-narrow"),
-    ) else {
-        return;
-    };
-    out.open("section", &[]);
-    out.leaf("h2", &[], "Training");
-    out.leaf("p", &[("class", &"note")], "Each metric over the steps of the game.");
-    out.open("figure", &[]);
-    both(out, &wide, &narrow);
-    out.close("figure");
-    let n_shown = training::panels(train).len();
-    if train.curves.len() > n_shown {
-        let names: Vec<&str> = train.curves.keys().map(String::as_str).collect();
-        out.leaf(
-            "p",
-            &[("class", &"note")],
-            &format!("{n_shown} of {} metrics are shown. Recorded: {}.", names.len(), names.join(", ")),
-        );
-    }
-    out.close("section");
-}
-
-fn making_section(adapt: &AdaptRecord, train: Option<&TrainRecord>, out: &mut Markup) {
-    let run = &adapt.run;
-    out.open("section", &[]);
-    out.leaf("h2", &[], "How this was made");
-    if !adapt.command.is_empty() {
-        // Word by word, so that a narrow screen does not break `--pool` between its hyphens.
-        let words = adapt.command.split_inclusive(' ');
-        let pieces: Vec<_> = words
-            .flat_map(|word| {
-                let bare = word.trim_end_matches(' ');
-                [(Some(("span", "word")), bare), (None, &word[bare.len()..])]
-            })
-            .collect();
-        out.pieces("pre", &[], &pieces);
-    }
-    out.open("dl", &[("class", &"facts")]);
-    let wall_clock = run.wall_clock_secs.or(train.map(|train| train.wall_clock_secs));
-    let facts = [
-        ("run", Some(run.folder.clone())),
-        ("game, preset", Some(format!("{}, {}", adapt.game, adapt.preset))),
-        ("method", Some(adapt.method.clone())),
-        ("metric", Some(adapt.metric.clone())),
-        ("keys set otherwise than in training", Some(game_keys(adapt))),
-        (
-            "context",
-            adapt
-                .context_episodes
-                .map(|n| format!("the last {}", counted(n, &adapt.words.episode, &adapt.words.episodes))),
-        ),
-        ("seed", Some(run.seed.to_string())),
-        ("steps of training", Some(number::count(run.steps))),
-        ("time of training", wall_clock.map(number::duration)),
-        ("commit", run.commit.clone().or(train.and_then(|train| train.commit.clone()))),
-        ("hash of the config", run.config_hash.clone()),
-        ("format of the record", Some(crate::FORMAT_VERSION.to_string())),
-    ];
-    for (name, value) in facts {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            out.leaf("dt", &[], name);
-            out.leaf("dd", &[], &value);
-        }
-    }
-    out.close("dl");
-    if let Some(train) = train.filter(|train| !train.config.is_null()) {
-        let config = serde_json::to_string_pretty(&train.config).expect("a JSON value can be written");
-        out.open("details", &[]);
-        out.leaf("summary", &[], "Configuration, every key as it was resolved");
-        out.leaf("pre", &[], &config);
-        out.close("details");
-    }
-    out.close("section");
-}
-
-fn figure(out: &mut Markup, chart: &Chart, id: &str, wide: (f64, f64), narrow: (f64, f64)) {
-    let frame = |(width, height)| Frame { width, height, heading: false, names: true };
-    out.open("figure", &[]);
-    let wide = chart.inline(frame(wide), &format!("{id}-wide"));
-    let narrow = chart.inline(frame(narrow), &format!("{id}-narrow"));
-    both(out, &wide, &narrow);
-    out.leaf("figcaption", &[], &chart.description);
-    out.close("figure");
-}
-
-fn both(out: &mut Markup, wide: &Markup, narrow: &Markup) {
-    for (class, drawing) in [("wide", wide), ("narrow", narrow)] {
-        out.open("div", &[("class", &class)]);
-        out.append(drawing);
-        out.close("div");
-    }
-}
-
-fn cell(out: &mut Markup, name: &str, class: &str, text: &str) {
-    out.leaf("td", &[("role", &"cell"), ("class", &class), ("data-name", &name)], text);
-}
-
-fn score_cell(out: &mut Markup, name: &str, mean: f64, standard_error: Option<f64>, decimals: usize) {
-    let mean = number::typeset(mean, decimals);
-    let error = standard_error.map(|error| format!(" ± {}", number::typeset(error, decimals)));
-    let mut pieces = vec![(Some(("span", "score")), mean.as_str())];
-    pieces.extend(error.as_deref().map(|error| (Some(("span", "error")), error)));
-    out.pieces("td", &[("role", &"cell"), ("class", &"broad number"), ("data-name", &name)], &pieces);
 }
 
 /// All bars of a table to one scale, which has zero in it.
@@ -654,12 +396,4 @@ fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
         .filter(|value| value.is_finite())
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     if low < high { (low, high) } else { (low.min(0.0).min(high), high.max(0.0) + 1.0) }
-}
-
-fn counted(n: usize, one: &str, many: &str) -> String {
-    format!("{} {}", number::count(n as u64), if n == 1 { one } else { many })
-}
-
-fn nothing() -> String {
-    "\u{2013}".to_owned()
 }

@@ -17,6 +17,8 @@ pub struct Slot {
     pub role: &'static str,
     kinds: Vec<String>,
     kind_of_class: Vec<usize>,
+    /// The traits of each class.
+    traits: Vec<Vec<f32>>,
     /// The peer's own kind, where the agent was trained with some of it.
     truth: Option<usize>,
     /// The kinds with their probabilities, the most likely first; empty before the first thought.
@@ -53,7 +55,8 @@ impl Mind {
                 })
                 .collect();
             let truth = kinds.iter().position(|kind| *kind == met.kinds[slot]);
-            Slot { role, kinds, kind_of_class, truth, ranking: Vec::new(), since: (0, 0) }
+            let traits = pool.traits.get(slot).cloned().unwrap_or_default();
+            Slot { role, kinds, kind_of_class, traits, truth, ranking: Vec::new(), since: (0, 0) }
         });
         Mind { slots: slots.collect() }
     }
@@ -100,6 +103,29 @@ impl Mind {
 }
 
 impl Slot {
+    /// What the peer may be, in words, with the mean traits of the classes of that kind.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, Vec<f32>)> {
+        self.kinds.iter().enumerate().map(|(kind, name)| {
+            let classes = self.kind_of_class.iter().zip(&self.traits).filter(|(of, _)| **of == kind);
+            let rows: Vec<&Vec<f32>> = classes.map(|(_, traits)| traits).collect();
+            let n_traits = rows.first().map_or(0, |row| row.len());
+            let mean = |place: usize| rows.iter().map(|row| row[place]).sum::<f32>() / rows.len() as f32;
+            (name.as_str(), (0..n_traits).map(mean).collect())
+        })
+    }
+
+    /// Which of the kinds it is of, if of any.
+    pub fn truth(&self) -> Option<usize> {
+        self.truth
+    }
+
+    /// The probability of each kind, in the order of [`Slot::kinds`]; none before the first thought.
+    pub fn probabilities(&self) -> impl Iterator<Item = f32> {
+        let mut probabilities = vec![0.0; self.ranking.len()];
+        self.ranking.iter().for_each(|(kind, probability)| probabilities[*kind] = *probability);
+        probabilities.into_iter()
+    }
+
     /// What the peer may be, the most likely first.
     pub fn ranked(&self) -> impl Iterator<Item = Guess> {
         self.ranking.iter().map(|(kind, probability)| Guess {

@@ -1,0 +1,28 @@
+//! The latents of a run in two dimensions, with what its peers differ in.
+
+use pace_games::Split;
+use pace_report::EmbeddingRecord;
+use pace_report::embedding::Aspect;
+use pace_report::tsne::Tsne;
+
+use crate::adaptation::Adaptation;
+use crate::error::LabError;
+use crate::run_config::RunConfig;
+
+/// The layout of an adaptation's latents, with a fixed seed; nothing if they were not kept.
+pub fn embed(adaptation: &Adaptation, config: &RunConfig) -> Result<Option<EmbeddingRecord>, LabError> {
+    let Some(latents) = &adaptation.latents else { return Ok(None) };
+    let record = &adaptation.record;
+    let game_keys = record.game_keys.clone().into_iter().collect();
+    let pool = config.open_game_with(&game_keys)?.pool(Split::parse(&record.pool)?);
+    let mut aspects: Vec<Aspect> = Vec::new();
+    let slots = pool.tuples.first().map_or(0, |tuple| tuple.aspects.len());
+    for slot in 0..slots {
+        for place in 0..pool.tuples[0].aspects[slot].len() {
+            let words = pool.tuples.iter().map(|tuple| tuple.aspects[slot][place].1.clone()).collect();
+            aspects.push((pool.tuples[0].aspects[slot][place].0.to_owned(), words));
+        }
+    }
+    let what = (record.game.as_str(), record.method.as_str(), record.pool.as_str());
+    Ok(Some(EmbeddingRecord::of(latents, what, &aspects, &Tsne::default())))
+}

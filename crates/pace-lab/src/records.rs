@@ -1,0 +1,130 @@
+//! What runs have left behind, read back for a report: whole folders of them, without checkpoints, logs or locks.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pace_report::{AdaptRecord, EmbeddingRecord, RecordError, ReplayRecord, TrainRecord};
+
+use crate::adaptation::train_record;
+use crate::durable;
+use crate::error::LabError;
+use crate::manifest::Manifest;
+use crate::run_config::RunConfig;
+use crate::run_folder::RunView;
+
+/// The records of one run.
+#[derive(Debug)]
+pub struct RunRecords {
+    /// The run's folder.
+    pub path: PathBuf,
+    /// All keys of the run.
+    pub config: RunConfig,
+    /// What the run was, and how it ended.
+    pub manifest: Manifest,
+    /// Its curves.
+    pub train: TrainRecord,
+    /// Its evaluations, by name.
+    pub evaluations: BTreeMap<String, AdaptRecord>,
+    /// Latents in two dimensions, by the evaluation they are from.
+    pub embeddings: BTreeMap<String, EmbeddingRecord>,
+    /// The encounters that were written down, by name.
+    pub replays: BTreeMap<String, ReplayRecord>,
+    /// What could not be read.
+    pub damaged: Vec<LabError>,
+}
+
+impl RunRecords {
+    /// Reads what a run has left. A record that cannot be read is named and left out; without config, manifest or metrics there is
+    /// no run.
+    pub fn read(path: &Path) -> Result<RunRecords, LabError> {
+        let view = RunView::open(path)?;
+        let file = path.join("config.toml").display().to_string();
+        let mut records = RunRecords {
+            path: path.to_owned(),
+            config: RunConfig::from_toml(&file, &view.config()?)?,
+            manifest: view.manifest()?,
+            train: train_record(&view)?,
+            evaluations: BTreeMap::new(),
+            embeddings: BTreeMap::new(),
+            replays: BTreeMap::new(),
+            damaged: Vec::new(),
+        };
+        let (adapt, damaged) = (view.adapt_path(), &mut records.damaged);
+        records.evaluations = read_all(&adapt, RECORD, AdaptRecord::from_json, damaged)?;
+        records.embeddings = read_all(&adapt, EMBEDDING, EmbeddingRecord::from_json, damaged)?;
+        records.replays = read_all(&view.replays_path(), RECORD, ReplayRecord::from_json, damaged)?;
+        Ok(records)
+    }
+
+    /// The run's name: that of its folder.
+    pub fn name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The evaluations, the one of the plain protocol first.
+    pub fn evaluations_in_order(&self) -> Vec<(&str, &AdaptRecord)> {
+        let mut all: Vec<(&str, &AdaptRecord)> =
+            self.evaluations.iter().map(|(name, record)| (name.as_str(), record)).collect();
+        all.sort_by_key(|(name, _)| *name != "test");
+        all
+    }
+}
+
+const RECORD: &str = ".json";
+/// How the names of latents in two dimensions end, beside the record of their evaluation.
+pub const EMBEDDING: &str = ".tsne.json";
+
+/// Every record of a folder by its name without the ending. A folder that is not there has none.
+fn read_all<R>(
+    folder: &Path,
+    ending: &str,
+    read: fn(&str) -> Result<R, RecordError>,
+    damaged: &mut Vec<LabError>,
+) -> Result<BTreeMap<String, R>, LabError> {
+    let mut records = BTreeMap::new();
+    for path in sorted_entries(folder)? {
+        let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(name) = file.strip_suffix(ending).filter(|name| !name.contains(".tsne")) else { continue };
+        let found = durable::read_text(&path).and_then(|text| {
+            read(&text).map_err(|source| LabError::BadRecord { path: path.clone(), source })
+        });
+        match found {
+            Ok(record) => drop(records.insert(name.to_owned(), record)),
+            Err(error) => damaged.push(error),
+        }
+    }
+    Ok(records)
+}
+
+/// Every run folder below `folder`, in the order of their names; within a run nobody looks for others.
+pub fn find_runs(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
+    let mut runs = Vec::new();
+    let mut waiting = vec![(folder.to_owned(), 0)];
+    while let Some((path, depth)) = waiting.pop() {
+        if path.join("manifest.json").is_file() {
+            runs.push(path);
+        } else if depth < 4 && path.is_dir() {
+            waiting.extend(sorted_entries(&path)?.into_iter().map(|entry| (entry, depth + 1)));
+        }
+    }
+    runs.sort();
+    Ok(runs)
+}
+
+fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(LabError::io("read", folder, source)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(|source| LabError::io("read", folder, source))?.path();
+        // Drafts of files that are being written begin with a dot.
+        if !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.') {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}

@@ -1,0 +1,175 @@
+//! One encounter of a trained agent, written down moment by moment for a page to step through.
+
+use pace_games::{Action, Boundary, Ego, Metric, NO_ACTION, Seed, Split};
+use pace_learn::{Aftermath, Thought};
+use pace_report::{
+    FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
+};
+
+use crate::adaptation::words;
+use crate::error::LabError;
+use crate::mind::Mind;
+use crate::run_folder::RunView;
+use crate::trained_agent::TrainedAgent;
+
+/// Which encounter.
+#[derive(Clone, Debug)]
+pub struct ReplayOptions {
+    /// The part of the pool.
+    pub split: Split,
+    /// The number of the tuple there.
+    pub tuple: usize,
+    /// How many episodes; the game's own number if absent.
+    pub episodes: Option<usize>,
+    /// All chance. It is the encounter that an adaptation with this seed counts as its first with this tuple.
+    pub seed: u64,
+    /// The command, for the record.
+    pub command: String,
+}
+
+/// The agent of a run's newest checkpoint plays one encounter.
+pub fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord, LabError> {
+    let TrainedAgent { agent, game, config, steps } = TrainedAgent::load(view)?;
+    let manifest = view.manifest()?;
+    let spec = game.spec();
+    let luck = Seed::new(options.seed).child("encounter", &[options.tuple as u64, 0]);
+    let n_episodes = options.episodes.unwrap_or(spec.episodes_per_encounter);
+    let mut encounter = game.encounter(options.split, options.tuple, n_episodes, luck)?;
+    let tuple = game.pool(options.split).tuples.swap_remove(options.tuple);
+    let mut ego = agent.encounter_with(luck);
+    let mut rng = luck.stream("ego");
+    // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
+    let has_mind = config.train.auxiliary_weight > 0.0 && agent.n_identified() > 0;
+    let mut mind = has_mind.then(|| Mind::new(&*game, &tuple));
+
+    let mut episodes = Vec::new();
+    let mut moments: Vec<ReplayMoment> = Vec::new();
+    let mut task_return = 0.0;
+    // Every decision leaves an entry in the context, and every episode what was seen at its end.
+    let mut n_entries = 0;
+    let mut taken = None;
+    loop {
+        let observation = encounter.observation().to_vec();
+        let mut moment = ReplayMoment {
+            picture: encounter.picture(),
+            context: n_entries,
+            action: None,
+            probabilities: Vec::new(),
+            value: None,
+            beliefs: Vec::new(),
+            task_reward: None,
+            peer_actions: Vec::new(),
+            keypoint_visited: false,
+        };
+        let mut boundary = Boundary::WithinEpisode;
+        if let Some(outcome) = taken.take() {
+            let outcome: pace_games::EgoStep = outcome;
+            boundary = outcome.boundary;
+            task_return += outcome.task_reward;
+            moment.task_reward = Some(short(outcome.task_reward));
+            moment.keypoint_visited = outcome.keypoint_visited;
+            let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
+            moment.peer_actions = encounter.peer_actions().iter().map(chosen).collect();
+            if boundary != Boundary::WithinEpisode {
+                ego.end_episode(&observation);
+                n_entries += 1;
+                moment.context = n_entries;
+                let thought = ego.think(&observation);
+                moment.beliefs = beliefs(mind.as_mut(), &thought);
+                moments.push(moment);
+                episodes.push(ReplayEpisode {
+                    ending: ending_name(outcome.ending),
+                    task_return: short(std::mem::take(&mut task_return)),
+                    moments: std::mem::take(&mut moments),
+                });
+                if boundary == Boundary::EncounterEnd {
+                    break;
+                }
+                encounter.next_episode();
+                continue;
+            }
+        }
+        debug_assert_eq!(boundary, Boundary::WithinEpisode);
+        let thought = ego.think(&observation);
+        let action = thought.draw(&mut rng);
+        moment.beliefs = beliefs(mind.as_mut(), &thought);
+        moment.action = Some(usize::from(action));
+        moment.probabilities = thought.probabilities.iter().map(|share| short(f64::from(*share))).collect();
+        moment.value = Some(short(f64::from(thought.value)));
+        moments.push(moment);
+        ego.acted(&observation, action);
+        n_entries += 1;
+        let outcome = encounter.step(action);
+        ego.told(&Aftermath {
+            peer_actions: encounter.peer_actions(),
+            peer_observations: encounter.peer_observations(),
+            task_reward: outcome.task_reward as f32,
+        });
+        taken = Some(outcome);
+    }
+    let peers = spec.peer_roles.iter().enumerate().map(|(slot, role)| ReplayPeer {
+        role: (*role).to_owned(),
+        kinds: mind.as_ref().map_or(Vec::new(), |mind| {
+            let kinds = mind.slots()[slot].kinds();
+            kinds
+                .map(|(name, traits)| ReplayKind { name: name.to_owned(), traits: all_short(&traits) })
+                .collect()
+        }),
+        truth: mind.as_ref().and_then(|mind| mind.slots()[slot].truth()),
+        traits: all_short(&tuple.traits[slot]),
+    });
+    Ok(ReplayRecord {
+        format_version: FormatVersion,
+        game: spec.id.to_owned(),
+        preset: config.preset.name().to_owned(),
+        method: config.method.clone(),
+        pool: options.split.name(),
+        index: options.tuple,
+        description: tuple.description.clone(),
+        metric: match spec.metric {
+            Metric::Return => "return",
+            Metric::Success => "success",
+        }
+        .to_owned(),
+        words: words(spec, &config.method),
+        action_names: spec.action_names.iter().map(|name| (*name).to_owned()).collect(),
+        peers: peers.collect(),
+        seed: options.seed,
+        run: RunRecord {
+            folder: view.path().display().to_string(),
+            seed: config.seed,
+            commit: manifest.spec.commit.clone(),
+            config_hash: Some(config.hash()),
+            steps,
+            wall_clock_secs: Some(manifest.wall_clock_secs),
+        },
+        command: options.command.clone(),
+        episodes,
+    })
+}
+
+/// What the agent takes its peers for, kind by kind.
+fn beliefs(mind: Option<&mut Mind>, thought: &Thought) -> Vec<Vec<f64>> {
+    let Some(mind) = mind else { return Vec::new() };
+    mind.consider(thought, (0, 0));
+    let of_slot =
+        |slot: &crate::mind::Slot| slot.probabilities().map(|share| short(f64::from(share))).collect();
+    mind.slots().iter().map(of_slot).collect()
+}
+
+/// To a thousandth: nobody sees more, and the file stays small.
+fn short(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0 + 0.0
+}
+
+fn all_short(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|value| short(f64::from(*value))).collect()
+}
+
+fn ending_name(ending: Option<pace_games::Ending>) -> String {
+    let ending = ending.expect("an episode that is over has ended somehow");
+    match serde_json::to_value(ending) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => panic!("an ending has a name, found {other:?}"),
+    }
+}

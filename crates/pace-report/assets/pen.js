@@ -1,0 +1,66 @@
+// A pen draws shapes into an SVG. Every shape has a name: one that was there in the last drawing is changed, not made anew, so
+// that it can glide to its new place; one that is not named any more goes.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+export function penFor(svg) {
+  const known = new Map();
+  let touched = new Set();
+  let parent = svg;
+  let before = null;
+
+  // The element of this name, right behind the one that was drawn last.
+  function element(key, tag) {
+    let found = known.get(key);
+    if (!found || found.localName !== tag || found.parentNode !== parent) {
+      if (found) found.remove();
+      found = document.createElementNS(SVG, tag);
+      known.set(key, found);
+    }
+    const place = before ? before.nextSibling : parent.firstChild;
+    if (found !== place) parent.insertBefore(found, place);
+    before = found;
+    touched.add(key);
+    return found;
+  }
+
+  function set(found, attributes) {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (found.getAttribute(name) !== String(value)) found.setAttribute(name, value);
+    }
+  }
+
+  return {
+    // The size of the drawing in its own units.
+    view(width, height) {
+      set(svg, { viewBox: `0 0 ${width} ${height}` });
+    },
+    // A shape, or a text if one is given.
+    shape(key, tag, attributes, text) {
+      const found = element(key, tag);
+      set(found, attributes);
+      if (text !== undefined && found.textContent !== text) found.textContent = text;
+    },
+    // Shapes that move together: { at: [x, y], turn: degrees, scale, class }.
+    group(key, { at, turn, scale, class: name }, draw) {
+      const found = element(key, "g");
+      set(found, { class: name ? `pen-group ${name}` : "pen-group" });
+      found.style.transform = `translate(${at[0]}px,${at[1]}px) rotate(${turn || 0}deg) scale(${scale || 1})`;
+      const outer = [parent, before];
+      [parent, before] = [found, null];
+      draw();
+      [parent, before] = outer;
+    },
+    // Call it when all is drawn: what was not named this time goes.
+    done() {
+      for (const [key, found] of known) {
+        if (!touched.has(key)) {
+          found.remove();
+          known.delete(key);
+        }
+      }
+      touched = new Set();
+      before = null;
+    },
+  };
+}

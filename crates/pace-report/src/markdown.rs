@@ -1,0 +1,147 @@
+//! The tables of a report as Markdown: what was measured, beside the paper, with the runs behind it. Never typed by hand.
+
+use std::fmt::Write;
+
+use crate::number;
+use crate::page::overview::{as_printed, texts};
+use crate::report::Report;
+use crate::study::{GridCell, Measured, Study};
+
+/// The page.
+pub fn render(report: &Report) -> String {
+    let mut text = "# Results\n\n".to_owned();
+    text.push_str(
+        "Made by `pace report RECORDS --markdown FILE` from the record files; a test makes it anew and compares. Mean ± deviation \
+         over seeds (divisor n, as in the paper). Where there are fewer seeds than were asked for, their number stands beside; \
+         with one seed there is no deviation. The highest of a column is bold only where at least two rows have three seeds at \
+         full budget. *not run* is just that.\n",
+    );
+    if let Some(scale) = report.runs.iter().map(|run| run.scale).find(|scale| *scale != 1.0) {
+        let share = number::percent_fine(scale).replace('\u{a0}', " ");
+        write!(text, "\n**Some of these runs are rehearsals with {share} of the budget: those numbers are no results.**\n")
+            .expect("a string takes any text");
+    }
+    let (known, unknown): (Vec<&Study>, Vec<&Study>) =
+        report.studies.iter().partition(|study| study.coverage(&report.runs).n_begun > 0);
+    for study in known {
+        section(report, study, &mut text);
+    }
+    beside(report, &mut text);
+    if !unknown.is_empty() {
+        text.push_str("\n## Not run yet\n\n");
+        for study in unknown {
+            writeln!(
+                text,
+                "- {}: {} (`pace reproduce {}`)",
+                plain(&study.title),
+                plain(&study.reproduces),
+                study.name
+            )
+            .expect("a string takes any text");
+        }
+    }
+    runs(report, &mut text);
+    text
+}
+
+fn section(report: &Report, study: &Study, text: &mut String) {
+    let grid = study.grid(&report.runs);
+    let coverage = study.coverage(&report.runs);
+    write!(text, "\n## {}\n\nReproduces {}.", plain(&study.title), plain(&study.reproduces))
+        .expect("a string takes any text");
+    if coverage.n_whole < coverage.n_cells {
+        write!(text, " {} of {} cells have all their seeds.", coverage.n_whole, coverage.n_cells)
+            .expect("a string takes any text");
+    }
+    write!(text, "\n\n| {} |", grid.corner).expect("a string takes any text");
+    for column in &grid.columns {
+        write!(text, " {} | the paper |", plain(column)).expect("a string takes any text");
+    }
+    text.push_str("\n|---|");
+    text.push_str(&"---|---|".repeat(grid.columns.len()));
+    text.push('\n');
+    for (name, cells) in &grid.rows {
+        write!(text, "| {} |", plain(name)).expect("a string takes any text");
+        for found in cells {
+            let (ours, papers) = found.as_ref().map_or((String::new(), String::new()), cell);
+            write!(text, " {ours} | {papers} |").expect("a string takes any text");
+        }
+        text.push('\n');
+    }
+}
+
+fn cell(found: &GridCell<'_>) -> (String, String) {
+    let ours = found.measured.as_ref().map_or("*not run*".to_owned(), |measured| {
+        let shown = score(measured);
+        let few = !found.cell.is_reference && measured.n_seeds() < found.cell.n_seeds;
+        let seeds = if few {
+            format!(" ({} of {} seeds)", measured.n_seeds(), found.cell.n_seeds)
+        } else {
+            String::new()
+        };
+        let shown = if found.is_best { format!("**{shown}**") } else { shown };
+        let rehearsed = if measured.is_rehearsal() { " (rehearsal)" } else { "" };
+        format!("{shown}{seeds}{rehearsed}")
+    });
+    let papers = found.cell.paper.map_or(String::new(), |paper| ascii(&as_printed(paper)));
+    (ours, papers)
+}
+
+fn score(measured: &Measured) -> String {
+    let (mean, spread) = texts(measured);
+    ascii(&format!("{mean}{spread}"))
+}
+
+fn beside(report: &Report, text: &mut String) {
+    let groups = report.groups_beside();
+    if groups.is_empty() {
+        return;
+    }
+    text.push_str("\n## Beside the paper\n\nRuns with keys of their own.\n\n");
+    text.push_str("| runs | game | evaluation | score | normalised | seeds |\n|---|---|---|---|---|---|\n");
+    for group in groups {
+        for (file, cell, measured) in group.rows(&report.runs) {
+            let normalised =
+                measured.normalised.map_or(String::new(), |share| ascii(&number::percent(share)));
+            let row =
+                [plain(&group.name), plain(&cell.game_title), plain(&file), score(&measured), normalised];
+            writeln!(text, "| {} | {} |", row.join(" | "), measured.n_seeds())
+                .expect("a string takes any text");
+        }
+    }
+}
+
+fn runs(report: &Report, text: &mut String) {
+    text.push_str("\n## Runs\n\n| folder | id | seed | steps | commit | time of training |\n|---|---|---|---|---|---|\n");
+    for run in &report.runs {
+        let commit = run.train.commit.as_deref().unwrap_or("unknown");
+        let row = [
+            plain(&run.name),
+            run.id.clone(),
+            run.train.seed.to_string(),
+            ascii(&number::steps(run.steps as f64)),
+            plain(commit.get(..12).unwrap_or(commit)),
+            ascii(&number::duration(run.train.wall_clock_secs)),
+        ];
+        writeln!(text, "| {} |", row.join(" | ")).expect("a string takes any text");
+    }
+    for line in &report.damaged {
+        writeln!(text, "\nCould not be read, and is left out: {}", plain(line))
+            .expect("a string takes any text");
+    }
+}
+
+/// With the signs of a plain text.
+fn ascii(text: &str) -> String {
+    text.replace('\u{2212}', "-").replace(['\u{a0}', '\u{202f}'], " ")
+}
+
+/// Nothing in it ends a cell, begins a tag or a link, or breaks a line.
+fn plain(text: &str) -> String {
+    let safe = |character: char| match character {
+        '|' | '<' | '>' | '`' | '[' | ']' => '\u{fffd}',
+        control if control.is_control() => ' ',
+        other => other,
+    };
+    text.chars().map(safe).collect()
+}

@@ -1,0 +1,384 @@
+//! The page of many runs: every table and figure of the paper that they speak about, with the paper's numbers beside ours and
+//! the runs behind each number; then encounters to step through, and the runs themselves.
+
+use super::replay::{self, GameDrawing};
+use super::run::{command, rehearsal_note};
+use super::{both, cell, counted, nothing, shell};
+use crate::figures::Figure;
+use crate::markup::Markup;
+use crate::number;
+use crate::replay::ReplayRecord;
+use crate::report::{Report, StudyFigure};
+use crate::study::{GridCell, Measured, PaperNumber, RunEntry, SEEDS_TO_JUDGE, Study, View, over_games};
+
+const STYLE: &str = include_str!("../../assets/overview.css");
+
+/// The page. `replays` are the encounters it shows.
+pub fn render(report: &Report, replays: &[ReplayRecord], drawings: &[GameDrawing]) -> String {
+    let mut styles = vec![STYLE];
+    styles.extend(replay::styles(replays, drawings));
+    let script = replay::script(replays, drawings);
+    shell("PACE: results", &styles, script.as_deref(), |out| {
+        header(report, replays, out);
+        for (number, study) in report.studies.iter().enumerate() {
+            study_section(report, number, study, out);
+        }
+        replay::section(replays, out);
+        groups_section(report, out);
+        runs_section(report, out);
+        reading_section(report, out);
+    })
+}
+
+fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
+    let runs = &report.runs;
+    out.open("header", &[]);
+    out.leaf("p", &[("class", &"kicker")], "pace · report");
+    out.leaf("h1", &[], "Fast peer adaptation, measured");
+    let begun = report.studies.iter().filter(|study| study.coverage(runs).n_begun > 0).count();
+    let lead = format!(
+        "{} recorded, which speak about {begun} of {} of the paper's tables and figures. Every number of ours is a button: it \
+         shows the runs, seeds, keys and commits behind it. What has not been run is left empty.",
+        counted(runs.len(), "run is", "runs are"),
+        report.studies.len()
+    );
+    out.leaf("p", &[("class", &"lead")], &lead);
+    let scale = runs.iter().map(|run| run.scale).filter(|scale| *scale != 1.0).min_by(f64::total_cmp);
+    if let Some(scale) = scale {
+        let n_scaled = runs.iter().filter(|run| run.scale != 1.0).count();
+        let text = format!(
+            "{n_scaled} of {} runs are rehearsals, the shortest with {} of its budget. Numbers from rehearsals are red and are no \
+             results.",
+            runs.len(),
+            number::percent_fine(scale)
+        );
+        out.leaf("p", &[("class", &"rehearsal"), ("role", &"note")], &text);
+    }
+    out.open("nav", &[("aria-label", &"contents")]);
+    for study in &report.studies {
+        let coverage = study.coverage(runs);
+        let class = if coverage.n_begun == 0 { "empty" } else { "" };
+        let target = format!("#{}", study.name);
+        out.leaf("a", &[("href", &target), ("class", &class)], &study.title);
+    }
+    if !replays.is_empty() {
+        out.leaf("a", &[("href", &"#replay")], "Encounters");
+    }
+    out.leaf("a", &[("href", &"#runs")], "Runs");
+    out.close("nav");
+    out.close("header");
+}
+
+fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup) {
+    let runs = &report.runs;
+    let grid = study.grid(runs);
+    let coverage = study.coverage(runs);
+    out.open("section", &[("id", &study.name)]);
+    out.leaf("h2", &[], &study.title);
+    out.leaf("p", &[("class", &"note")], &format!("Reproduces {}.", study.reproduces.trim_end_matches('.')));
+    if let Some(claim) = &study.claim {
+        out.leaf("p", &[("class", &"note")], &format!("The paper: {}.", claim.trim_end_matches('.')));
+    }
+    rehearsal_note(grid.rehearsal(), out);
+    for (place, StudyFigure { figure, .. }) in report.figures_of(study).iter().enumerate() {
+        figure_of(out, figure, &format!("{}-{place}", study.name));
+    }
+    if study.view != View::TrainingCurves || coverage.n_begun > 0 {
+        grid_table(report, number, study, &grid, out);
+    }
+    let missing = coverage.n_cells - coverage.n_whole;
+    if missing > 0 {
+        let text = format!(
+            "{} of {} cells have all their seeds, {} have none. ",
+            coverage.n_whole,
+            coverage.n_cells,
+            coverage.n_cells - coverage.n_begun
+        );
+        let rest = format!("pace reproduce {}", study.name);
+        let pieces = [
+            (None, text.as_str()),
+            (Some(("code", "word")), rest.as_str()),
+            (None, " runs what is missing."),
+        ];
+        out.pieces("p", &[("class", &"note")], &pieces);
+    }
+    out.close("section");
+}
+
+fn figure_of(out: &mut Markup, figure: &Figure, id: &str) {
+    out.open("figure", &[]);
+    out.leaf("h3", &[], figure.title());
+    let wide = figure.inline(832.0, &format!("{id}-wide"));
+    let narrow = figure.inline(344.0, &format!("{id}-narrow"));
+    both(out, &wide, &narrow);
+    out.leaf("figcaption", &[], &figure.description());
+    out.close("figure");
+}
+
+fn grid_table(
+    report: &Report,
+    number: usize,
+    study: &Study,
+    grid: &crate::study::Grid<'_>,
+    out: &mut Markup,
+) {
+    let runs = &report.runs;
+    let over_all = study.view == View::MainTable;
+    out.open("table", &[("role", &"table"), ("class", &"grid")]);
+    out.open("thead", &[("role", &"rowgroup")]);
+    out.open("tr", &[("role", &"row")]);
+    let all_games = "all games, normalised IQM";
+    let columns = std::iter::once(grid.corner).chain(grid.columns.iter().map(String::as_str));
+    for name in columns.chain(over_all.then_some(all_games)) {
+        out.leaf("th", &[("role", &"columnheader"), ("scope", &"col")], name);
+    }
+    out.close("tr");
+    out.close("thead");
+    out.open("tbody", &[("role", &"rowgroup")]);
+    for (down, (name, cells)) in grid.rows.iter().enumerate() {
+        out.open("tr", &[("role", &"row")]);
+        cell(out, grid.corner, "row words", name);
+        for (across, (found, column)) in cells.iter().zip(&grid.columns).enumerate() {
+            let id = format!("cell-{number}-{down}-{across}");
+            match found {
+                None => cell(out, column, "number", ""),
+                Some(found) => number_cell(report, found, column, &id, out),
+            }
+        }
+        if over_all {
+            let of_row: Vec<_> = cells.iter().flatten().map(|found| found.cell).collect();
+            let is_reference = of_row.iter().any(|cell| cell.is_reference);
+            let interval = if is_reference { None } else { over_games(&of_row, runs) };
+            let text = interval.map_or(nothing(), |interval| {
+                let [value, low, high] = [interval.value, interval.low, interval.high].map(number::percent);
+                format!("{value} ({low} to {high})")
+            });
+            cell(out, all_games, "number", &text);
+        }
+        out.close("tr");
+    }
+    out.close("tbody");
+    out.close("table");
+}
+
+/// Our number as a button that shows where it comes from, and the paper's below.
+fn number_cell(report: &Report, found: &GridCell<'_>, column: &str, id: &str, out: &mut Markup) {
+    out.open("td", &[("role", &"cell"), ("class", &"number cell"), ("data-name", &column)]);
+    let Some(measured) = &found.measured else {
+        out.leaf("span", &[("class", &"missing")], "not run");
+        papers(found.cell.paper, out);
+        out.close("td");
+        return;
+    };
+    let (mean, spread) = texts(measured);
+    let mut class = "origin".to_owned();
+    if found.is_best {
+        class.push_str(" best");
+    }
+    if measured.is_rehearsal() {
+        class.push_str(" rehearsed");
+    }
+    let label =
+        format!("{mean}{spread}, from {}; show the runs", counted(measured.n_seeds(), "seed", "seeds"));
+    let pieces = [(Some(("span", "score")), mean.as_str()), (Some(("span", "error")), spread.as_str())];
+    out.pieces(
+        "button",
+        &[("type", &"button"), ("class", &class), ("popovertarget", &id), ("aria-label", &label)],
+        &pieces,
+    );
+    if !found.cell.is_reference && measured.n_seeds() < found.cell.n_seeds {
+        let text = format!("{} of {} seeds", measured.n_seeds(), found.cell.n_seeds);
+        out.leaf("span", &[("class", &"few")], &text);
+    }
+    papers(found.cell.paper, out);
+    popover(report, found, measured, id, out);
+    out.close("td");
+}
+
+fn papers(paper: Option<PaperNumber>, out: &mut Markup) {
+    if let Some(paper) = paper {
+        out.leaf("span", &[("class", &"papers")], &format!("paper {}", as_printed(paper)));
+    }
+}
+
+/// With the decimals that the paper has, and no fewer than two.
+pub(crate) fn as_printed(paper: PaperNumber) -> String {
+    let of = |value: f64| format!("{value}").split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    let decimals = paper.std.map_or(0, of).max(of(paper.mean)).max(2);
+    let std = paper.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
+    format!("{}{std}", number::typeset(paper.mean, decimals))
+}
+
+/// A mean and its spread, with the decimals that the spread allows.
+pub(crate) fn texts(measured: &Measured) -> (String, String) {
+    let error = measured.std.filter(|std| *std > 0.0).or(measured.seeds[0].2);
+    let decimals = number::decimals_of_two_figures(error);
+    let spread = measured.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
+    (number::typeset(measured.mean, decimals), spread)
+}
+
+fn popover(report: &Report, found: &GridCell<'_>, measured: &Measured, id: &str, out: &mut Markup) {
+    let cell = found.cell;
+    out.open("div", &[("popover", &"auto"), ("id", &id), ("class", &"popover")]);
+    let title = format!("{} in {}", cell.row_name(""), cell.game_title);
+    out.leaf("h3", &[], title.trim_end_matches(", preset "));
+    if cell.is_reference {
+        let text = "A scripted ego on the same peers; it is measured anew with every evaluation.";
+        out.leaf("p", &[("class", &"note")], text);
+    } else {
+        let mut text = format!(
+            "Mean {} over {}",
+            number::typeset(measured.mean, 4),
+            counted(measured.n_seeds(), "seed", "seeds")
+        );
+        if let Some(std) = measured.std {
+            text.push_str(&format!(", deviation {} (divisor n, as the paper)", number::typeset(std, 4)));
+        }
+        if let Some(iqm) = measured.iqm {
+            text.push_str(&format!(
+                "; interquartile mean {}, bootstrap 95\u{a0}% interval {} to {}",
+                number::typeset(iqm.value, 4),
+                number::typeset(iqm.low, 4),
+                number::typeset(iqm.high, 4)
+            ));
+        }
+        if let Some(share) = measured.normalised {
+            text.push_str(&format!("; {} of the way from static to oracle", number::percent(share)));
+        }
+        out.leaf("p", &[("class", &"note")], &format!("{text}."));
+    }
+    out.open("ul", &[]);
+    for (run, value, error) in &measured.seeds {
+        let entry = &report.runs[*run];
+        out.open("li", &[]);
+        let error = error.map_or(String::new(), |error| format!(" ± {}", number::typeset(error, 4)));
+        let value = format!("{}{error}", number::typeset(*value, 4));
+        let facts = format!(" seed {}, {}", entry.train.seed, run_facts(entry));
+        out.pieces("p", &[], &[(Some(("strong", "")), value.as_str()), (None, facts.as_str())]);
+        out.leaf("a", &[("href", &format!("#run-{}", anchor(report, *run)))], &entry.name);
+        if let Some(record) = entry.evaluations.get(&cell.evaluation_file) {
+            command(&record.command, out);
+        }
+        out.close("li");
+    }
+    out.close("ul");
+    out.close("div");
+}
+
+fn run_facts(entry: &RunEntry) -> String {
+    let commit = entry.train.commit.as_deref().unwrap_or("unknown");
+    let short = commit.get(..12).unwrap_or(commit);
+    let scale = if entry.scale == 1.0 {
+        String::new()
+    } else {
+        format!(", {} of the budget", number::percent_fine(entry.scale))
+    };
+    format!("{} steps{scale}, keys {}, commit {short}", number::count(entry.steps), entry.id)
+}
+
+/// Two folders may hold the same run; the place in the list tells them apart.
+fn anchor(report: &Report, run: usize) -> String {
+    format!("{run}-{}", report.runs[run].id)
+}
+
+/// Runs that belong together but to no study: the same keys, other seeds.
+fn groups_section(report: &Report, out: &mut Markup) {
+    let groups = report.groups_beside();
+    if groups.is_empty() {
+        return;
+    }
+    out.open("section", &[("id", &"beside")]);
+    out.leaf("h2", &[], "Beside the paper");
+    let note = "Runs with keys of their own: what else was tried at full budget. Mean ± deviation over seeds, on each pool.";
+    out.leaf("p", &[("class", &"note")], note);
+    out.open("table", &[("role", &"table"), ("class", &"grid")]);
+    out.open("thead", &[("role", &"rowgroup")]);
+    out.open("tr", &[("role", &"row")]);
+    for name in ["runs", "game", "evaluation", "score", "normalised", "seeds"] {
+        let class = if name == "runs" { "words" } else { "" };
+        out.leaf("th", &[("role", &"columnheader"), ("scope", &"col"), ("class", &class)], name);
+    }
+    out.close("tr");
+    out.close("thead");
+    out.open("tbody", &[("role", &"rowgroup")]);
+    for (place, group) in groups.iter().enumerate() {
+        for (line, (file, cell_of, measured)) in group.rows(&report.runs).into_iter().enumerate() {
+            out.open("tr", &[("role", &"row")]);
+            cell(out, "runs", "words", &group.name);
+            cell(out, "game", "number", &cell_of.game_title);
+            cell(out, "evaluation", "number", &file);
+            let found = GridCell { cell: &cell_of, measured: Some(measured.clone()), is_best: false };
+            number_cell(report, &found, "score", &format!("group-{place}-{line}"), out);
+            cell(out, "normalised", "number", &measured.normalised.map_or(nothing(), number::percent));
+            cell(out, "seeds", "number", &measured.n_seeds().to_string());
+            out.close("tr");
+        }
+    }
+    out.close("tbody");
+    out.close("table");
+    out.close("section");
+}
+
+fn runs_section(report: &Report, out: &mut Markup) {
+    out.open("section", &[("id", &"runs")]);
+    out.leaf("h2", &[], "Every run");
+    for (place, run) in report.runs.iter().enumerate() {
+        out.open("details", &[("id", &format!("run-{}", anchor(report, place))), ("class", &"run")]);
+        let line = format!("{}: {}, seed {}, {}", run.name, run.train.method, run.train.seed, run.status);
+        out.leaf("summary", &[], &line);
+        command(&run.command, out);
+        out.open("dl", &[("class", &"facts")]);
+        let scale = (run.scale != 1.0).then(|| number::percent_fine(run.scale));
+        let facts = [
+            (
+                "game, method, preset",
+                Some(format!("{}, {}, {}", run.train.game, run.train.method, run.train.preset)),
+            ),
+            ("keys otherwise", Some(run.changes.clone())),
+            ("share of the budget", scale),
+            ("steps", Some(number::count(run.steps))),
+            ("time of training", Some(number::duration(run.train.wall_clock_secs))),
+            ("processor", Some(run.processor.clone())),
+            ("commit", run.train.commit.clone()),
+            ("id", Some(run.id.clone())),
+            ("evaluations", Some(run.evaluations.keys().cloned().collect::<Vec<_>>().join(", "))),
+        ];
+        for (name, value) in facts {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                out.leaf("dt", &[], name);
+                out.leaf("dd", &[], &value);
+            }
+        }
+        out.close("dl");
+        let config = serde_json::to_string_pretty(&run.train.config).expect("a JSON value can be written");
+        out.open("details", &[]);
+        out.leaf("summary", &[], "Every key as it was resolved");
+        out.leaf("pre", &[], &config);
+        out.close("details");
+        out.close("details");
+    }
+    for line in &report.damaged {
+        out.leaf("p", &[("class", &"rehearsal")], &format!("Could not be read, and is left out: {line}"));
+    }
+    out.close("section");
+}
+
+fn reading_section(report: &Report, out: &mut Markup) {
+    out.open("section", &[("id", &"reading")]);
+    out.leaf("h2", &[], "How to read the numbers");
+    let few = format!(
+        "± is the deviation over the seeds of training (divisor n), as in the paper; with one seed there is none. Intervals are \
+         of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest of a column is set in bold only \
+         where at least two rows have {SEEDS_TO_JUDGE} seeds or more at full budget."
+    );
+    let normalised = "Normalised scores go from 0, the best that never adapts, to 1, an oracle that knows its peers; both are \
+                      scripted and are measured on the same peers. The paper's pools and ours are drawn alike but need not be \
+                      the same, so normalised scores travel better than raw ones.";
+    for text in [few.as_str(), normalised] {
+        out.leaf("p", &[("class", &"note")], text);
+    }
+    if !report.command.is_empty() {
+        command(&report.command, out);
+    }
+    out.close("section");
+}

@@ -1,0 +1,349 @@
+//! Everything a report speaks about, as values: studies, runs, figures and tables. How they become a page is in `page`, how they
+//! become text in `markdown`, how other programs get them in `exchange`.
+
+use std::fmt::Write;
+
+use crate::csv::quoted;
+use crate::figures::Figure;
+use crate::figures::comparison::{self, Group};
+use crate::figures::heatmap::HeatMap;
+use crate::figures::intervals::Intervals;
+use crate::figures::scatter::Scatter;
+use crate::record::{AdaptRecord, TrainRecord};
+use crate::study::{Measured, RunEntry, Study, StudyCell, View};
+
+/// All that is known.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The experiments, in the order in which they are shown.
+    pub studies: Vec<Study>,
+    /// Every run.
+    pub runs: Vec<RunEntry>,
+    /// What could not be read, a line each.
+    pub damaged: Vec<String>,
+    /// What was typed to make the report.
+    pub command: String,
+}
+
+/// A figure of a study.
+#[derive(Clone, Debug)]
+pub struct StudyFigure {
+    /// A name for files.
+    pub name: String,
+    /// The figure.
+    pub figure: Figure,
+}
+
+/// Runs of no study that differ in nothing but their seeds.
+#[derive(Clone, Debug)]
+pub struct RunGroup {
+    /// What they have in common, in words.
+    pub name: String,
+    /// Their places in the list of all runs.
+    pub runs: Vec<usize>,
+}
+
+impl Report {
+    /// The figures of a study that there are records for.
+    pub fn figures_of(&self, study: &Study) -> Vec<StudyFigure> {
+        let figures: Vec<(String, Option<Figure>)> = match study.view {
+            View::AdaptationCurves => {
+                self.by_game(study, |title, groups| comparison::adaptation(title, groups))
+            }
+            View::Showdown => self.by_game(study, |title, groups| comparison::keypoint(title, groups)),
+            View::SuddenChange => self.sudden_change(study),
+            View::TrainingCurves => self.training(
+                study,
+                &[("charts/success", "success on training peers"), ("charts/keypoint", "visits")],
+            ),
+            View::Discount => self.training(
+                study,
+                &[("charts/success", "success on training peers"), ("charts/keypoint", "visits")],
+            ),
+            View::Encoder => self
+                .training(study, &[("charts/success", "success on training peers"), ("peer/aux_loss", "")]),
+            View::HorizonHeatmap => {
+                let title = "Score by the episodes of training (across) and of the test (down)";
+                let map = HeatMap::of(
+                    title,
+                    ("episodes of the test", "context in training"),
+                    &study.grid(&self.runs),
+                );
+                vec![("heatmap".to_owned(), map.map(Figure::Heat))]
+            }
+            View::Tsne => self.latents(study),
+            View::MainTable
+            | View::Ablation
+            | View::PeerCount
+            | View::PoolDiversity
+            | View::HumanLike
+            | View::Plain => self.means(study),
+        };
+        let named = figures.into_iter().filter_map(|(name, figure)| Some((name, figure?)));
+        named.map(|(name, figure)| StudyFigure { name: format!("{}-{name}", study.name), figure }).collect()
+    }
+
+    /// A chart per game, with a line per row of the study.
+    fn by_game(
+        &self,
+        study: &Study,
+        chart: fn(&str, &[Group<'_, AdaptRecord>]) -> Option<crate::svg::Chart>,
+    ) -> Vec<(String, Option<Figure>)> {
+        let games = distinct(study.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
+        let of_game = |(game, title): (String, String)| {
+            let cells = study.cells.iter().filter(|cell| cell.game == game && !cell.is_reference);
+            let groups: Vec<Group<'_, AdaptRecord>> = cells
+                .map(|cell| {
+                    (
+                        cell.row_name(study.usual_preset()),
+                        cell.records(&self.runs).map(|(_, record)| record).collect(),
+                    )
+                })
+                .collect();
+            (game, chart(&title, &groups).map(Figure::Lines))
+        };
+        games.into_iter().map(of_game).collect()
+    }
+
+    fn sudden_change(&self, study: &Study) -> Vec<(String, Option<Figure>)> {
+        let switched =
+            |cell: &&StudyCell| cell.records(&self.runs).any(|(_, record)| record.switch.is_some());
+        let groups: Vec<Group<'_, AdaptRecord>> = study
+            .cells
+            .iter()
+            .filter(switched)
+            .map(|cell| {
+                let name = format!("{}, {}", cell.row_name(study.usual_preset()), cell.evaluation);
+                (name, cell.records(&self.runs).map(|(_, record)| record).collect())
+            })
+            .collect();
+        let chart = comparison::adaptation("Episode by episode, with other peers in the middle", &groups);
+        vec![("episodes".to_owned(), chart.map(Figure::Lines))]
+    }
+
+    fn training(&self, study: &Study, metrics: &[(&str, &str)]) -> Vec<(String, Option<Figure>)> {
+        let games = distinct(study.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
+        let mut figures = Vec::new();
+        for (game, game_title) in games {
+            // A run may go through several evaluations; its curve is drawn once.
+            let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
+            for cell in study.cells.iter().filter(|cell| cell.game == game && !cell.is_reference) {
+                let group = (cell.row_name(study.usual_preset()), cell.runs.clone());
+                if !cell.runs.is_empty() && !groups.contains(&group) {
+                    groups.push(group);
+                }
+            }
+            let groups: Vec<Group<'_, TrainRecord>> = groups
+                .into_iter()
+                .map(|(name, runs)| (name, runs.into_iter().map(|run| &self.runs[run].train).collect()))
+                .collect();
+            for (metric, label) in metrics {
+                let episodes = groups.iter().find_map(|(_, records)| {
+                    let keys = records.first()?.config.get("game_keys")?;
+                    keys.get("episodes_per_encounter")?.as_f64()
+                });
+                // The log has the share of episodes; the paper counts visits per encounter.
+                let (label, factor) = match (*metric, episodes) {
+                    ("charts/keypoint", Some(n)) => ("visits to the informative place per encounter", n),
+                    _ => (*label, 1.0),
+                };
+                let what = if label.is_empty() { "identification loss" } else { label };
+                let title = format!("{game_title}: {what}");
+                let chart = comparison::training(&title, metric, (label, factor), &groups);
+                figures.push((format!("{game}-{}", metric.replace('/', "-")), chart.map(Figure::Lines)));
+            }
+        }
+        figures
+    }
+
+    fn latents(&self, study: &Study) -> Vec<(String, Option<Figure>)> {
+        let mut figures = Vec::new();
+        for cell in study.cells.iter().filter(|cell| !cell.is_reference) {
+            // One agent says enough; a layout has no mean.
+            let first = cell.runs.iter().find_map(|run| {
+                Some((&self.runs[*run], self.runs[*run].embeddings.get(&cell.evaluation_file)?))
+            });
+            let name = cell.row_name(study.usual_preset());
+            let scatter = first.and_then(|(run, record)| {
+                Scatter::of(
+                    &format!("{name}: latents of one encounter with each peer, seed {}", run.train.seed),
+                    record,
+                )
+            });
+            figures.push((format!("{}-{}", cell.game, cell.method), scatter.map(Figure::Points)));
+        }
+        figures
+    }
+
+    /// Means per game and evaluation, the methods below each other.
+    fn means(&self, study: &Study) -> Vec<(String, Option<Figure>)> {
+        let grid = study.grid(&self.runs);
+        let mut figures = Vec::new();
+        for (across, column) in grid.columns.iter().enumerate() {
+            let cells: Vec<_> =
+                grid.rows.iter().filter_map(|(name, cells)| Some((name, cells[across].as_ref()?))).collect();
+            let Some(record) = cells.iter().find_map(|(_, found)| found.cell.records(&self.runs).next())
+            else {
+                continue;
+            };
+            let references = record.1.references_in_order();
+            let kept = |name: &str| ["oracle", "bayes", "static"].contains(&name);
+            let intervals = Intervals {
+                title: column.clone(),
+                label: record.1.words.score.clone(),
+                rows: cells
+                    .iter()
+                    .filter(|(_, found)| !found.cell.is_reference)
+                    .map(|(name, found)| ((*name).clone(), found.measured.clone(), found.cell.paper))
+                    .collect(),
+                references: references
+                    .iter()
+                    .filter(|(name, _)| kept(name))
+                    .map(|(name, reference)| ((*name).to_owned(), reference.mean))
+                    .collect(),
+            };
+            figures.push((slug(column), Some(Figure::Means(intervals))));
+        }
+        figures
+    }
+
+    /// Runs that no study asks for, together with the other seeds of the same keys.
+    pub fn groups_beside(&self) -> Vec<RunGroup> {
+        let is_used = |place: usize| {
+            self.studies.iter().flat_map(|study| &study.cells).any(|cell| cell.runs.contains(&place))
+        };
+        let mut groups: Vec<RunGroup> = Vec::new();
+        for (place, run) in self.runs.iter().enumerate().filter(|(place, _)| !is_used(*place)) {
+            let train = &run.train;
+            let changes = if run.changes.is_empty() { String::new() } else { format!(", {}", run.changes) };
+            let folder = run.name.rsplit_once("-s").map_or(run.name.as_str(), |(folder, _)| folder);
+            let name =
+                format!("{folder} ({} with preset {}{changes})", train.method.to_uppercase(), train.preset);
+            match groups.iter_mut().find(|group| group.name == name) {
+                Some(group) => group.runs.push(place),
+                None => groups.push(RunGroup { name, runs: vec![place] }),
+            }
+        }
+        groups
+    }
+
+    /// One row per cell of a study: what was measured, over how many seeds, and what the paper has.
+    pub fn table_csv(&self, study: &Study) -> String {
+        let mut text = "study,game,method,preset,variant,evaluation,seeds,seeds_wanted,mean,std,iqm,iqm_low,iqm_high,normalised,\
+                        scale,paper_mean,paper_std,runs\n"
+            .to_owned();
+        let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        for cell in &study.cells {
+            let measured = cell.measured(&self.runs);
+            let of = |value: fn(&Measured) -> Option<f64>| optional(measured.as_ref().and_then(value));
+            let runs: Vec<&str> = measured
+                .iter()
+                .flat_map(|measured| &measured.seeds)
+                .map(|(run, ..)| self.runs[*run].name.as_str())
+                .collect();
+            let words =
+                [&study.name, &cell.game, &cell.method, &cell.preset, &cell.variant, &cell.evaluation];
+            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+            writeln!(
+                text,
+                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                words.join(","),
+                measured.as_ref().map_or(0, Measured::n_seeds),
+                cell.n_seeds,
+                of(|measured| Some(measured.mean)),
+                of(|measured| measured.std),
+                of(|measured| Some(measured.iqm?.value)),
+                of(|measured| Some(measured.iqm?.low)),
+                of(|measured| Some(measured.iqm?.high)),
+                of(|measured| measured.normalised),
+                of(|measured| Some(measured.scale)),
+                optional(cell.paper.map(|paper| paper.mean)),
+                optional(cell.paper.and_then(|paper| paper.std)),
+                quoted(&runs.join(" "))
+            )
+            .expect("a string takes any text");
+        }
+        text
+    }
+}
+
+impl Report {
+    /// One row per run and evaluation.
+    pub fn runs_csv(&self) -> String {
+        let mut text = "run,id,game,method,preset,changes,seed,scale,steps,commit,wall_clock_secs,evaluation,pool,episodes,passes,\
+                        mean,standard_error,normalised,share_of_bayes\n"
+            .to_owned();
+        let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        for run in &self.runs {
+            let train = &run.train;
+            for (name, record) in &run.evaluations {
+                let words = [&run.name, &run.id, &train.game, &train.method, &train.preset, &run.changes];
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                writeln!(
+                    text,
+                    "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                    words.join(","),
+                    train.seed,
+                    run.scale,
+                    run.steps,
+                    quoted(train.commit.as_deref().unwrap_or_default()),
+                    train.wall_clock_secs,
+                    quoted(name),
+                    quoted(&record.pool),
+                    record.episodes,
+                    record.passes,
+                    record.mean,
+                    optional(record.standard_error),
+                    optional(record.normalised),
+                    optional(record.share_of_bayes)
+                )
+                .expect("a string takes any text");
+            }
+        }
+        text
+    }
+}
+
+impl RunGroup {
+    /// One row per evaluation that its runs went through: the file, a cell for it, and what it came to.
+    pub fn rows(&self, runs: &[RunEntry]) -> Vec<(String, StudyCell, Measured)> {
+        let files = distinct(self.runs.iter().flat_map(|run| runs[*run].evaluations.keys().cloned()));
+        let row = |file: String| {
+            let record = self.runs.iter().find_map(|run| runs[*run].evaluations.get(&file))?;
+            let cell = StudyCell {
+                game: record.game.clone(),
+                game_title: record.game_name().to_owned(),
+                method: record.method.clone(),
+                is_reference: false,
+                preset: record.preset.clone(),
+                variant: String::new(),
+                evaluation: file.clone(),
+                evaluation_file: file.clone(),
+                paper: None,
+                n_seeds: self.runs.len(),
+                runs: self.runs.clone(),
+            };
+            let measured = cell.measured(runs)?;
+            Some((file, cell, measured))
+        };
+        files.into_iter().filter_map(row).collect()
+    }
+}
+
+/// The different ones, in the order of their first appearance.
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for one in all {
+        if !kept.contains(&one) {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+/// A name for files.
+fn slug(name: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    let text: String = name.chars().map(plain).collect();
+    text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}

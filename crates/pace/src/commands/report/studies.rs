@@ -1,0 +1,247 @@
+//! Runs and experiments joined: which run is behind which cell of which table.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use pace_games::{Preset, find_game};
+use pace_lab::{
+    Choices, EXPERIMENTS, Experiment, ExperimentRun, LabError, RunConfig, RunRecords, RunRequest, find_runs,
+};
+use pace_learn::{TrainPreset, find_method};
+use pace_report::ReplayRecord;
+use pace_report::report::Report;
+use pace_report::study::{PaperNumber, RunEntry, Study, StudyCell, View};
+use serde_json::{Map, Value};
+
+use crate::build_info::command_line;
+
+/// More seeds than this are not looked for.
+const MOST_SEEDS: u64 = 32;
+
+/// More encounters than this on one page are too many to step through, and too large.
+const MOST_REPLAYS: usize = 6;
+
+/// Everything below `folder`, and the encounters to show.
+pub fn gather(folder: &Path) -> anyhow::Result<(Report, Vec<ReplayRecord>)> {
+    if !folder.is_dir() {
+        return Err(LabError::NoRuns { path: folder.to_owned() }.into());
+    }
+    let mut paths = find_runs(folder)?;
+    // What lies deeper was put aside: a run that is there twice counts where it is nearer.
+    paths.sort_by_key(|path| (path.components().count(), path.clone()));
+    if paths.is_empty() {
+        return Err(LabError::NoRuns { path: folder.to_owned() }.into());
+    }
+    let mut report = Report { command: command_line(), ..Report::default() };
+    let mut configs = Vec::new();
+    let mut replays = Vec::new();
+    for path in paths {
+        let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+        match RunRecords::read(&path).and_then(|records| Ok((records.config.id()?, records))) {
+            Err(error) => report.damaged.push(error.to_string()),
+            Ok((id, records)) => {
+                report.damaged.extend(records.damaged.iter().map(LabError::to_string));
+                replays.extend(records.replays.values().cloned());
+                configs.push(records.config.clone());
+                report.runs.push(entry(name, id, records));
+            }
+        }
+    }
+    let mut by_id: BTreeMap<String, usize> = BTreeMap::new();
+    for (place, run) in report.runs.iter().enumerate() {
+        by_id.entry(run.id.clone()).or_insert(place);
+    }
+    for (name, text) in EXPERIMENTS {
+        let experiment = Experiment::parse(name, text)?;
+        let study = study(&experiment, &configs, &by_id, &report.runs)?;
+        // The smoke test is nobody's result; it is shown where it was run.
+        if *name != pace_lab::experiment::SMOKE || study.cells.iter().any(|cell| !cell.runs.is_empty()) {
+            report.studies.push(study);
+        }
+    }
+    let place = |replay: &ReplayRecord| {
+        let game = pace_games::GAMES.iter().position(|entry| entry.id == replay.game);
+        (replay.method != "pace", game, replay.method.clone(), replay.index)
+    };
+    replays.sort_by_key(place);
+    replays.truncate(MOST_REPLAYS);
+    Ok((report, replays))
+}
+
+fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
+    let spec = &records.manifest.spec;
+    let status = match serde_json::to_value(records.manifest.status) {
+        Ok(Value::String(status)) => status,
+        _ => String::new(),
+    };
+    RunEntry {
+        name,
+        id,
+        changes: changes(&records.config),
+        scale: records.config.scale,
+        steps: records.config.train.total_steps,
+        status,
+        command: spec.argv.join(" "),
+        processor: spec.cpu_model.clone(),
+        train: records.train,
+        evaluations: records.evaluations,
+        embeddings: records.embeddings,
+    }
+}
+
+/// The keys that are not as the preset has them, in words.
+fn changes(config: &RunConfig) -> String {
+    let plain = RunConfig::resolve(&RunRequest {
+        game: &config.game,
+        method: &config.method,
+        preset: config.preset.name(),
+        seed: config.seed,
+        file: None,
+        overrides: Map::new(),
+        scale: config.scale,
+    });
+    let Ok(plain) = plain else { return String::new() };
+    let mut found = Vec::new();
+    let values = [serde_json::to_value(&plain), serde_json::to_value(config)].map(Result::unwrap_or_default);
+    for section in ["game_keys", "train"] {
+        for (key, value) in values[1][section].as_object().into_iter().flatten() {
+            if values[0][section].get(key) != Some(value) {
+                found.push(format!("{key} = {value}"));
+            }
+        }
+    }
+    found.join(", ")
+}
+
+/// The cells of an experiment, with the runs that are there for each.
+fn study(
+    experiment: &Experiment,
+    configs: &[RunConfig],
+    by_id: &BTreeMap<String, usize>,
+    runs: &[RunEntry],
+) -> anyhow::Result<Study> {
+    let last_seed =
+        configs.iter().map(|config| config.seed).filter(|seed| *seed <= MOST_SEEDS).max().unwrap_or(0);
+    let seeds = experiment.seeds.max(last_seed);
+    // Runs in earnest first; a rehearsal only fills a gap.
+    let mut scales: Vec<f64> = vec![1.0];
+    for config in configs.iter().filter(|config| config.scale != 1.0) {
+        if !scales.contains(&config.scale) {
+            scales.push(config.scale);
+        }
+    }
+    scales[1..].sort_by(|one, other| other.total_cmp(one));
+    let own = experiment.preset;
+    let others = configs.iter().map(|config| config.preset).filter(|preset| *preset != own);
+    let mut presets: Vec<TrainPreset> = vec![own];
+    others.for_each(|preset| {
+        if !presets.contains(&preset) {
+            presets.push(preset);
+        }
+    });
+    let mut cells: Vec<StudyCell> = Vec::new();
+    for preset in presets {
+        for scale in &scales {
+            let choices = Choices { seeds: Some(seeds), preset: Some(preset), scale: Some(*scale) };
+            let Ok(expanded) = experiment.expand(&choices) else { continue };
+            for run in expanded {
+                let place = by_id.get(&run.id).copied();
+                // Of another preset than the experiment's, only what was really run is of interest.
+                if (preset != own && place.is_none()) || (*scale != 1.0 && place.is_none()) {
+                    continue;
+                }
+                add(experiment, &run, preset, place, runs, &mut cells)?;
+            }
+        }
+    }
+    let references = reference_cells(experiment, &cells);
+    let order: Vec<String> = experiment.runs.iter().flat_map(|group| group.methods.clone()).collect();
+    cells.sort_by_key(|cell| {
+        let preset = usize::from(cell.preset != own.name());
+        (order.iter().position(|method| *method == cell.method), preset)
+    });
+    Ok(Study {
+        name: experiment.name.clone(),
+        title: experiment.title.clone(),
+        reproduces: experiment.reproduces.clone(),
+        claim: experiment.claim.clone(),
+        view: view(experiment),
+        cells: references.into_iter().chain(cells).collect(),
+    })
+}
+
+fn add(
+    experiment: &Experiment,
+    run: &ExperimentRun,
+    preset: TrainPreset,
+    place: Option<usize>,
+    runs: &[RunEntry],
+    cells: &mut Vec<StudyCell>,
+) -> anyhow::Result<()> {
+    let (game, method) = (&run.config.game, &run.config.method);
+    for evaluation in &run.evaluations {
+        let label = &evaluation.label;
+        let found = cells.iter_mut().find(|cell| {
+            (&cell.game, &cell.method, &cell.variant, &cell.evaluation) == (game, method, &run.variant, label)
+                && cell.preset == preset.name()
+        });
+        let cell = match found {
+            Some(cell) => cell,
+            None => {
+                let paper = experiment.paper.iter().find(|paper| {
+                    (&paper.game, &paper.method, &paper.variant, &paper.evaluation)
+                        == (game, method, &run.variant, label)
+                });
+                cells.push(StudyCell {
+                    game: game.clone(),
+                    game_title: find_game(game)?.open(Preset::Paper, &Map::new())?.spec().title.to_owned(),
+                    method: method.clone(),
+                    is_reference: false,
+                    preset: preset.name().to_owned(),
+                    variant: run.variant.clone(),
+                    evaluation: label.clone(),
+                    evaluation_file: evaluation.name.clone(),
+                    paper: paper.map(|paper| PaperNumber { mean: paper.mean, std: paper.std }),
+                    n_seeds: experiment.seeds as usize,
+                    runs: Vec::new(),
+                });
+                cells.last_mut().expect("just pushed")
+            }
+        };
+        let Some(place) = place else { continue };
+        let seeds: BTreeSet<u64> = cell.runs.iter().map(|run| runs[*run].train.seed).collect();
+        if !seeds.contains(&runs[place].train.seed) {
+            cell.runs.push(place);
+        }
+    }
+    Ok(())
+}
+
+/// The paper's numbers of scripted egos; ours are in the records of whoever met the same peers.
+fn reference_cells(experiment: &Experiment, cells: &[StudyCell]) -> Vec<StudyCell> {
+    let papers = experiment.paper.iter().filter(|paper| find_method(&paper.method).is_err());
+    papers
+        .filter_map(|paper| {
+            let same = |cell: &&StudyCell| {
+                cell.game == paper.game
+                    && cell.evaluation == paper.evaluation
+                    && cell.variant == paper.variant
+            };
+            let like = cells.iter().find(same)?;
+            let mut runs: Vec<usize> = cells.iter().filter(same).flat_map(|cell| cell.runs.clone()).collect();
+            runs.sort_unstable();
+            Some(StudyCell {
+                method: paper.method.clone(),
+                is_reference: true,
+                paper: Some(PaperNumber { mean: paper.mean, std: paper.std }),
+                runs,
+                ..like.clone()
+            })
+        })
+        .collect()
+}
+
+fn view(experiment: &Experiment) -> View {
+    let name = serde_json::to_value(experiment.view).expect("a view has a name");
+    serde_json::from_value(name).expect("a report knows every view of an experiment")
+}
