@@ -4,12 +4,14 @@
 mod peers;
 mod references;
 mod rules;
+mod scene;
 #[cfg(test)]
 mod tests;
 mod values;
 mod view;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 pub use peers::{KuhnPeer, KuhnSpec};
 pub use references::BayesEgo;
@@ -20,7 +22,8 @@ pub use view::OBSERVATION_SIZE;
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    DecisionPoint, EarlierStep, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat,
+    DecisionPoint, EarlierStep, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait,
+    Seat,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -117,6 +120,18 @@ impl Game for KuhnPoker {
 
     fn render(&self, hand: &Hand) -> String {
         view::render(hand)
+    }
+
+    fn setting(&self) -> Value {
+        json!({ "deck": Card::DECK })
+    }
+
+    fn scene(&self, hand: &Hand, eyes: Eyes) -> Value {
+        scene::scene(hand, eyes)
+    }
+
+    fn portrait(&self, _seat: Seat, moves: &[(Hand, JointAction)]) -> Portrait {
+        scene::portrait(moves)
     }
 
     fn pool(&self) -> PeerPool<KuhnSpec> {

@@ -6,11 +6,13 @@ mod peers;
 mod planner;
 mod recipes;
 mod references;
+mod scene;
 #[cfg(test)]
 mod tests;
 mod view;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, HEIGHT, Handled, INTERACT, Kitchen,
@@ -22,7 +24,7 @@ pub use view::OBSERVATION_SIZE;
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
+use crate::game::{Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -237,6 +239,18 @@ impl Game for Overcooked {
 
     fn render(&self, kitchen: &Kitchen) -> String {
         view::render(kitchen)
+    }
+
+    fn setting(&self) -> Value {
+        scene::setting(self)
+    }
+
+    fn scene(&self, kitchen: &Kitchen, eyes: Eyes) -> Value {
+        scene::scene(kitchen, eyes)
+    }
+
+    fn portrait(&self, seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait {
+        scene::portrait(seat, moves)
     }
 
     fn pool(&self) -> PeerPool<CookSpec> {

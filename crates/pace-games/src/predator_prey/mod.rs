@@ -6,6 +6,7 @@ mod peers;
 mod pools;
 mod references;
 mod row;
+mod scene;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ mod watchtowers;
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 pub use bodies::{
     Body, Build, Cast, ControlForce, DIRECTIONS, EAST, MAX_AGENTS, MAX_OBSTACLES, MAX_PREY, NORTH,
@@ -27,7 +29,7 @@ pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
+use crate::game::{Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -254,6 +256,18 @@ impl Game for PredatorPrey {
 
     fn render(&self, world: &World) -> String {
         view::render(world, self.cast)
+    }
+
+    fn setting(&self) -> Value {
+        scene::setting(self)
+    }
+
+    fn scene(&self, world: &World, eyes: Eyes) -> Value {
+        scene::scene(self, world, eyes)
+    }
+
+    fn portrait(&self, seat: Seat, moves: &[(World, JointAction)]) -> Portrait {
+        scene::portrait(self, seat, moves)
     }
 
     fn pool(&self) -> PeerPool<PredatorPreySpec> {
