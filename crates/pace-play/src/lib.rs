@@ -15,7 +15,17 @@ pub mod session;
 
 pub mod replay;
 
+pub mod wire;
+
+mod assets;
+mod token;
+
+pub mod server;
+pub mod study;
+
 pub use error::PlayError;
 pub use offer::{Offer, Offers};
 pub use replay::Replay;
+pub use server::{ServeError, ServerConfig, serve};
 pub use session::{Booking, Frame, Session, Summary};
+pub use study::{Study, StudyConfig, StudyError, StudyFile};

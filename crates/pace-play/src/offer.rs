@@ -22,6 +22,8 @@ pub struct Offer {
     pub slots: Vec<MindSlot>,
     /// Where its latents are drawn.
     pub map: Option<LatentMap>,
+    /// Whether everybody chooses at once, so that the page may keep a beat; otherwise it waits for the person.
+    pub is_simultaneous: bool,
     /// Tells one agent from another with the same id: an encounter can be played again only with the same one.
     pub fingerprint: String,
     pub(crate) kind: OfferKind,
@@ -61,6 +63,7 @@ impl Offer {
             label,
             slots,
             map,
+            is_simultaneous: is_simultaneous(&*game),
             fingerprint,
             kind: OfferKind::Trained(agent),
             game,
@@ -78,6 +81,7 @@ impl Offer {
             label: format!("{name} (scripted)"),
             slots: slots_of_opinions(&spec.peer_roles, &ego.opinions()),
             map: None,
+            is_simultaneous: is_simultaneous(&**game),
             fingerprint: format!("scripted-{}", spec.revision),
             kind: OfferKind::Scripted(known.expect("it was made by that name")),
             game: Arc::clone(game),
@@ -88,14 +92,6 @@ impl Offer {
     /// Whether it was trained.
     pub fn is_trained(&self) -> bool {
         matches!(self.kind, OfferKind::Trained(_))
-    }
-
-    /// Whether everybody chooses at once, so that the page may keep a beat; otherwise it waits for the person.
-    pub fn is_simultaneous(&self) -> bool {
-        let seat = Seat::of_peer(0);
-        let table = self.game.table(Split::Test, 0, &[seat], 1, Seed::new(0));
-        let asked = table.expect("every game has a test tuple").asked();
-        asked.contains(Seat::EGO) && asked.contains(seat)
     }
 
     /// What an ego that knows its peers scores per episode on average when all of them are scripted.
@@ -116,6 +112,13 @@ impl Offer {
         self.oracle.lock().expect("nobody panics with it").insert(tuple, score);
         Ok(score)
     }
+}
+
+fn is_simultaneous(game: &dyn AnyGame) -> bool {
+    let seat = Seat::of_peer(0);
+    let table = game.table(Split::Test, 0, &[seat], 1, Seed::new(0));
+    let asked = table.expect("every game has a test tuple").asked();
+    asked.contains(Seat::EGO) && asked.contains(seat)
 }
 
 /// Enough to know the oracle's score to a few hundredths.
