@@ -47,18 +47,18 @@ function details(offers, game) {
   const most = list[0].n_episodes;
   const lengths = [...new Set([...(shorter ?? []), most])].filter((n) => n <= most);
   const nouns = offers.games.find((entry) => entry.id === game).nouns;
-  const select = (name, options, chosen) => el("select", { name },
+  const select = (name, label, options, chosen) => el("select", { name, "aria-label": label },
     options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
   const roles = list[0].roles;
   return [
     el("div", { class: "choices" },
-      el("label", { class: "field" }, el("span", {}, "Agent"), select("offer", list.map((offer) => [offer.id, offer.label]), list[0].id)),
+      el("label", { class: "field" }, el("span", {}, "Agent"), select("offer", "Agent", list.map((offer) => [offer.id, offer.label]), list[0].id)),
       roles.length > 1 && el("label", { class: "field" }, el("span", {}, "Your seat"),
-        select("slot", roles.map((role, slot) => [String(slot), seats?.[role] ?? role]))),
+        select("slot", "Your seat", roles.map((role, slot) => [String(slot), seats?.[role] ?? role]))),
       el("label", { class: "field" }, el("span", {}, "Length"),
-        select("n_episodes", lengths.map((n) => [String(n), `${n} ${n === 1 ? nouns.episode : nouns.episodes}`]), String(lengths[0]))),
+        select("n_episodes", "Length", lengths.map((n) => [String(n), `${n} ${n === 1 ? nouns.episode : nouns.episodes}`]), String(lengths[0]))),
       el("label", { class: "field" }, el("span", {}, "The agent’s mind"),
-        select("mind", [["after", "show it afterwards"], ["live", "show it while I play"]])),
+        select("mind", "The agent’s mind", [["after", "show it afterwards"], ["live", "show it while I play"]])),
       el("button", { class: "main", type: "submit" }, "Sit down")),
     el("div", {}, el("h2", {}, titles?.rules ?? "How it is played"), el("div", { class: "rules small" }, rules.map((text) => el("p", {}, text)))),
   ];

@@ -7,7 +7,10 @@ const maps = new Map();
 
 /** The map of an agent's latent space; null if it has none. */
 function mapOf(offer) {
-  if (!maps.has(offer)) maps.set(offer, ask(`/api/offers/${encodeURIComponent(offer)}/map`).catch(() => null));
+  if (!maps.has(offer)) {
+    const isMap = (map) => (map.landmarks.length > 0 ? map : null);
+    maps.set(offer, ask(`/api/offers/${encodeURIComponent(offer)}/map`).then(isMap, () => null));
+  }
   return maps.get(offer);
 }
 

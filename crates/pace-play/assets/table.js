@@ -19,7 +19,8 @@ class Table {
     this.options = options;
     this.isSpectator = introduction.type === "watch";
     this.queue = [];
-    this.history = [];
+    this.rate = 0;
+    this.isReady = true;
     this.keys = (event) => this.onKey(event);
     show(main, el("p", { class: "quiet" }, "Sitting down …"));
     this.connection = new Connection(introduction, {
@@ -136,7 +137,8 @@ class Table {
     const frame = this.queue.shift();
     if (frame) {
       this.showFrame(frame);
-      const wait = this.queue.length > 0 ? this.game.delay(frame, this.queue[0]) : 0;
+      // Who is far behind, a spectator of a hasty player, catches up.
+      const wait = this.queue.length > 6 ? 60 : this.game.delay(frame, this.queue[0]);
       if (this.queue.length > 0) this.timer = setTimeout(() => this.next(), wait);
       else this.settled();
     }

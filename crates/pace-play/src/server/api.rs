@@ -81,10 +81,11 @@ pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
 /// Where the training peers are in an agent's latent space.
 pub(super) async fn latent_map(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
     let Ok(offer) = server.offers.find(&id) else { return not_found().await };
-    let Some(map) = &offer.map else { return not_found().await };
+    // An agent without a map has no landmarks; that is no mistake of whoever asks.
+    let landmarks = offer.map.as_ref().map_or(&[][..], |map| &map.landmarks);
     let kinds: Vec<Vec<String>> =
         offer.game.pool(Split::Train).tuples.into_iter().map(|tuple| tuple.kinds).collect();
-    Json(json!({ "v": VERSION, "landmarks": map.landmarks, "kinds": kinds, "slots": offer.slots }))
+    Json(json!({ "v": VERSION, "landmarks": landmarks, "kinds": kinds, "slots": offer.slots }))
         .into_response()
 }
 

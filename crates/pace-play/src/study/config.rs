@@ -68,42 +68,68 @@ pub enum Assignment {
     Within,
 }
 
-/// A question at the end.
+/// A question at the end. Every kind has an `id` that names it in the data, the `text` of the question, and may be left out
+/// if it `is_optional`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Question {
-    /// Names it in the data.
-    pub id: String,
-    /// The question.
-    pub text: String,
-    /// How it is answered.
-    #[serde(flatten)]
-    pub kind: QuestionKind,
-    /// Whether it may be left out.
-    #[serde(default)]
-    pub is_optional: bool,
-}
-
-/// How a question is answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum QuestionKind {
-    /// A number from 1 to `points`.
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Question {
+    /// Answered by a number from 1, which means `low`, to `points`, which means `high`.
     Scale {
-        /// How many there are.
+        id: String,
+        text: String,
+        #[serde(default)]
+        is_optional: bool,
         points: u8,
-        /// What 1 means.
         low: String,
-        /// What the highest means.
         high: String,
     },
-    /// One of a list.
+    /// Answered by one of a list.
     Choice {
-        /// The list.
+        id: String,
+        text: String,
+        #[serde(default)]
+        is_optional: bool,
         choices: Vec<String>,
     },
-    /// Words.
-    Text,
+    /// Answered in words.
+    Text {
+        id: String,
+        text: String,
+        #[serde(default)]
+        is_optional: bool,
+    },
+}
+
+impl Question {
+    fn id(&self) -> &str {
+        let (Question::Scale { id, .. } | Question::Choice { id, .. } | Question::Text { id, .. }) = self;
+        id
+    }
+
+    fn text(&self) -> &str {
+        let (Question::Scale { text, .. } | Question::Choice { text, .. } | Question::Text { text, .. }) =
+            self;
+        text
+    }
+
+    fn is_answered_by(&self, answer: &Value) -> bool {
+        let (Question::Scale { is_optional, .. }
+        | Question::Choice { is_optional, .. }
+        | Question::Text { is_optional, .. }) = self;
+        match (self, answer) {
+            (_, Value::Null) => *is_optional,
+            (Question::Scale { points, .. }, answer) => {
+                answer.as_u64().is_some_and(|value| (1..=u64::from(*points)).contains(&value))
+            }
+            (Question::Choice { choices, .. }, answer) => {
+                answer.as_str().is_some_and(|value| choices.iter().any(|choice| choice == value))
+            }
+            (Question::Text { .. }, answer) => {
+                answer.as_str().is_some_and(|value| value.chars().count() <= MOST_ANSWER_CHARACTERS)
+            }
+        }
+    }
 }
 
 /// No answer in words is longer.
@@ -138,7 +164,7 @@ impl StudyConfig {
             self.steps_per_second.is_none_or(|rate| (0.2..=20.0).contains(&rate)),
             "`steps_per_second`: expected 0.2 to 20",
         )?;
-        let mut ids: Vec<&str> = self.questions.iter().map(|question| &question.id[..]).collect();
+        let mut ids: Vec<&str> = self.questions.iter().map(Question::id).collect();
         expect(
             ids.iter().all(|id| is_id(id)),
             "an `id` of a question: expected letters, digits, `-` and `_`",
@@ -188,27 +214,14 @@ impl StudyConfig {
     /// Refuses answers to questions that were not asked, of the wrong kind, or missing.
     pub(super) fn check_answers(&self, answers: &Map<String, Value>) -> Result<(), Refusal> {
         let refuse = |message: String| Err(Refusal::of(RefusalCode::Malformed, message));
-        if let Some(id) = answers.keys().find(|id| self.questions.iter().all(|question| question.id != **id))
+        if let Some(id) = answers.keys().find(|id| self.questions.iter().all(|question| question.id() != *id))
         {
             return refuse(format!("nobody asked {:?}", id.chars().take(40).collect::<String>()));
         }
-        for question in &self.questions {
-            let answer = answers.get(&question.id).unwrap_or(&Value::Null);
-            let is_good = match (&question.kind, answer) {
-                (_, Value::Null) => question.is_optional,
-                (QuestionKind::Scale { points, .. }, answer) => {
-                    answer.as_u64().is_some_and(|value| (1..=u64::from(*points)).contains(&value))
-                }
-                (QuestionKind::Choice { choices }, answer) => {
-                    answer.as_str().is_some_and(|value| choices.iter().any(|choice| choice == value))
-                }
-                (QuestionKind::Text, answer) => {
-                    answer.as_str().is_some_and(|value| value.chars().count() <= MOST_ANSWER_CHARACTERS)
-                }
-            };
-            if !is_good {
-                return refuse(format!("an answer is missing or cannot be: {}", question.text));
-            }
+        let is_answered =
+            |question: &Question| question.is_answered_by(answers.get(question.id()).unwrap_or(&Value::Null));
+        if let Some(question) = self.questions.iter().find(|question| !is_answered(question)) {
+            return refuse(format!("an answer is missing or cannot be: {}", question.text()));
         }
         Ok(())
     }
