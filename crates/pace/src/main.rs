@@ -115,6 +115,6 @@ fn report_usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Messages go to standard error, data to standard output.
-fn say(message: &str) {
+pub fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }

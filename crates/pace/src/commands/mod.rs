@@ -7,10 +7,12 @@ mod input;
 mod inspect;
 mod list;
 mod plan;
+mod play;
 mod quickstart;
 mod references;
 mod report;
 mod reproduce;
+mod study;
 mod train;
 mod watch;
 
@@ -43,6 +45,11 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Watch a trained agent, or a scripted ego, play one encounter in the terminal.
     Watch(watch::WatchArgs),
+    /// Play with agents in the browser, and see what they think of you; or run a study with participants.
+    Play(play::PlayArgs),
+    /// What a study has found: its data, its means, and one participant taken out.
+    #[command(subcommand)]
+    Study(study::StudyCommand),
     /// Measure the scripted egos that bound every learned one.
     References(references::ReferencesArgs),
     /// Measure speed.
@@ -64,6 +71,8 @@ impl Command {
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),
             Command::Watch(args) => watch::run(args, out),
+            Command::Play(args) => play::run(args, out),
+            Command::Study(command) => study::run(command, out),
             Command::References(args) => references::run(args, out),
             Command::Bench(command) => bench::run(command, out),
         }
