@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use pace_games::GAMES;
+use pace_learn::METHODS;
 use serde_json::Value;
 
 use crate::training::{
@@ -375,4 +377,30 @@ fn the_plan_of_smoke_is_the_recorded_one() {
     }
     let recorded = fs::read_to_string(&path).expect("the recorded plan");
     assert_eq!(masked, recorded, "UPDATE_GOLDEN=1 writes it anew");
+}
+
+#[test]
+fn smoke_survives_being_killed() {
+    let scratch = scratch();
+    let lab = scratch.path().join("lab");
+    for _ in 0..3 {
+        let mut process = Lab::start(reproduce(Path::new("smoke"), &lab, &[]));
+        wait_for_work(&lab);
+        std::thread::sleep(some_milliseconds(2000));
+        process.signal("-KILL", "-");
+        process.wait();
+    }
+    check(&mut reproduce(Path::new("smoke"), &lab, &[]), FINISHED);
+    let plan = planned(Path::new("smoke"), &lab, &[]);
+    let runs = plan["runs"].as_array().expect("runs");
+    assert_eq!(plan["n_done"], runs.len());
+    for game in GAMES {
+        for method in METHODS {
+            let is_there = |run: &&Value| run["game"] == game.id && run["method"] == method.id;
+            let run = runs.iter().find(is_there).unwrap_or_else(|| panic!("no {} on {}", method.id, game.id));
+            let folder = lab.join("runs").join(run["folder"].as_str().expect("a name"));
+            let rows = fs::read_to_string(folder.join("metrics.jsonl")).expect("rows");
+            assert!(rows.contains("losses/policy_loss"), "{} learns to act", folder.display());
+        }
+    }
 }
