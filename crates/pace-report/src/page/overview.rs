@@ -80,10 +80,16 @@ fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup
         out.leaf("p", &[("class", &"note")], &format!("The paper: {}.", claim.trim_end_matches('.')));
     }
     rehearsal_note(grid.rehearsal(), out);
+    // A study that is about numbers begins with them, one about curves ends with them.
+    let begins_with_table =
+        matches!(study.view, View::MainTable | View::SuddenChange | View::Ablation | View::Plain);
+    if begins_with_table {
+        grid_table(report, number, study, &grid, out);
+    }
     for (place, StudyFigure { figure, .. }) in report.figures_of(study).iter().enumerate() {
         figure_of(out, figure, &format!("{}-{place}", study.name));
     }
-    if study.view != View::TrainingCurves || coverage.n_begun > 0 {
+    if !begins_with_table {
         grid_table(report, number, study, &grid, out);
     }
     let missing = coverage.n_cells - coverage.n_whole;
@@ -127,7 +133,7 @@ fn grid_table(
     out.open("table", &[("role", &"table"), ("class", &"grid")]);
     out.open("thead", &[("role", &"rowgroup")]);
     out.open("tr", &[("role", &"row")]);
-    let all_games = "all games, normalised IQM";
+    let all_games = "normalised, IQM";
     let columns = std::iter::once(grid.corner).chain(grid.columns.iter().map(String::as_str));
     for name in columns.chain(over_all.then_some(all_games)) {
         out.leaf("th", &[("role", &"columnheader"), ("scope", &"col")], name);

@@ -25,6 +25,9 @@ pub struct ReportArgs {
     /// Where the page and its files go; if not given, the run folder for a run, and report/ for many.
     #[arg(long)]
     out: Option<PathBuf>,
+    /// Sets the records beside this experiment alone, by its name or file; may be repeated. All of the paper's if not given.
+    #[arg(long = "experiment", value_name = "NAME|FILE")]
+    experiments: Vec<String>,
     /// Writes the tables as Markdown into this file, and nothing else.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -42,7 +45,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         );
         return run_page::write(&records, args.out.as_deref().unwrap_or(&records), out);
     }
-    let (report, replays) = studies::gather(&records)?;
+    let (report, replays) = studies::gather(&records, &args.experiments)?;
     let written = match &args.markdown {
         Some(file) => {
             write_atomically(file, markdown::render(&report).as_bytes())?;

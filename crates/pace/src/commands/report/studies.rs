@@ -21,8 +21,8 @@ const MOST_SEEDS: u64 = 32;
 /// More encounters than this on one page are too many to step through, and too large.
 const MOST_REPLAYS: usize = 6;
 
-/// Everything below `folder`, and the encounters to show.
-pub fn gather(folder: &Path) -> anyhow::Result<(Report, Vec<ReplayRecord>)> {
+/// Everything below `folder` beside these experiments, and the encounters to show.
+pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, Vec<ReplayRecord>)> {
     if !folder.is_dir() {
         return Err(LabError::NoRuns { path: folder.to_owned() }.into());
     }
@@ -51,11 +51,13 @@ pub fn gather(folder: &Path) -> anyhow::Result<(Report, Vec<ReplayRecord>)> {
     for (place, run) in report.runs.iter().enumerate() {
         by_id.entry(run.id.clone()).or_insert(place);
     }
-    for (name, text) in EXPERIMENTS {
-        let experiment = Experiment::parse(name, text)?;
+    let all = || EXPERIMENTS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let names: Vec<String> = if experiments.is_empty() { all() } else { experiments.to_vec() };
+    for name in names {
+        let experiment = Experiment::find(&name)?;
         let study = study(&experiment, &configs, &by_id, &report.runs)?;
         // The smoke test is nobody's result; it is shown where it was run.
-        if *name != pace_lab::experiment::SMOKE || study.cells.iter().any(|cell| !cell.runs.is_empty()) {
+        if name != pace_lab::experiment::SMOKE || study.cells.iter().any(|cell| !cell.runs.is_empty()) {
             report.studies.push(study);
         }
     }
