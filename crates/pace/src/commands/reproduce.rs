@@ -92,6 +92,9 @@ impl Screen {
             Notice::Started(_) => {}
             Notice::Done(what) => self.line(&format!("done    {what}")),
             Notice::Dead { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
+            Notice::Stopping { n_processes } => {
+                self.line(&format!("stopping: {n_processes} processes finish their update and save"));
+            }
             Notice::Warning(text) => self.line(&format!("warning: {text}")),
         }
     }
