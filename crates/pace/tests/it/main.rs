@@ -2,6 +2,8 @@
 
 mod commands;
 #[cfg(unix)]
+mod playing;
+#[cfg(unix)]
 mod studies;
 mod tidy;
 mod training;
