@@ -89,3 +89,9 @@ export function notice(main, title, words, ...more) {
 export function note(text) {
   document.getElementById("bar-note").textContent = text;
 }
+
+/** The likeliest of these, if it is likelier than by chance; otherwise null. */
+export function favourite(shares) {
+  const most = Math.max(...shares);
+  return most > 1.5 / shares.length ? shares.indexOf(most) : null;
+}

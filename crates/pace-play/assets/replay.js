@@ -31,7 +31,7 @@ class Replay {
     this.range = el("input", { type: "range", min: 0, max: last, value: 0, "aria-label": "Moment", oninput: () => this.go(Number(this.range.value)) });
     this.playButton = el("button", { type: "button", class: "main", onclick: () => this.toggle() }, "Play");
     this.eyes = el("button", { type: "button", "aria-pressed": "false", onclick: () => { this.showsAll = !this.showsAll; this.draw(0); } }, "Only what you saw");
-    const jump = (step) => el("button", { type: "button", "aria-label": `${this.game.episode} ${step > 0 ? "forward" : "back"}`, onclick: () => this.jump(step) }, step > 0 ? "⏭" : "⏮");
+    const jump = (step) => el("button", { type: "button", "aria-label": `${this.game.episode} ${step > 0 ? "forward" : "back"}`, onclick: () => this.jump(step) }, step > 0 ? "›" : "‹");
     this.mind = new MindPanel(replay);
     show(main, el("div", { class: "play" },
       el("section", { class: "card", "aria-label": "Replay" },

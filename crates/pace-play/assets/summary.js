@@ -39,6 +39,7 @@ function recognised(summary, welcome, game) {
   const kind = game.kindWords?.(found.kind) ?? found.kind;
   if (found.is_right === true) return `It recognised you: ${kind}, ${when}, with ${sure} in the end.`;
   if (found.is_right === false) return `It did not recognise you. In the end it took you for ${kind}, ${when}, with ${sure}.`;
+  if (game.isContinuous) return `In the end its likeliest guess was ${kind}, ${when}.`;
   return `In the end it took you for ${kind}, ${when}, with ${sure}.`;
 }
 

@@ -81,7 +81,7 @@ class Table {
       el("div", { class: "head" },
         el("h1", {}, this.isSpectator ? `${seat} and ${welcome.label}` : `You and ${welcome.label}`),
         this.where, game.partView?.(welcome.part, welcome)),
-      this.scene, this.words, this.controls, this.tally, this.toolbar());
+      el("div", { class: game.isPad && !this.isSpectator ? "with-pad" : "" }, this.scene, this.words, this.controls), this.tally, this.toolbar());
     show(this.main, el("div", { class: `play${this.mind ? "" : " alone"}` }, card, this.mind?.node));
     this.main.focus({ preventScroll: true });
   }

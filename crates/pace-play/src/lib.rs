@@ -23,6 +23,8 @@ mod token;
 pub mod server;
 pub mod study;
 
+pub mod bots;
+
 pub use error::PlayError;
 pub use offer::{Offer, Offers};
 pub use replay::Replay;

@@ -168,8 +168,9 @@ pub(crate) struct Recognition {
 impl Recognition {
     /// The agent thinks, after this many moves of this episode.
     pub(crate) fn consider(&mut self, kinds: &[f32], now: (usize, usize)) {
-        // Of kinds that are equally likely the first counts.
         let best = (0..kinds.len()).rev().max_by(|one, other| kinds[*one].total_cmp(&kinds[*other]));
+        // One that is hardly likelier than by chance is no opinion.
+        let best = best.filter(|best| kinds[*best] > 1.5 / kinds.len() as f32);
         if best != self.best {
             self.since = now;
         }

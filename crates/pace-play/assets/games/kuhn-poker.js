@@ -8,6 +8,8 @@ export const episode = "Hand";
 export const Episodes = "Hands";
 export const pitch = "Three cards, one bet. It learns how often you bluff, and how easily you call.";
 export const shorter = [10, 20, 50];
+// Its kinds are points in a square, each of them unlikely by itself.
+export const isContinuous = true;
 export const actionNames = ["check or fold", "bet or call"];
 export const rules = [
   "The deck is a jack, a queen and a king. Both of you put in one chip and get one card; the third stays hidden. The higher card wins.",
@@ -104,7 +106,7 @@ export function createDrawing() {
     svg("ellipse", { cx: 320, cy: 206, rx: 308, ry: 186, fill: "var(--felt-dark)" }),
     svg("ellipse", { cx: 320, cy: 200, rx: 300, ry: 178, fill: "var(--felt)" }),
     svg("ellipse", { cx: 320, cy: 200, rx: 270, ry: 150, fill: "none", stroke: "rgba(255,255,255,.16)", "stroke-width": 2 }), layer);
-  const label = (x, y, text, isStrong) => svg("text", { x, y, "text-anchor": "middle", "font-size": 16, fill: isStrong ? "#fff" : "rgba(255,255,255,.78)", "font-weight": isStrong ? 650 : 500 }, text);
+  const label = (x, y, text, isStrong) => svg("text", { x, y, "text-anchor": "middle", "font-size": 20, fill: isStrong ? "#fff" : "rgba(255,255,255,.78)", "font-weight": isStrong ? 650 : 500 }, text);
   const words = (scene, seat) => {
     const ego = { "peer-faces-check": "checks", "peer-faces-bet": "bets", "ego-faces-bet": "checked", "check-check": "checked", "check-bet-fold": "folds", "check-bet-call": "calls", "bet-fold": "bet", "bet-call": "bet" };
     const peer = { "ego-faces-bet": "bet", "check-check": "check", "check-bet-fold": "bet", "check-bet-call": "bet", "bet-fold": "fold", "bet-call": "call" };
@@ -118,8 +120,8 @@ export function createDrawing() {
       layer.replaceChildren(...[
         isOver && glow(scene.ego_won > 0 ? 112 : 288),
         card(scene.ego.card, 320, 112), card(scene.peer.card, 320, 288),
-        label(205, 104, "agent", scene.stage.startsWith("ego-")), label(205, 126, words(scene, "ego")),
-        label(205, 284, "you", scene.stage.startsWith("peer-")), label(205, 306, words(scene, "peer")),
+        label(200, 102, "agent", scene.stage.startsWith("ego-")), label(200, 128, words(scene, "ego")),
+        label(200, 282, "you", scene.stage.startsWith("peer-")), label(200, 308, words(scene, "peer")),
         chips(scene.ego.chips, 432, 160), chips(scene.peer.chips, 432, 252),
         isOver && svg("text", { x: 500, y: 212, "text-anchor": "middle", "font-size": 26, "font-weight": 680, fill: scene.ego_won > 0 ? "#ffd0c4" : "#d8f5df" }, `${scene.ego_won > 0 ? "−" : "+"}${Math.abs(scene.ego_won)}`),
       ].flat().filter(Boolean));
@@ -139,7 +141,8 @@ export function picture() {
 /** Every kind of peer as a dot in the square of its two habits, as large as it is likely. */
 export function opinionView(slot, shares) {
   const at = ([bluffs, calls]) => [46 + bluffs * 222, 226 - calls * 200];
-  const most = Math.max(...shares, 1e-6);
+  // As large as how much likelier it is than by chance alone.
+  const size = (share) => Math.min(12, 3.4 * Math.sqrt(share * shares.length));
   const mean = [0, 1].map((axis) => slot.kinds.reduce((sum, kind, index) => sum + kind.traits[axis] * shares[index], 0));
   const [x, y] = at(mean);
   const axis = (x, y, text, turn) => svg("text", { x, y, "font-size": 12, fill: "var(--quiet)", "text-anchor": "middle", transform: turn && `rotate(-90 ${x} ${y})` }, text);
@@ -148,7 +151,7 @@ export function opinionView(slot, shares) {
     [0.25, 0.5, 0.75].map((part) => [svg("line", { x1: 46 + part * 222, x2: 46 + part * 222, y1: 26, y2: 226, stroke: "var(--line)" }), svg("line", { x1: 46, x2: 268, y1: 26 + part * 200, y2: 26 + part * 200, stroke: "var(--line)" })]),
     slot.kinds.map((kind, index) => {
       const [cx, cy] = at(kind.traits);
-      return svg("circle", { cx, cy, r: 1.5 + 11 * Math.sqrt(shares[index] / most), fill: "var(--agent)", opacity: 0.18 + 0.6 * (shares[index] / most) });
+      return svg("circle", { cx, cy, r: size(shares[index]), fill: "var(--agent)", opacity: Math.min(0.85, 0.3 + 0.06 * shares[index] * shares.length) });
     }),
     svg("path", { d: `M${x - 7} ${y}h14M${x} ${y - 7}v14`, stroke: "var(--ink)", "stroke-width": 2 }),
     axis(157, 250, "bluffs with a jack →"), axis(28, 126, "calls with a queen →", true),

@@ -1,7 +1,7 @@
 // PO-Overcooked: the kitchen as one cook sees it. A scene has `cooks` (null when out of sight), `things`, the `rooms` in sight and
 // `n_steps`; the setting has the `tiles`.
 
-import { el, number, percent, svg } from "../elements.js";
+import { el, favourite, percent, svg } from "../elements.js";
 
 export const name = "Overcooked";
 export const episode = "Episode";
@@ -140,10 +140,8 @@ export function createDrawing(setting, { slot }) {
   };
   const ground = tiles.flatMap((line, y) => [...line].map((sign, x) => tile(sign, x, y)));
   const line = svg("line", { x1: 0, x2: columns * CELL, y1: (last + 1) * CELL, y2: (last + 1) * CELL, stroke: "var(--quiet)", "stroke-width": 2, "stroke-dasharray": "3 6" });
-  const [things, people, fog] = [svg("g", {}), svg("g", {}), svg("g", {})];
-  const node = svg("svg", { viewBox: `-4 -4 ${columns * CELL + 8} ${rows * CELL + 8}`, role: "img", "aria-label": "The kitchen", class: "kitchen" }, ground, line, things, people, fog);
-  node.style.setProperty("max-height", "min(74dvh, 640px)");
-  node.style.setProperty("max-width", "min(100%, 430px)");
+  const [things, people, hands, fog] = [svg("g", {}), svg("g", {}), svg("g", {}), svg("g", {})];
+  const node = svg("svg", { viewBox: `-4 -4 ${columns * CELL + 8} ${rows * CELL + 8}`, role: "img", "aria-label": "The kitchen", class: "kitchen" }, ground, line, things, people, hands, fog);
   const figures = new Map();
   const place = (key, x, y, ms, build, layer) => {
     let figure = figures.get(key);
@@ -167,13 +165,11 @@ export function createDrawing(setting, { slot }) {
         if (thing.is_plated) continue;
         const build = thing.kind === "Plate" ? plate(dish) : food(thing.kind, thing.is_chopped);
         const isHeld = thing.holder !== null;
-        place(thing.id, thing.x, thing.y, ms, svg("g", { transform: isHeld ? "translate(11 12) scale(.8)" : "scale(1.12)" }, build), isHeld ? people : things);
+        place(thing.id, thing.x, thing.y, ms, svg("g", { transform: isHeld ? "translate(11 12) scale(.8)" : "scale(1.12)" }, build), isHeld ? hands : things);
       }
       scene.cooks.forEach((who, seat) => {
         if (who) place(`cook-${seat}`, who.x, who.y, ms, cook(seat === slot + 1, who.facing), people);
       });
-      // What is held is drawn over who holds it.
-      for (const thing of scene.things) if (thing.holder !== null && !thing.is_plated) people.append(figures.get(thing.id).node);
       for (const [key, figure] of figures) if (!figure.isSeen) { figure.node.remove(); figures.delete(key); }
       const hidden = [["upper", 0, last + 1], ["lower", last + 1, rows - last - 1]].filter(([room]) => !scene.rooms.includes(room));
       fog.replaceChildren(...hidden.flatMap(([room, top, height]) => [
@@ -229,7 +225,8 @@ export function opinionView(slot, shares) {
 }
 
 export function guessWords(slot, shares) {
-  const best = shares.indexOf(Math.max(...shares));
+  const best = favourite(shares);
+  if (best === null) return "It has no idea yet what your guest ordered.";
   return `It thinks your guest ordered ${kindWords(slot.kinds[best].name)}, with ${percent(shares[best])}.`;
 }
 

@@ -1,7 +1,7 @@
 // Predator-Prey-W: bodies that glide over a plane. A scene has `agents` (null when out of sight) with position, velocity and
 // `is_caught`, `obstacles`, `sees_everything` and `n_steps`; the setting has sizes, towers and paths.
 
-import { el, number, percent, svg } from "../elements.js";
+import { el, favourite, number, percent, svg } from "../elements.js";
 
 export const name = "Predator-Prey-W";
 export const episode = "Episode";
@@ -89,8 +89,6 @@ export function createDrawing(setting, { slot, isReplay }) {
   const node = svg("svg", { viewBox: `${-EXTENT} ${-EXTENT} ${2 * EXTENT} ${2 * EXTENT}`, role: "img", "aria-label": "The plane", class: "plane" },
     svg("defs", {}, svg("mask", { id }, svg("rect", { x: -EXTENT, y: -EXTENT, width: 2 * EXTENT, height: 2 * EXTENT, fill: "#fff" }), hole)),
     svg("rect", { x: -EXTENT, y: -EXTENT, width: 2 * EXTENT, height: 2 * EXTENT, rx: 0.05, fill: "var(--paper)" }), ground, dots, towers, rocks, trails, veil, people, rim);
-  node.style.setProperty("max-height", "min(74dvh, 680px)");
-  node.style.setProperty("max-width", "min(100%, 680px)");
 
   const body = (index) => {
     const { role, size } = setting.agents[index];
@@ -207,7 +205,8 @@ export function opinionView(slot, shares) {
 }
 
 export function guessWords(slot, shares) {
-  const best = shares.indexOf(Math.max(...shares));
+  const best = favourite(shares);
+  if (best === null) return "It has no idea yet what you are up to.";
   return `It takes you for a ${kindWords(slot.kinds[best].name)}, with ${percent(shares[best])}.`;
 }
 

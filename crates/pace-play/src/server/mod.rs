@@ -8,6 +8,7 @@ mod guard;
 mod lobby;
 mod socket;
 
+use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +88,7 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::NoRuntime)?;
-    runtime.block_on(run(offers, config, study, log, ready))
+    runtime.block_on(run(offers, config, study, log, ready, stop_signal()))
 }
 
 /// Why there is no server.
@@ -112,12 +113,14 @@ pub enum ServeError {
     Study(#[from] StudyError),
 }
 
-async fn run(
+/// The same within a runtime of somebody else's, until `stopped` is done.
+pub async fn run(
     offers: Offers,
     config: ServerConfig,
     study: Option<Study>,
     log: Log,
     ready: impl FnOnce(SocketAddr),
+    stopped: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let address = SocketAddr::new(config.address, config.port);
     let cannot_listen = |source| ServeError::CannotListen { address, source };
@@ -147,7 +150,7 @@ async fn run(
         let _ = asked_to_stop.wait_for(|stops| *stops).await;
     });
     let serving = tokio::spawn(serving.into_future());
-    stop_signal().await;
+    stopped.await;
     let _ = stop.send(true);
     sweeper.abort();
     // Everybody has been told; who does not hang up is left.

@@ -4,6 +4,8 @@ mod commands;
 #[cfg(unix)]
 mod lab;
 #[cfg(unix)]
+mod playing;
+#[cfg(unix)]
 mod studies;
 mod tidy;
 mod training;

@@ -159,10 +159,10 @@ fn peak_rss_mb() -> Option<f64> {
 }
 
 /// A folder that is gone when this is.
-struct ThrownAway(std::path::PathBuf);
+pub(super) struct ThrownAway(pub(super) std::path::PathBuf);
 
 impl ThrownAway {
-    fn new() -> ThrownAway {
+    pub(super) fn new() -> ThrownAway {
         ThrownAway(std::env::temp_dir().join(format!("pace-bench-{}", std::process::id())))
     }
 }
