@@ -91,7 +91,7 @@ impl Carrier<'_> {
                 work.ask_to_stop(tell);
             }
             work.reap(tell, stop)?;
-            if !is_stopped {
+            if stop.requested().is_none() {
                 work.start_what_can_be(tell)?;
             }
             work.look(tell)?;
