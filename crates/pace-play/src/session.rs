@@ -568,6 +568,27 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn the_part_reaches_the_agent_by_what_the_person_does_alone() {
+        let offers = Offers::scripted().expect("scripted egos");
+        for id in ["kuhn-poker.bayes", "overcooked.bayes"] {
+            let offer = offers.find(id).expect("it is there");
+            let frames = |tuple: usize| {
+                let booking = Booking { tuple, ..booking(offer, 5) };
+                let (mut session, mut frames) =
+                    Session::begin(offer, booking, Detail::Seen).expect("a session");
+                let mut rng = Seed::new(1).stream("person");
+                while !session.is_over() {
+                    let action = rng.below(2) as Action;
+                    frames
+                        .extend(session.act(session.actions().len(), action).expect("it is allowed").frames);
+                }
+                frames
+            };
+            assert_eq!(frames(0), frames(7), "{id}");
+        }
+    }
+
+    #[test]
     fn a_person_is_not_shown_what_the_game_hides_while_they_play() {
         let offers = Offers::scripted().expect("scripted egos");
         let offer = offers.find("kuhn-poker.random").expect("it is there");

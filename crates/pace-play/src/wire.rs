@@ -93,6 +93,7 @@ pub enum RefusalCode {
     TooFast,
     Full,
     NotDurable,
+    Broken,
 }
 
 /// A message that was refused. Nothing has changed.
@@ -116,6 +117,12 @@ impl Refusal {
             RefusalCode::NoSuchSession,
             "this encounter is not here any more; begin a new one".to_owned(),
         )
+    }
+}
+
+impl Refusal {
+    pub(crate) fn broken() -> Refusal {
+        Refusal::of(RefusalCode::Broken, "something broke at this table; it cannot go on".to_owned())
     }
 }
 

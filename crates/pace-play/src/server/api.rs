@@ -117,20 +117,20 @@ pub(super) async fn begin(
     State(server): State<Arc<Server>>,
     body: Result<Json<BeginRequest>, JsonRejection>,
 ) -> Response {
-    let request = match read(&server, body) {
+    let request = match read(body) {
         Ok(request) => request,
-        Err(response) => return response,
+        Err((status, refusal)) => return refuse(&server, status, &refusal),
     };
     if server.study.is_some() {
         let message = "a study is on; come in by the link that you were given".to_owned();
-        return refuse(&server, StatusCode::FORBIDDEN, Refusal::of(RefusalCode::Forbidden, message));
+        return refuse(&server, StatusCode::FORBIDDEN, &Refusal::of(RefusalCode::Forbidden, message));
     }
     match open(&server, request) {
         Ok(begun) => Json(begun).into_response(),
         Err(refusal) => {
             let is_full = refusal.code == RefusalCode::Full;
             let status = if is_full { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
-            refuse(&server, status, refusal)
+            refuse(&server, status, &refusal)
         }
     }
 }
@@ -168,12 +168,12 @@ pub(super) async fn replay(
     State(server): State<Arc<Server>>,
     body: Result<Json<ReplayRequest>, JsonRejection>,
 ) -> Response {
-    let request = match read(&server, body) {
+    let request = match read(body) {
         Ok(request) => request,
-        Err(response) => return response,
+        Err((status, refusal)) => return refuse(&server, status, &refusal),
     };
     if let Err(refusal) = check_version(request.v) {
-        return refuse(&server, StatusCode::BAD_REQUEST, refusal);
+        return refuse(&server, StatusCode::BAD_REQUEST, &refusal);
     }
     // It takes a moment of a core, so one after the other, and beside the ones who play.
     let Ok(_permit) = server.replays.acquire().await else { return not_found().await };
@@ -204,10 +204,10 @@ pub(super) async fn replay(
             }))
             .into_response()
         }
-        Ok(Err(error)) => refuse(&server, StatusCode::BAD_REQUEST, error.into()),
+        Ok(Err(error)) => refuse(&server, StatusCode::BAD_REQUEST, &error.into()),
         Err(_) => {
             let message = "the encounter could not be played again".to_owned();
-            refuse(&server, StatusCode::INTERNAL_SERVER_ERROR, Refusal::of(RefusalCode::Malformed, message))
+            refuse(&server, StatusCode::INTERNAL_SERVER_ERROR, &Refusal::of(RefusalCode::Malformed, message))
         }
     }
 }
@@ -217,9 +217,9 @@ pub(super) async fn study_join(
     body: Result<Json<Join>, JsonRejection>,
 ) -> Response {
     let Some(study) = &server.study else { return not_found().await };
-    match read(&server, body) {
+    match read(body) {
         Ok(join) => answer(&server, study.join(&server, join).await),
-        Err(response) => response,
+        Err((status, refusal)) => refuse(&server, status, &refusal),
     }
 }
 
@@ -228,27 +228,27 @@ pub(super) async fn study_next(
     body: Result<Json<Next>, JsonRejection>,
 ) -> Response {
     let Some(study) = &server.study else { return not_found().await };
-    match read(&server, body) {
+    match read(body) {
         Ok(next) => answer(&server, study.next(&server, next).await),
-        Err(response) => response,
+        Err((status, refusal)) => refuse(&server, status, &refusal),
     }
 }
 
 fn answer(server: &Server, answer: Result<Value, Refusal>) -> Response {
     match answer {
         Ok(value) => Json(value).into_response(),
-        Err(refusal) => refuse(server, StatusCode::BAD_REQUEST, refusal),
+        Err(refusal) => refuse(server, StatusCode::BAD_REQUEST, &refusal),
     }
 }
 
-fn read<T>(server: &Server, body: Result<Json<T>, JsonRejection>) -> Result<T, Response> {
+fn read<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, (StatusCode, Refusal)> {
     body.map(|Json(value)| value).map_err(|rejection| {
         let message = "this is not a request of the protocol".to_owned();
-        refuse(server, rejection.status(), Refusal::of(RefusalCode::Malformed, message))
+        (rejection.status(), Refusal::of(RefusalCode::Malformed, message))
     })
 }
 
-fn refuse(server: &Server, status: StatusCode, refusal: Refusal) -> Response {
+fn refuse(server: &Server, status: StatusCode, refusal: &Refusal) -> Response {
     server.log.say(&format!("refused a request: {}", refusal.message));
     (status, Json(json!({ "v": VERSION, "code": refusal.code, "message": refusal.message }))).into_response()
 }

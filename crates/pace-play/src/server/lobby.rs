@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{broadcast, watch};
@@ -13,8 +13,8 @@ use crate::wire::{MindPolicy, Refusal, RefusalCode, VERSION, Welcome};
 
 /// One encounter, with everybody who looks at it.
 pub(crate) struct Room {
-    /// Never locked across an await.
-    pub(crate) session: Mutex<Session>,
+    /// Never locked across an await. Poisoned by a bug in a game or an agent: then this table is broken, and no other.
+    session: Mutex<Session>,
     pub(crate) mind: MindPolicy,
     /// The token of its spectator link.
     pub(crate) watch: Option<String>,
@@ -81,9 +81,14 @@ impl Room {
         self.opened.elapsed().saturating_sub(Duration::from_millis(self.used_at.load(Ordering::Relaxed)))
     }
 
+    /// The encounter, for a moment.
+    pub(crate) fn session(&self) -> Result<MutexGuard<'_, Session>, Refusal> {
+        self.session.lock().map_err(|_| Refusal::broken())
+    }
+
     /// Everything that a client needs to go on from here.
-    pub(crate) fn welcome(&self, is_spectator: bool) -> Welcome {
-        let session = self.session.lock().expect("a session does not panic");
+    pub(crate) fn welcome(&self, is_spectator: bool) -> Result<Welcome, Refusal> {
+        let session = self.session()?;
         let mut opening = self.opening.lock().expect("nobody panics with it");
         let opening = if is_spectator { None } else { opening.take() };
         let offer = session.offer();
@@ -93,7 +98,7 @@ impl Room {
             .filter(|_| session.actions().is_empty())
             .unwrap_or_else(|| vec![session.last_frame().clone()]);
         self.hide_mind(&mut frames);
-        Welcome {
+        Ok(Welcome {
             v: VERSION,
             is_spectator,
             game: spec.id,
@@ -113,7 +118,7 @@ impl Room {
             seq: session.actions().len(),
             frames,
             is_over: session.is_over(),
-        }
+        })
     }
 
     /// Takes out what the person is not to see while they play.
@@ -151,7 +156,7 @@ impl Lobby {
         Lobby { rooms: Mutex::default(), most }
     }
 
-    fn rooms(&self) -> std::sync::MutexGuard<'_, Rooms> {
+    fn rooms(&self) -> MutexGuard<'_, Rooms> {
         self.rooms.lock().expect("nobody panics with it")
     }
 
@@ -231,7 +236,7 @@ impl Rooms {
     fn make_room(&mut self) -> bool {
         const A_WHILE: Duration = Duration::from_secs(120);
         let can_go = |room: &Arc<Room>| {
-            let is_over = room.session.lock().expect("a session does not panic").is_over();
+            let is_over = room.session().map_or(true, |session| session.is_over());
             room.is_deserted() && (is_over || room.recorded_as.is_some() || room.unused_for() > A_WHILE)
         };
         let oldest =

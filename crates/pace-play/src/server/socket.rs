@@ -149,9 +149,8 @@ async fn play(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<
         number = *newest;
     });
     let mut newest = room.player.subscribe();
-    client.tell(&ServerMessage::Welcome(Box::new(room.welcome(false)))).await?;
-    if room.welcome_is_over() {
-        client.tell(&over(&room)).await?;
+    if greet(server, client, &room, false).await?.is_none() {
+        return Ok(());
     }
     let mut stopping = server.stopping.clone();
     let mut n_refused = 0;
@@ -214,7 +213,7 @@ async fn react(
         }
     };
     let (frames, is_over, kept) = {
-        let mut session = room.session.lock().expect("a session does not panic");
+        let mut session = room.session()?;
         let mut answer = session.act(seq, action)?;
         room.hide_mind(&mut answer.frames);
         // Handed over while nobody else can act, so that steps are kept in their order.
@@ -235,7 +234,7 @@ async fn react(
     }
     let mut texts = vec![ServerMessage::Frames { v: VERSION, seq: seq + 1, frames }.to_text()];
     if is_over {
-        texts.push(over(room).to_text());
+        texts.push(over(room)?.to_text());
     }
     if room.feed.receiver_count() > 0 {
         for text in &texts {
@@ -246,14 +245,33 @@ async fn react(
     Ok(texts)
 }
 
-fn over(room: &Room) -> ServerMessage {
-    let session = room.session.lock().expect("a session does not panic");
-    let shows = room.mind != MindPolicy::Never;
-    ServerMessage::Over {
-        v: VERSION,
-        summary: session.summary().ok().filter(|_| shows).map(Box::new),
-        link: shows.then(|| replay::link(&session)),
+/// Tells a client where the encounter is; none if it is broken.
+async fn greet(
+    server: &Arc<Server>,
+    client: &mut Client,
+    room: &Room,
+    is_spectator: bool,
+) -> Result<Option<()>, Gone> {
+    let welcome = match room.welcome(is_spectator) {
+        Ok(welcome) => welcome,
+        Err(refusal) => {
+            client.refuse(server, refusal).await?;
+            return Ok(None);
+        }
+    };
+    let is_over = welcome.is_over;
+    client.tell(&ServerMessage::Welcome(Box::new(welcome))).await?;
+    if is_over && let Ok(over) = over(room) {
+        client.tell(&over).await?;
     }
+    Ok(Some(()))
+}
+
+fn over(room: &Room) -> Result<ServerMessage, Refusal> {
+    let session = room.session()?;
+    let shows = room.mind != MindPolicy::Never;
+    let summary = if shows { Some(Box::new(session.summary()?)) } else { None };
+    Ok(ServerMessage::Over { v: VERSION, summary, link: shows.then(|| replay::link(&session)) })
 }
 
 async fn watch(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<(), Gone> {
@@ -263,9 +281,8 @@ async fn watch(server: &Arc<Server>, client: &mut Client, token: &str) -> Result
     };
     let _presence = room.enter();
     let mut feed = room.feed.subscribe();
-    client.tell(&ServerMessage::Welcome(Box::new(room.welcome(true)))).await?;
-    if room.welcome_is_over() {
-        client.tell(&over(&room)).await?;
+    if greet(server, client, &room, true).await?.is_none() {
+        return Ok(());
     }
     let mut stopping = server.stopping.clone();
     let mut bucket = super::Bucket::new(super::lobby::MESSAGES_PER_SECOND, Instant::now());
@@ -274,7 +291,9 @@ async fn watch(server: &Arc<Server>, client: &mut Client, token: &str) -> Result
             told = feed.recv() => match told {
                 Ok(text) => client.tell_text(text.to_string()).await?,
                 Err(RecvError::Lagged(_)) => {
-                    client.tell(&ServerMessage::Welcome(Box::new(room.welcome(true)))).await?;
+                    if greet(server, client, &room, true).await?.is_none() {
+                        return Ok(());
+                    }
                 }
                 Err(RecvError::Closed) => return Ok(()),
             },
@@ -301,11 +320,5 @@ async fn watch(server: &Arc<Server>, client: &mut Client, token: &str) -> Result
                 return Ok(());
             }
         }
-    }
-}
-
-impl Room {
-    fn welcome_is_over(&self) -> bool {
-        self.session.lock().expect("a session does not panic").is_over()
     }
 }

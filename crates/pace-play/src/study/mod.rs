@@ -146,7 +146,7 @@ impl Study {
                 Ok((old, Participant::load(tx, &join.participant)?))
             })
             .await
-            .map_err(not_durable)?;
+            .map_err(|error| not_durable(&error))?;
         let (old_hash, participant) = kept;
         // A second tab takes over from the first, which may still have the encounter open.
         if let Some(old) = old_hash {
@@ -179,13 +179,15 @@ impl Study {
                 if is_due {
                     advance(tx, &config, n_tuples, &participant, consents, &answers, now)?;
                 }
-                Participant::load(tx, &participant.id).map(Some)
+                let after = Participant::load(tx, &participant.id)?;
+                let has_moved = (after.stage, after.number()) != (participant.stage, participant.number());
+                Ok(Some((has_moved, after)))
             })
             .await
-            .map_err(not_durable)?;
-        let participant = moved.ok_or_else(Refusal::no_such_session)?;
+            .map_err(|error| not_durable(&error))?;
+        let (has_moved, participant) = moved.ok_or_else(Refusal::no_such_session)?;
         // The next encounter has a room of its own.
-        if stage == Stage::Play || stage == Stage::Tutorial {
+        if has_moved {
             server.lobby.remove(&next.token);
         }
         Ok(self.state(&participant, None))
@@ -226,7 +228,7 @@ impl Study {
                 }
             })
             .await
-            .map_err(not_durable)?;
+            .map_err(|error| not_durable(&error))?;
         let (id, (booking, fingerprint), actions) = found.ok_or_else(Refusal::no_such_session)?;
         let offer = Arc::clone(server.offers.find(&booking.offer)?);
         if offer.fingerprint != fingerprint {
@@ -304,7 +306,7 @@ fn check_id(id: &str) -> Result<(), Refusal> {
     Err(Refusal::of(RefusalCode::Malformed, message))
 }
 
-fn not_durable(error: StudyError) -> Refusal {
+fn not_durable(error: &StudyError) -> Refusal {
     Refusal::of(RefusalCode::NotDurable, format!("nothing could be kept: {error}"))
 }
 

@@ -78,7 +78,7 @@ async function sitDown(view, { game, agent, episodes, mind = "after", slot, beat
   await page.getByLabel("The agent’s mind").selectOption(mind);
   await page.getByRole("button", { name: "Sit down" }).click();
   await page.locator(".scene svg").waitFor();
-  if (beat !== undefined) await page.getByLabel("Pace").selectOption(beat);
+  if (beat !== undefined) await page.getByLabel("Pace", { exact: true }).selectOption(beat);
 }
 
 /** Waits until the server asks for action number `seq`, or the encounter is over. */
@@ -266,7 +266,7 @@ test("a chase in Predator-Prey-W, on a key and on a beat", async () => {
   }
   assert.ok(closest < 0.3, `the prey was near: ${closest}`);
   // The same on a beat of 8 steps a second, with a key held.
-  await view.page.getByLabel("Pace").selectOption("8");
+  await view.page.getByLabel("Pace", { exact: true }).selectOption("8");
   const seq = view.seq;
   await view.page.keyboard.down("ArrowRight");
   const ready = view.page.getByRole("button", { name: "Ready" });

@@ -46,8 +46,9 @@ impl Host {
         let config = ServerConfig { port: 0, ..config };
         let task = tokio::spawn(async move {
             let say = Arc::new(move |line: &str| lines.lock().expect("a log").push(line.to_owned()));
-            let ready = |address| drop(told.send(address));
-            let served = run(offers, config, study, say, ready, async { drop(stopped.await) }).await;
+            let ready = |address| told.send(address).expect("somebody waits for it");
+            let until_stopped = async { stopped.await.unwrap_or_default() };
+            let served = run(offers, config, study, say, ready, until_stopped).await;
             served.expect("the server runs");
         });
         Host { address: address.await.expect("an address"), log, stop: Some(stop), task }
