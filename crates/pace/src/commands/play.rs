@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use pace_games::AnyGame;
 use pace_lab::{RunView, TrainedAgent};
 use pace_play::offer::TrainedOffer;
-use pace_play::{Offers, ServerConfig, Study, StudyConfig, serve};
+use pace_play::{Offers, ServerConfig, Study, StudyConfig, StudyError, serve};
 
 use crate::say;
 
