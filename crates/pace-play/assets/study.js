@@ -2,6 +2,7 @@
 
 import { ask, el, note, notice, show } from "./elements.js";
 import { gameOf } from "./games/index.js";
+import { summaryCard } from "./summary.js";
 import { openTable } from "./table.js";
 
 export async function openStudy(main) {
@@ -78,14 +79,16 @@ class StudyPages {
     note(`${this.state.title} · round ${number + 1} of ${n}`);
     openTable(this.main, { type: "hello", token: this.token }, {
       beat: this.game.isPad ? beat ?? 0 : undefined,
-      onOver: () => this.between(number, n),
+      onOver: (over, welcome) => this.between(number, n, over, welcome),
       onGone: () => location.reload(),
     });
   }
 
-  between(number, n) {
+  between(number, n, over, welcome) {
     const isLast = number + 1 === n;
-    this.page(el("h1", {}, `Round ${number + 1} of ${n} is done`),
+    // Where the study lets participants see what the agent thought.
+    const replay = over.link && el("p", {}, el("a", { href: `/replay#${encodeURIComponent(over.link)}`, target: "_blank" }, "See what the agent thought, in a new tab"));
+    this.page(el("h1", {}, `Round ${number + 1} of ${n} is done`), over.summary && summaryCard(welcome, over.summary, this.game), replay,
       el("p", {}, isLast ? "That was the last round." : "In the next round you may meet another agent. Take a break if you like."),
       el("div", { class: "row" }, el("button", { class: "main", onclick: () => this.next("play", { number }) }, isLast ? "Go on" : "Next round")));
   }

@@ -204,7 +204,8 @@ class Table {
 
   act(action) {
     if (!this.isOpen()) {
-      if (!this.isSpectator) this.pending = action;
+      // A step ahead is kept where steps are many; a decision is only taken by who has seen what it is about.
+      if (!this.isSpectator && this.game.isPad) this.pending = action;
       return;
     }
     this.isWaiting = true;
@@ -303,10 +304,12 @@ class Table {
           },
         }, choice.label, choice.hint && el("kbd", {}, choice.hint));
       };
+      const focused = this.controls.contains(document.activeElement) ? document.activeElement.dataset.action : null;
       show(this.controls, el("div", { class: isPad ? "pad" : "controls" }, choices.map(button)));
+      if (focused !== null) this.controls.querySelector(`[data-action="${focused}"]`)?.focus();
     }
-    // A pad stays as it is: it is pressed without looking.
-    if (!isPad) for (const node of this.controls.querySelectorAll("button")) node.disabled = !isOpen;
+    // A pad stays as it is: it is pressed without looking. Nothing is really disabled, for that would lose the focus.
+    if (!isPad) for (const node of this.controls.querySelectorAll("button")) node.setAttribute("aria-disabled", String(!isOpen));
   }
 
   // The server

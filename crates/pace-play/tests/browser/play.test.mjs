@@ -106,7 +106,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   await shoot(view, "lobby-desktop");
   await sitDown(view, { game: "Kuhn Poker", agent: "kuhn-poker.bayes", episodes: 10, mind: "live" });
   const { page } = view;
-  await page.locator("button[data-action='1']:enabled").waitFor();
+  await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
   await shoot(view, "kuhn-desktop");
 
   const link = await page.locator("#watch-link").getAttribute("data-link");
@@ -117,7 +117,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   const play = async (n) => {
     for (let hand = 0; hand < n && !view.over; hand += 1) {
       // By mouse and by key in turn; both buttons are offered only when it is our turn.
-      const button = page.locator("button[data-action='1']:enabled");
+      const button = page.locator("button[data-action='1']:not([aria-disabled=true])");
       await Promise.race([button.waitFor({ timeout: 20000 }), page.getByRole("heading", { name: "The encounter is over" }).waitFor({ timeout: 20000 })]).catch(() => {});
       if (await page.getByRole("heading", { name: "The encounter is over" }).isVisible()) return;
       const seq = view.seq;
@@ -129,7 +129,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
     }
   };
   await play(4);
-  await page.locator("button[data-action='1']:enabled").waitFor();
+  await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
   const [mine, theirs] = [view, spectator].map((one) => one.frame);
   await until(spectator, () => JSON.stringify(spectator.frame) === JSON.stringify(view.frame), "the spectator to catch up");
   assert.deepEqual(theirs?.scene && spectator.frame.scene, mine && view.frame.scene, "the spectator sees the same");
@@ -140,7 +140,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   const episode = view.frame.episode;
   view.seq = -1;
   await page.reload();
-  await page.locator("button[data-action='1']:enabled").waitFor();
+  await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
   assert.equal(view.seq, seq, "a reload goes on with the same action");
   assert.equal(view.frame.episode, episode);
   await play(40);
@@ -291,7 +291,7 @@ test("phone width: every page fits, touch plays, and nothing needs motion", asyn
   const tables = [["Kuhn Poker", "kuhn-poker.nash", 10, "kuhn"], ["PO-Overcooked", "overcooked.bayes", 1, "overcooked"], ["Predator-Prey-W", "predator-prey.static", 1, "predator-prey"]];
   for (const [game, agent, episodes, name] of tables) {
     await sitDown(view, { game, agent, episodes, mind: "live", beat: name === "kuhn" ? undefined : "0" });
-    const action = page.locator("button[data-action='1']:enabled");
+    const action = page.locator("button[data-action='1']:not([aria-disabled=true])");
     await action.waitFor();
     const seq = view.seq;
     await action.tap();
@@ -315,7 +315,7 @@ test("everything can be reached by keyboard and has a name", async () => {
     if (await page.evaluate(() => document.activeElement.textContent === "Sit down")) break;
   }
   await page.keyboard.press("Enter");
-  await page.locator("button[data-action='0']:enabled").waitFor();
+  await page.locator("button[data-action='0']:not([aria-disabled=true])").waitFor();
   const nameless = await page.evaluate(() => [...document.querySelectorAll("button, select, input, a, svg[role=img]")]
     .filter((node) => !(node.getAttribute("aria-label") || node.textContent.trim() || node.labels?.length || node.title)).map((node) => node.outerHTML));
   assert.deepEqual(nameless, []);
@@ -371,7 +371,7 @@ is_optional = true
   await shoot(view, "study-tutorial-desktop");
   await view.page.getByRole("button", { name: "I understand" }).click();
 
-  const button = () => view.page.locator("button[data-action='1']:enabled");
+  const button = () => view.page.locator("button[data-action='1']:not([aria-disabled=true])");
   const act = async () => {
     await button().waitFor();
     const seq = view.seq;

@@ -100,7 +100,7 @@ fn what_cannot_be_played_is_said_in_one_line() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     check_error(&["play", &path("nowhere")], 3, &["nowhere"]);
-    check_error(&["play", "--study", &path("none.toml")], 1, &["none.toml"]);
+    check_error(&["play", "--study", &path("none.toml")], 3, &["none.toml"]);
     std::fs::write(path("bad.toml"), "id = 3\n").expect("a file");
     check_error(&["play", "--study", &path("bad.toml")], 3, &["bad.toml"]);
     check_error(&["study", "summary", &path("none.sqlite")], 1, &["none.sqlite"]);
