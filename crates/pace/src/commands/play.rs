@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::Context;
 use clap::Args;
 use pace_games::AnyGame;
 use pace_lab::{RunView, TrainedAgent};
 use pace_play::offer::TrainedOffer;
-use pace_play::{Offers, ServerConfig, Study, StudyConfig, serve};
+use pace_play::{Offers, ServerConfig, Study, StudyConfig, StudyError, serve};
 
 use crate::say;
 
@@ -103,8 +102,10 @@ fn folder_name(folder: &Path) -> String {
 }
 
 fn open_study(file: &Path, store: Option<&Path>, offers: &Offers) -> anyhow::Result<Study> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("{}: cannot be read", file.display()))?;
+    let text = std::fs::read_to_string(file).map_err(|error| StudyError::BadConfig {
+        file: file.display().to_string(),
+        reason: format!("cannot be read: {error}"),
+    })?;
     let config = StudyConfig::from_toml(&file.display().to_string(), &text)?;
     let store = store.map_or_else(|| file.with_extension("sqlite"), Path::to_owned);
     Ok(Study::open(config, offers, &store)?)
