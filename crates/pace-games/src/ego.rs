@@ -24,10 +24,26 @@ pub trait Ego: Send {
     /// The episode ended with `terminal_observation`.
     fn end_episode(&mut self, terminal_observation: &[f32]);
 
+    /// What it takes each of its peers for, by slot; empty for an ego that has no opinion.
+    fn opinions(&self) -> Vec<Vec<Opinion>> {
+        Vec::new()
+    }
+
     /// Whether it answers an observation alike at any time, whatever it was told before.
     fn is_fixed(&self) -> bool {
         false
     }
+}
+
+/// One of the things that an ego holds a peer to be, and how likely it thinks that is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Opinion {
+    /// The kind of peer, in words; see [`crate::PeerSpec::kind`].
+    pub kind: String,
+    /// Its traits; see [`crate::PeerSpec::traits`].
+    pub traits: Vec<f32>,
+    /// The ego's probability.
+    pub probability: f32,
 }
 
 /// A scripted ego that bounds learned ones, as a recipe to make it.

@@ -12,6 +12,7 @@ use crate::game::{Action, DecisionPoint, Drawing, Game, GameSpec, NO_ACTION, Sea
 use crate::peer::{PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
+use crate::table::{AnyTable, Table};
 
 /// One line of `GAMES`.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,10 @@ pub trait AnyGame: Send + Sync {
     fn reference_names(&self) -> Vec<&'static str>;
     /// A scripted ego that is told nothing and answers alike at any time ([`Ego::is_fixed`]); others are refused.
     fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError>;
+    /// The names of the scripted egos that are told nothing.
+    fn blind_names(&self) -> Vec<&'static str>;
+    /// A scripted ego that is told nothing; others are refused.
+    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError>;
     /// A scripted ego plays one encounter; the onlooker is shown the rendered state at every moment.
     fn play(
         &self,
@@ -76,6 +81,17 @@ pub trait AnyGame: Send + Sync {
         n_episodes: usize,
         seed: Seed,
     ) -> Result<Box<dyn AnyEncounter + '_>, GameError>;
+    /// A table at which `people` take the seats of some of the peers of a tuple.
+    fn table(
+        &self,
+        split: Split,
+        tuple: usize,
+        people: &[Seat],
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyTable>, GameError>;
+    /// See [`Game::setting`].
+    fn setting(&self) -> Value;
     /// Lanes in which encounters with the tuples of `split` can be played.
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
     /// See [`Game::decision_points`].
@@ -251,6 +267,21 @@ impl<G: Game> AnyGame for Opened<G> {
         })
     }
 
+    fn blind_names(&self) -> Vec<&'static str> {
+        let is_blind = |reference: &Reference<G>| matches!(reference, Reference::Blind(_));
+        let all = self.game.references().into_iter();
+        all.filter(|(_, reference)| is_blind(reference)).map(|(name, _)| name).collect()
+    }
+
+    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+        match self.reference(name)? {
+            Reference::Blind(make) => Ok(make(&self.game)),
+            Reference::Told(_) => {
+                Err(GameError::unknown("scripted ego that is told nothing", name, self.blind_names()))
+            }
+        }
+    }
+
     fn play(
         &self,
         meeting: &Meeting<'_>,
@@ -284,6 +315,22 @@ impl<G: Game> AnyGame for Opened<G> {
         };
         opened.observe();
         Ok(Box::new(opened))
+    }
+
+    fn table(
+        &self,
+        split: Split,
+        tuple: usize,
+        people: &[Seat],
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyTable>, GameError> {
+        let specs = self.tuple(split, tuple)?.specs;
+        Ok(Box::new(Table::begin(&self.game, &specs, people, n_episodes, seed)))
+    }
+
+    fn setting(&self) -> Value {
+        self.game.setting()
     }
 
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {

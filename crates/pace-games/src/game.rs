@@ -7,7 +7,7 @@ use std::fmt::Debug;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config::{Configure, GameError};
 use crate::ego::Reference;
@@ -66,11 +66,42 @@ impl Movers {
         self.0 >> seat.0 & 1 == 1
     }
 
+    /// These and `seat`.
+    pub fn with(self, seat: Seat) -> Movers {
+        Movers(self.0 | 1 << seat.0)
+    }
+
+    /// Those that are also among `others`.
+    #[inline]
+    pub fn among(self, others: Movers) -> Movers {
+        Movers(self.0 & others.0)
+    }
+
     /// Whether nobody must choose.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
+}
+
+/// Through whose eyes a state is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eyes {
+    /// As this seat sees it, with everything else hidden.
+    Of(Seat),
+    /// As nobody at the table sees it.
+    All,
+}
+
+/// How a person played a peer's seat, looked back at.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Portrait {
+    /// What was done how often, as pairs of a question and its answer.
+    pub lines: Vec<(String, String)>,
+    /// By the measure of [`crate::PeerSpec::traits`], where enough was seen to tell.
+    pub traits: Vec<f32>,
+    /// What an ego would earn per episode that knew this from the start, where the game has a closed form for it.
+    pub best_answer: Option<f64>,
 }
 
 /// How an episode ended.
@@ -259,6 +290,22 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// The state for the game's [`Game::DRAWING`], with what `viewer` does not see marked as such; a text is shown as it is.
     fn picture(&self, state: &Self::State, _viewer: Seat) -> Value {
         Value::String(self.render(state))
+    }
+
+    /// Everything about the game that stays as it is and that a page needs to draw it, as plain data.
+    fn setting(&self) -> Value {
+        Value::Null
+    }
+
+    /// The state as plain data that a page can draw, with nothing in it that these eyes do not see. A game that does not say
+    /// how is shown as text, with everything in it.
+    fn scene(&self, state: &Self::State, _eyes: Eyes) -> Value {
+        json!({ "text": self.render(state) })
+    }
+
+    /// How the peer in `seat` was played, from the states in which moves were made and all actions of each move.
+    fn portrait(&self, _seat: Seat, _moves: &[(Self::State, JointAction)]) -> Portrait {
+        Portrait::default()
     }
 
     /// Whom we train with and whom we are tested with.

@@ -29,6 +29,7 @@ pub mod seed;
 
 pub mod arena;
 pub mod encounter;
+pub mod table;
 
 pub mod ego;
 
@@ -42,16 +43,17 @@ pub mod predator_prey;
 pub use arena::{Arena, Lanes, PeerSight, StepBlock};
 pub use config::{Configure, GameError, Preset, configure};
 pub use contract::{ContractBreach, check_contract};
-pub use ego::{Ego, EpisodeOutcome, Moment, RandomEgo, Reference, Taken, certain, play_encounter};
+pub use ego::{Ego, EpisodeOutcome, Moment, Opinion, RandomEgo, Reference, Taken, certain, play_encounter};
 pub use encounter::{EgoStep, Encounter, PeerViews};
 pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
 pub use game::{
-    Action, Boundary, DecisionPoint, Drawing, EarlierStep, Ending, Game, GameSpec, JointAction, MAX_SEATS,
-    Metric, Moved, Movers, NO_ACTION, Nouns, Seat,
+    Action, Boundary, DecisionPoint, Drawing, EarlierStep, Ending, Eyes, Game, GameSpec, JointAction,
+    MAX_SEATS, Metric, Moved, Movers, NO_ACTION, Nouns, Portrait, Seat,
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};
 pub use seed::{Seed, Stream};
+pub use table::{AnyTable, Table, TableMove};
 
 /// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.
 pub const GAMES: &[GameEntry] = &[

@@ -50,6 +50,12 @@ pub trait Peer<G: Game>: Clone + Debug + Serialize + DeserializeOwned + Send + S
 
     /// The peer's choice in `state`. It may draw from `rng` and from nothing else.
     fn act(&mut self, game: &G, state: &G::State, seat: Seat, rng: &mut Stream) -> Action;
+
+    /// Why a person who plays this peer's part may not do `action` now, although the rules would let them; as a sentence
+    /// to that person.
+    fn objection(&self, _game: &G, _state: &G::State, _seat: Seat, _action: Action) -> Option<String> {
+        None
+    }
 }
 
 /// The spec type of a game's own peers.

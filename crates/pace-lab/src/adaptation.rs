@@ -137,7 +137,7 @@ pub struct Adaptation {
 
 /// The agent of a run's newest checkpoint meets the peers.
 pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, LabError> {
-    let TrainedAgent { agent, game, config, steps } = TrainedAgent::load(view)?;
+    let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
     let run = RunRecord {
         folder: view.path().display().to_string(),

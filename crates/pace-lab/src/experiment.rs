@@ -146,10 +146,10 @@ pub struct Evaluation {
     pub pool: String,
     /// Encounters with each tuple.
     pub passes: Passes,
-    /// Episodes per encounter; see [`AdaptOptions::episodes`].
+    /// Episodes per encounter, as in [`AdaptOptions`].
     #[serde(default)]
     pub episodes: Option<usize>,
-    /// N_ctx; see [`AdaptOptions::context_episodes`].
+    /// N_ctx, as in [`AdaptOptions`].
     #[serde(default)]
     pub context_episodes: Option<usize>,
     /// After how many episodes other peers take over.

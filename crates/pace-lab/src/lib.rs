@@ -57,6 +57,7 @@
 //! | `tensorboard.rs` | `TensorBoardLog` | the same rows as TensorBoard events |
 //! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
+//! | `dashboard.rs` | `Dashboard` | the learning curves of a run while it trains: as text |
 //! | `progress.rs` | `ProgressLine`, `LabProgress` | how far, how fast, how long: as text |
 //! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
 //! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
@@ -88,6 +89,7 @@ mod step_log;
 pub mod tensorboard;
 
 pub mod crash;
+pub mod dashboard;
 pub mod progress;
 pub mod signals;
 
@@ -114,6 +116,7 @@ pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
 };
 pub use crash::write_crash_bundle;
+pub use dashboard::Dashboard;
 pub use durable::{create_folder, write_atomically};
 pub use embedding::embed;
 pub use error::{Damage, LabError};

@@ -189,7 +189,7 @@ fn short_count(count: u64) -> String {
 }
 
 /// Four significant digits; very large and very small numbers with an exponent.
-fn significant(value: f64) -> String {
+pub(crate) fn significant(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         return "0".to_owned();

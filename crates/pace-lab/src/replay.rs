@@ -29,7 +29,7 @@ pub struct ReplayOptions {
 
 /// The agent of a run's newest checkpoint plays one encounter.
 pub fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord, LabError> {
-    let TrainedAgent { agent, game, config, steps } = TrainedAgent::load(view)?;
+    let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
     let spec = game.spec();
     let luck = Seed::new(options.seed).child("encounter", &[options.tuple as u64, 0]);

@@ -44,6 +44,11 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// So many processes were asked to stop, and will once they have saved.
+    Stopping {
+        /// How many.
+        n_processes: usize,
+    },
     /// Something that a person may want to know.
     Warning(String),
     /// How far everything is; every second.
@@ -83,10 +88,10 @@ impl Carrier<'_> {
         loop {
             let is_stopped = stop.requested().is_some();
             if is_stopped {
-                work.ask_to_stop();
+                work.ask_to_stop(tell);
             }
             work.reap(tell, stop)?;
-            if !is_stopped {
+            if stop.requested().is_none() {
                 work.start_what_can_be(tell)?;
             }
             work.look(tell)?;
@@ -264,9 +269,11 @@ impl<'a> Work<'a> {
     }
 
     /// Asks every process to stop: the end of its input tells it.
-    fn ask_to_stop(&mut self) {
-        for process in &mut self.processes {
-            drop(process.child.stdin.take());
+    fn ask_to_stop(&mut self, tell: &mut dyn FnMut(Notice)) {
+        let inputs: Vec<_> =
+            self.processes.iter_mut().filter_map(|process| process.child.stdin.take()).collect();
+        if !inputs.is_empty() {
+            tell(Notice::Stopping { n_processes: inputs.len() });
         }
     }
 

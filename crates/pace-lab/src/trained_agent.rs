@@ -20,6 +20,8 @@ pub struct TrainedAgent {
     pub config: RunConfig,
     /// Ego decisions it was trained for.
     pub steps: u64,
+    /// A hash of its weights: tells it from the same run's agent after more training.
+    pub fingerprint: String,
 }
 
 impl TrainedAgent {
@@ -37,6 +39,7 @@ impl TrainedAgent {
         let model = checkpoint.file(MODEL_FILE)?;
         let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
         let agent = Agent::with_conservative(method, &*game, &config.train, policy.as_ref(), model)?;
-        Ok(TrainedAgent { agent, game, config, steps: checkpoint.step })
+        let fingerprint = blake3::hash(model).to_hex()[..16].to_owned();
+        Ok(TrainedAgent { agent, game, config, steps: checkpoint.step, fingerprint })
     }
 }

@@ -319,6 +319,7 @@ impl TrainConfig {
                 entropy_weight: 0.03,
                 exploration_weight: 0.2,
                 exploration_decay_steps: 25_000_000,
+                minibatch: Minibatch::Steps,
                 warm_up_steps: 1_000_000,
                 timeout_credit: TimeoutCredit::Dropped,
                 encoder_width: 128,
@@ -335,6 +336,7 @@ impl TrainConfig {
                 entropy_weight: 0.03,
                 exploration_weight: 0.1,
                 exploration_decay_steps: 15_000_000,
+                minibatch: Minibatch::Steps,
                 warm_up_steps: 500_000,
                 encoder_width: 128,
                 ..TrainConfig::kuhn()
@@ -366,7 +368,7 @@ impl TrainConfig {
                 if matches!(game, "overcooked" | "predator-prey") {
                     // Deviation D5: what a peer wants or does, and not which of the training peers it is.
                     config.identify = Identify::Traits;
-                    // Deviation D7: no tuple is missing from a gradient.
+                    // Deviation D7: whole encounters, four times as fast, and no tuple is missing from a gradient.
                     config.minibatch = Minibatch::Balanced;
                     config.gae_lambda = 0.9;
                 }
@@ -400,7 +402,8 @@ impl TrainConfig {
             train_tuples: Vec::new(),
             epochs: 15,
             minibatches: 12,
-            // Deviation D4: the same objective over an epoch, with far fewer encodings of the context.
+            // Deviation D4: the same objective over an epoch, with far fewer encodings of the context. It makes no difference
+            // in Kuhn poker, but a great one in the other games.
             minibatch: Minibatch::Encounters,
             minibatch_spread: 1,
             learning_rate: 2e-4,

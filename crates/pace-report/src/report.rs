@@ -47,10 +47,8 @@ impl Report {
     /// The figures of a study that there are records for.
     pub fn figures_of(&self, study: &Study) -> Vec<StudyFigure> {
         let figures: Vec<(String, Option<Figure>)> = match study.view {
-            View::AdaptationCurves => {
-                self.by_game(study, |title, groups| comparison::adaptation(title, groups))
-            }
-            View::Showdown => self.by_game(study, |title, groups| comparison::keypoint(title, groups)),
+            View::AdaptationCurves => self.by_game(study, comparison::adaptation),
+            View::Showdown => self.by_game(study, comparison::keypoint),
             View::SuddenChange => self.sudden_change(study),
             View::TrainingCurves => self.training(
                 study,

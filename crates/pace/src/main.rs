@@ -14,6 +14,7 @@ use commands::Command;
 use pace_games::GameError;
 use pace_lab::LabError;
 use pace_learn::TrainError;
+use pace_play::StudyError;
 
 /// Agents that adapt, within a few episodes, to partners and opponents they have never met.
 #[derive(Debug, Parser)]
@@ -77,6 +78,17 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<GameError>() {
         return of_game(error);
     }
+    if matches!(
+        error.downcast_ref::<StudyError>(),
+        Some(
+            StudyError::BadConfig { .. }
+                | StudyError::OtherStudy { .. }
+                | StudyError::OtherFormat { .. }
+                | StudyError::NoSuchParticipant { .. }
+        )
+    ) {
+        return BAD_INPUT;
+    }
     match error.downcast_ref::<LabError>() {
         Some(LabError::Game(error)) => of_game(error),
         Some(LabError::Train(TrainError::NotFinite { .. })) => DIVERGED,
@@ -115,6 +127,6 @@ fn report_usage(error: &clap::Error) -> ExitCode {
 }
 
 /// Messages go to standard error, data to standard output.
-fn say(message: &str) {
+pub fn say(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use pace_games::Metric;
-use pace_lab::{LabError, ProgressLine, SpeedMeter, StopFlag, TrainingRun};
+use pace_lab::{Dashboard, LabError, ProgressLine, RunView, SpeedMeter, StopFlag, TrainingRun};
 
 /// How a run left the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +31,15 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
     for warning in std::mem::take(&mut run.warnings) {
         crate::say(&format!("warning: {warning}"));
     }
-    let is_terminal = std::io::stderr().is_terminal();
     let metric = run.trainer().game().spec().metric;
+    let mut screen = if std::io::stderr().is_terminal() { Some(Screen::new(&run, metric)?) } else { None };
     let begin = Instant::now();
     let mut meter = SpeedMeter::default();
     meter.observe(run.trainer().steps(), 0.0);
     let mut last_line: Option<Instant> = None;
     while let Some(report) = run.advance()? {
         let speed = meter.observe(report.steps, begin.elapsed().as_secs_f64());
-        let values: Vec<(&str, f64)> = SHOWN
-            .iter()
-            // A game without a goal has no success to show.
-            .filter(|(_, label)| *label != "success" || metric == Metric::Success)
-            .filter_map(|(name, label)| report.metrics.get(name).map(|value| (*label, *value)))
-            .collect();
+        let values = shown(metric, |name| report.metrics.get(name).copied());
         let line = ProgressLine {
             n_steps: report.steps,
             total_steps: run.trainer().config().total_steps,
@@ -52,10 +47,8 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
             values: &values,
         };
         let is_last = run.trainer().is_finished() || stop.requested().is_some();
-        if is_terminal {
-            let mut out = std::io::stderr().lock();
-            let _ = write!(out, "\r\x1b[2K{}", line.for_terminal(terminal_columns()));
-            let _ = if is_last { writeln!(out) } else { out.flush() };
+        if let Some(screen) = &mut screen {
+            screen.show(&line, is_last);
         } else if is_last || last_line.is_none_or(|last| last.elapsed() >= LOG_EVERY) {
             last_line = Some(Instant::now());
             crate::say(&line.for_log());
@@ -69,7 +62,64 @@ pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabEr
     Ok(left)
 }
 
-/// Columns of the terminal, if the environment says so; else as many as any terminal of today has.
-pub fn terminal_columns() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(110)
+/// The values to show, by their labels.
+fn shown(metric: Metric, value_of: impl Fn(&str) -> Option<f64>) -> Vec<(&'static str, f64)> {
+    SHOWN
+        .iter()
+        // A game without a goal has no success to show.
+        .filter(|(_, label)| *label != "success" || metric == Metric::Success)
+        .filter_map(|(name, label)| value_of(name).map(|value| (*label, value)))
+        .collect()
+}
+
+/// A terminal that is drawn over and over.
+struct Screen {
+    dashboard: Dashboard,
+    /// Lines drawn last time, above the cursor.
+    n_lines: usize,
+}
+
+impl Screen {
+    /// With the curves so far of a run that goes on.
+    fn new(run: &TrainingRun, metric: Metric) -> Result<Screen, LabError> {
+        let title = run.path().display().to_string();
+        let mut dashboard = Dashboard::new(title, run.trainer().config().total_steps);
+        for row in RunView::open(run.path())?.metrics()? {
+            let value_of =
+                |name: &str| row.values.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+            dashboard.push(row.step, &shown(metric, value_of));
+        }
+        Ok(Screen { dashboard, n_lines: 0 })
+    }
+
+    fn show(&mut self, line: &ProgressLine<'_>, is_last: bool) {
+        self.dashboard.push(line.n_steps, line.values);
+        let (n_columns, n_rows) = terminal_size();
+        // The last column stays free: some terminals begin a new line when it is written to.
+        let n_columns = n_columns.saturating_sub(1);
+        let mut lines = self.dashboard.lines(line, n_columns);
+        if lines.len() >= n_rows {
+            lines = vec![line.for_terminal(n_columns)];
+        }
+        let mut text = String::new();
+        if self.n_lines > 1 {
+            text.push_str(&format!("\x1b[{}A", self.n_lines - 1));
+        }
+        // From here to the end of the screen everything is drawn again.
+        text.push_str("\r\x1b[J");
+        text.push_str(&lines.join("\r\n"));
+        if is_last {
+            text.push_str("\r\n");
+        }
+        self.n_lines = lines.len();
+        let mut out = std::io::stderr().lock();
+        // Training goes on when nobody can be shown anything.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+/// Columns and rows of the terminal that is written to; the classic size if it does not tell.
+pub fn terminal_size() -> (usize, usize) {
+    terminal_size::terminal_size_of(std::io::stderr())
+        .map_or((80, 24), |(width, height)| (usize::from(width.0), usize::from(height.0)))
 }

@@ -4,13 +4,14 @@
 mod peers;
 mod references;
 mod rules;
+mod scene;
 #[cfg(test)]
 mod tests;
 mod values;
 mod view;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub use peers::{KuhnPeer, KuhnSpec};
 pub use references::BayesEgo;
@@ -21,7 +22,8 @@ pub use view::OBSERVATION_SIZE;
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    DecisionPoint, Drawing, EarlierStep, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat,
+    DecisionPoint, Drawing, EarlierStep, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns,
+    Portrait, Seat,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -124,6 +126,18 @@ impl Game for KuhnPoker {
 
     fn picture(&self, hand: &Hand, viewer: Seat) -> Value {
         view::picture(hand, viewer)
+    }
+
+    fn setting(&self) -> Value {
+        json!({ "deck": Card::DECK })
+    }
+
+    fn scene(&self, hand: &Hand, eyes: Eyes) -> Value {
+        scene::scene(hand, eyes)
+    }
+
+    fn portrait(&self, _seat: Seat, moves: &[(Hand, JointAction)]) -> Portrait {
+        scene::portrait(moves)
     }
 
     fn pool(&self) -> PeerPool<KuhnSpec> {

@@ -5,8 +5,9 @@ use super::peers::KuhnSpec;
 use super::rules::{BET, Card, PASS};
 use super::values::Strategy;
 use super::view;
-use crate::ego::{Ego, RandomEgo, Reference};
+use crate::ego::{Ego, Opinion, RandomEgo, Reference};
 use crate::game::{Action, Game};
+use crate::peer::PeerSpec;
 
 pub(crate) fn references() -> Vec<(&'static str, Reference<KuhnPoker>)> {
     vec![
@@ -163,6 +164,16 @@ impl Ego for BayesEgo {
         self.hands_left = self.hands_left.saturating_sub(1).max(1);
         self.choose();
     }
+
+    fn opinions(&self) -> Vec<Vec<Opinion>> {
+        let (xis, etas) = (self.xi.coarse(), self.eta.coarse());
+        let opinion = |cell: usize| {
+            let (xi, eta) = (&xis[cell / COARSE], &etas[cell % COARSE]);
+            let spec = KuhnSpec { xi: xi.0, eta: eta.0 };
+            Opinion { kind: spec.kind(), traits: spec.traits(), probability: (xi.1 * eta.1) as f32 }
+        };
+        vec![(0..COARSE * COARSE).map(opinion).collect()]
+    }
 }
 
 /// A distribution over one parameter on the midpoints of a grid.
@@ -170,6 +181,8 @@ impl Ego for BayesEgo {
 struct Posterior([f64; GRID]);
 
 const GRID: usize = 200;
+/// Cells on each side of the grid on which the posterior is shown to people.
+const COARSE: usize = 8;
 
 fn grid_point(index: usize) -> f64 {
     (index as f64 + 0.5) / GRID as f64
@@ -187,6 +200,13 @@ impl Posterior {
             total += *weight;
         }
         self.0.iter_mut().for_each(|weight| *weight /= total);
+    }
+
+    /// The same on a coarse grid: the middle of each cell and its probability.
+    fn coarse(&self) -> Vec<(f64, f64)> {
+        let middle = |cell: usize| (cell as f64 + 0.5) / COARSE as f64;
+        let cells = self.0.chunks_exact(GRID / COARSE).enumerate();
+        cells.map(|(cell, weights)| (middle(cell), weights.iter().sum())).collect()
     }
 
     fn mean(&self) -> f64 {

@@ -129,7 +129,7 @@ impl Hand {
     }
 
     /// What the ego has won or lost; 0 while the hand goes on.
-    fn ego_chips(&self) -> f64 {
+    pub(crate) fn ego_chips(&self) -> f64 {
         let sign = if self.ego_card > self.peer_card { 1.0 } else { -1.0 };
         match self.stage {
             Stage::CheckCheck => sign,

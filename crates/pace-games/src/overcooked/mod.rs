@@ -6,6 +6,7 @@ mod peers;
 mod planner;
 mod recipes;
 mod references;
+mod scene;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -23,7 +24,9 @@ pub use view::OBSERVATION_SIZE;
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Drawing, Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
+use crate::game::{
+    Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat,
+};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -246,6 +249,18 @@ impl Game for Overcooked {
 
     fn picture(&self, kitchen: &Kitchen, viewer: Seat) -> Value {
         view::picture(kitchen, viewer)
+    }
+
+    fn setting(&self) -> Value {
+        scene::setting(self)
+    }
+
+    fn scene(&self, kitchen: &Kitchen, eyes: Eyes) -> Value {
+        scene::scene(kitchen, eyes)
+    }
+
+    fn portrait(&self, seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait {
+        scene::portrait(seat, moves)
     }
 
     fn pool(&self) -> PeerPool<CookSpec> {

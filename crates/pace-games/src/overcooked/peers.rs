@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kitchen::{Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, Kitchen, Object, STAY};
 use super::recipes::{Ingredient, Recipe};
+use super::scene;
 use super::{AcrossEpisodes, Overcooked, OvercookedConfig, PoolKind, RandomAction};
 use crate::game::{Action, Seat};
 use crate::peer::{Peer, PeerSpec, PeerTuple};
@@ -382,6 +383,10 @@ impl Peer<Overcooked> for CookPeer {
             self.errand = None;
         }
         if is_random { rng.below(n_random_actions(game)) as Action } else { planned }
+    }
+
+    fn objection(&self, _game: &Overcooked, kitchen: &Kitchen, seat: Seat, action: Action) -> Option<String> {
+        scene::objection(kitchen, seat, self.spec.recipe, action)
     }
 }
 

@@ -6,6 +6,7 @@ mod peers;
 mod pools;
 mod references;
 mod row;
+mod scene;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,9 @@ pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
-use crate::game::{Drawing, Ending, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Seat};
+use crate::game::{
+    Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat,
+};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -261,6 +264,18 @@ impl Game for PredatorPrey {
 
     fn picture(&self, world: &World, viewer: Seat) -> Value {
         view::picture(world, self.cast, viewer)
+    }
+
+    fn setting(&self) -> Value {
+        scene::setting(self)
+    }
+
+    fn scene(&self, world: &World, eyes: Eyes) -> Value {
+        scene::scene(self, world, eyes)
+    }
+
+    fn portrait(&self, seat: Seat, moves: &[(World, JointAction)]) -> Portrait {
+        scene::portrait(self, seat, moves)
     }
 
     fn pool(&self) -> PeerPool<PredatorPreySpec> {

@@ -7,4 +7,5 @@ mod overcooked_traces;
 mod playthroughs;
 mod predator_prey_traces;
 mod properties;
+mod tables;
 mod traces;

@@ -145,3 +145,25 @@ fn drafts_of_a_killed_process_are_cleared() {
     drop(RunFolder::open(&path).expect("opened"));
     assert!(!draft.exists());
 }
+
+#[test]
+fn a_folder_that_was_never_finished_can_be_taken() {
+    let scratch = scratch();
+    let torn = |name: &str| {
+        let folder = scratch.path().join(name);
+        drop(RunFolder::create(&folder, "", spec()).expect("a new run"));
+        fs::remove_file(folder.join("manifest.json")).expect("removable");
+        folder
+    };
+    // Killed before the manifest, which comes last.
+    RunFolder::create(&torn("torn"), "seed = 1\n", spec()).expect("nothing of worth is there");
+    // Whatever was not made by that is somebody's.
+    let folder = torn("other");
+    fs::write(folder.join("notes.txt"), "mine").expect("written");
+    let error = RunFolder::create(&folder, "", spec()).expect_err("refused").to_string();
+    assert!(error.contains("notes.txt"), "{error}");
+    let folder = torn("saved");
+    fs::create_dir(folder.join("checkpoints/000000000001")).expect("made");
+    let error = RunFolder::create(&folder, "", spec()).expect_err("refused").to_string();
+    assert!(error.contains("checkpoints"), "{error}");
+}

@@ -40,6 +40,10 @@ pub(crate) const PACE_REWARD_AUX: Method =
 pub(crate) const PACE_TF: Method =
     of_encoders("pace-tf", "PACE with a transformer as its context encoder", |config| {
         config.encoder = EncoderKind::Transformer;
+        // With single steps every mini-batch would attend over all contexts again: hours would become weeks.
+        if config.minibatch == Minibatch::Steps {
+            config.minibatch = Minibatch::Encounters;
+        }
     });
 
 /// PACE or one of its ablations, with the encoder that the keys name.

@@ -1,8 +1,8 @@
 //! A game with one thing about it changed: with whom the ego trains, who really sits there, or what the ego is told.
 
 use pace_games::{
-    Action, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GameError, GameSpec,
-    Lanes, Meeting, Onlooker, PeerSight, PoolListing, Seed, Split, StepBlock,
+    Action, AnyEncounter, AnyGame, AnyTable, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GameError,
+    GameSpec, Lanes, Meeting, Onlooker, PeerSight, PoolListing, Seat, Seed, Split, StepBlock,
 };
 use serde_json::Value;
 
@@ -58,6 +58,29 @@ impl AnyGame for Doctored {
 
     fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
         self.game.fixed_ego(name)
+    }
+
+    fn blind_names(&self) -> Vec<&'static str> {
+        self.game.blind_names()
+    }
+
+    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+        self.game.blind_ego(name)
+    }
+
+    fn table(
+        &self,
+        split: Split,
+        tuple: usize,
+        people: &[Seat],
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyTable>, GameError> {
+        self.game.table(split, self.real(split, tuple), people, n_episodes, seed)
+    }
+
+    fn setting(&self) -> Value {
+        self.game.setting()
     }
 
     fn play(

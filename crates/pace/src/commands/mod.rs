@@ -7,10 +7,12 @@ mod input;
 mod inspect;
 mod list;
 mod plan;
+mod play;
 mod quickstart;
 mod references;
 mod report;
 mod reproduce;
+mod study;
 mod train;
 mod watch;
 
@@ -28,12 +30,12 @@ pub enum Command {
     Resume(train::ResumeArgs),
     /// A trained agent meets peers it has not seen.
     Adapt(adapt::AdaptArgs),
-    /// A page with the tables and figures of a run, or of a whole folder of runs.
-    Report(report::ReportArgs),
     /// Tables and figures of the paper: trains and evaluates whatever they need; can be stopped and goes on.
     Reproduce(reproduce::ReproduceArgs),
     /// What `pace reproduce` would do, and how long it would take.
     Plan(plan::PlanArgs),
+    /// A page with the tables and figures of a run, or of a whole folder of runs.
+    Report(report::ReportArgs),
     /// What is in a run folder.
     Inspect(inspect::InspectArgs),
     /// What there is: games, methods, peers, experiments.
@@ -43,6 +45,11 @@ pub enum Command {
     Check(check::CheckArgs),
     /// Watch a trained agent, or a scripted ego, play one encounter in the terminal.
     Watch(watch::WatchArgs),
+    /// Play with agents in the browser, and see what they think of you; or run a study with participants.
+    Play(play::PlayArgs),
+    /// What a study has found: its data, its means, and one participant taken out.
+    #[command(subcommand)]
+    Study(study::StudyCommand),
     /// Measure the scripted egos that bound every learned one.
     References(references::ReferencesArgs),
     /// Measure speed.
@@ -57,13 +64,15 @@ impl Command {
             Command::Train(args) => train::run(args, out),
             Command::Resume(args) => train::resume(args, out),
             Command::Adapt(args) => adapt::run(args, out),
-            Command::Report(args) => report::run(args, out),
             Command::Reproduce(args) => reproduce::run(args, out),
             Command::Plan(args) => plan::run(args, out),
+            Command::Report(args) => report::run(args, out),
             Command::Inspect(args) => inspect::run(args, out),
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),
             Command::Watch(args) => watch::run(args, out),
+            Command::Play(args) => play::run(args, out),
+            Command::Study(command) => study::run(command, out),
             Command::References(args) => references::run(args, out),
             Command::Bench(command) => bench::run(command, out),
         }

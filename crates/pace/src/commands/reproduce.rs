@@ -9,7 +9,7 @@ use pace_lab::{Carrier, LabProgress, Notice, StopFlag};
 
 use super::plan::ExperimentArgs;
 use crate::build_info::all_threads;
-use crate::training_loop::terminal_columns;
+use crate::training_loop::terminal_size;
 use crate::{Stopped, say};
 
 #[derive(Debug, Args)]
@@ -92,6 +92,9 @@ impl Screen {
             Notice::Started(_) => {}
             Notice::Done(what) => self.line(&format!("done    {what}")),
             Notice::Dead { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
+            Notice::Stopping { n_processes } => {
+                self.line(&format!("stopping: {n_processes} processes finish their update and save"));
+            }
             Notice::Warning(text) => self.line(&format!("warning: {text}")),
         }
     }
@@ -99,7 +102,7 @@ impl Screen {
     fn progress(&mut self, progress: &LabProgress) {
         if self.is_terminal {
             let mut out = std::io::stderr().lock();
-            let _ = write!(out, "\r\x1b[2K{}", progress.for_terminal(terminal_columns()));
+            let _ = write!(out, "\r\x1b[2K{}", progress.for_terminal(terminal_size().0.saturating_sub(1)));
             let _ = out.flush();
         } else if self.last_line.is_none_or(|last| last.elapsed() >= LOG_EVERY) {
             self.last_line = Some(Instant::now());

@@ -187,6 +187,10 @@ fn bench_train_prints_what_scripts_expect() {
             assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
         }
     }
+    for preset in ["best", "paper"] {
+        assert!(runs.iter().any(|row| row["preset"] == preset), "{preset}");
+    }
+    check_error(&["bench", "train", "kuhn-poker", "--preset", "beste"], 2, &["beste", "best"]);
     check_error(&["bench", "train", "kun-poker"], 2, &["kun-poker", "did you mean \"kuhn-poker\"?"]);
     check_error(&["bench", "train", "kuhn-poker", "--set", "epochs=0"], 2, &["epochs", "found 0"]);
     check_error(&["bench", "engine", "--shape", "chess"], 2, &["chess"]);

@@ -104,7 +104,8 @@ fn records(lab: &Path) -> BTreeMap<String, Vec<u8>> {
             let mut bytes = fs::read(&path).expect("readable");
             if file.ends_with(".json") {
                 let mut record: Value = serde_json::from_slice(&bytes).expect("a record");
-                assert!(record["run"]["wall_clock_secs"].take().is_f64());
+                // What is computed from a record, as the two dimensions of latents are, has no clock.
+                record.pointer_mut("/run/wall_clock_secs").map(Value::take);
                 bytes = record.to_string().into_bytes();
             }
             records.insert(format!("{name}/adapt/{file}"), bytes);

@@ -5,6 +5,8 @@ mod commands;
 mod lab;
 mod reporting;
 #[cfg(unix)]
+mod playing;
+#[cfg(unix)]
 mod studies;
 mod tidy;
 mod training;

@@ -397,6 +397,22 @@ fn adapt_says_what_scripts_expect() {
     );
     let expected = (number(&document["mean"]) - fixed) / (oracle - fixed);
     assert!((number(&document["normalised"]) - expected).abs() < 1e-9);
+    // What not knowing the peers cost, encounter by encounter and episode by episode.
+    let regret = &document["regret"];
+    assert!((number(&regret["mean"]) - (oracle - number(&document["mean"]))).abs() < 1e-9);
+    assert!((number(&regret["per_encounter"]) - 20.0 * number(&regret["mean"])).abs() < 1e-9);
+    assert!(number(&regret["standard_error"]) > 0.0 && regret["confidence_95"].is_array());
+    let by_episode = |value: &Value| -> f64 {
+        let values = value["by_episode"].as_array().expect("a list");
+        assert_eq!(values.len(), 20);
+        values.iter().map(number).sum::<f64>() / 20.0
+    };
+    assert!((by_episode(regret) - number(&regret["mean"])).abs() < 1e-9);
+    for peer in document["peers"].as_array().expect("a list") {
+        assert!((by_episode(peer) - number(&peer["mean"])).abs() < 1e-9);
+        let expected = number(&peer["oracle"]) - number(&peer["mean"]);
+        assert!((number(&peer["regret"]) - expected).abs() < 1e-9);
+    }
     // Another number of episodes is another study: it does not overwrite the main result.
     assert_eq!(fs::read_to_string(run.join("adapt/test-episodes-20.json")).expect("a record"), once);
     let page_path = run.join("report-test-episodes-20.html");

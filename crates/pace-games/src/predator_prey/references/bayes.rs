@@ -6,8 +6,9 @@
 use super::knowledge::{Knowledge, Setting};
 use super::pursuit::{self, Course, FORESIGHT, Plan, Prospect, Stakes};
 use super::whereabouts::{Walker, Whereabouts};
-use crate::ego::{Ego, certain};
+use crate::ego::{Ego, Opinion, certain};
 use crate::game::{Action, Seat};
+use crate::peer::PeerSpec;
 use crate::predator_prey::PredatorPrey;
 use crate::predator_prey::bodies::{Body, MAX_AGENTS, PREDATOR, Point, distance};
 use crate::predator_prey::peers::{PredatorPreySpec, predator};
@@ -250,5 +251,28 @@ impl Ego for BayesEgo {
         self.knowledge.look(&seen, &self.setting);
         self.knowledge.end_episode();
         (self.errand, self.pondered) = (None, None);
+    }
+
+    fn opinions(&self) -> Vec<Vec<Opinion>> {
+        let opinion = |spec: PredatorPreySpec, probability: f64| Opinion {
+            kind: spec.kind(),
+            traits: spec.traits(),
+            probability: probability as f32,
+        };
+        let Knowledge { preferences, whereabouts, .. } = &self.knowledge;
+        let predator = |slot: usize| {
+            let prey = (0..self.setting.cast.n_prey).map(|prefers| {
+                opinion(PredatorPreySpec::Predator { prefers }, preferences.chance(slot, prefers))
+            });
+            prey.collect()
+        };
+        let prey = |whereabouts: &Whereabouts| {
+            let paths = whereabouts.paths().into_iter().enumerate();
+            paths.map(|(path, weight)| opinion(PredatorPreySpec::Prey { path }, weight)).collect()
+        };
+        (1..self.setting.cast.n_predators)
+            .map(|agent| predator(agent - 1))
+            .chain(whereabouts.iter().map(prey))
+            .collect()
     }
 }

@@ -56,6 +56,11 @@ impl Preferences {
         self.guesses.iter_mut().for_each(|guess| guess.1 = weight);
     }
 
+    /// How likely peer predator `slot` is to chase `prey`.
+    pub(crate) fn chance(&self, slot: usize, prey: usize) -> f64 {
+        self.guesses.iter().filter(|(choice, _)| choice[slot] == prey).map(|(_, weight)| weight).sum()
+    }
+
     /// The likeliest preference of peer predator `slot`.
     pub(crate) fn likeliest(&self, slot: usize) -> usize {
         let best = self.guesses.iter().max_by(|one, other| one.1.total_cmp(&other.1)).expect("some way");

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pace_games::{GAMES, GameEntry};
+use pace_learn::config::Minibatch;
 use pace_learn::workbench::run_square_product;
 use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench, find_method};
 use serde_json::{Map, Value, json};
@@ -203,6 +204,9 @@ fn time_updates(
     for ((name, shape), method) in shapes.iter().flat_map(|shape| methods.iter().map(move |one| (shape, one)))
     {
         let mut config = TrainConfig::preset(name, TrainPreset::Paper);
+        // One mini-batch of whole encounters: its contexts are encoded once, so that the engine is measured and not the
+        // encoding of all others' contexts.
+        config.minibatch = Minibatch::Encounters;
         method.adjust(name, TrainPreset::Paper, &mut config);
         let index = benches.len();
         benches.push(Workbench::synthetic(method, shape, config));

@@ -2,6 +2,7 @@
 
 mod engine;
 mod games;
+mod play;
 mod training;
 
 use std::io::Write;
@@ -17,6 +18,8 @@ pub enum BenchCommand {
     Engine(engine::BenchEngineArgs),
     /// Whole training iterations, end to end: rollout, updates, log, checkpoint.
     Train(training::BenchTrainArgs),
+    /// The play server under many participants at once: time to a durable answer, memory, lost steps.
+    Play(play::BenchPlayArgs),
 }
 
 pub fn run(command: &BenchCommand, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -24,6 +27,7 @@ pub fn run(command: &BenchCommand, out: &mut dyn Write) -> anyhow::Result<()> {
         BenchCommand::Games(args) => games::run(args, out),
         BenchCommand::Engine(args) => engine::run(args, out),
         BenchCommand::Train(args) => training::run(args, out),
+        BenchCommand::Play(args) => play::run(args, out),
     }
 }
 

@@ -10,6 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use pace_games::{GAMES, find_game};
 use pace_lab::{RunConfig, RunRequest, TrainingRun};
+use pace_learn::TrainPreset;
 use serde_json::{Value, json};
 
 use crate::build_info::build;
@@ -29,6 +30,9 @@ pub struct BenchTrainArgs {
     /// Only this number of threads. If not given: one, and all cores.
     #[arg(long)]
     threads: Option<usize>,
+    /// Only the keys of this preset. If not given: `best`, which is made to be fast, and `paper`.
+    #[arg(long)]
+    preset: Option<String>,
     /// Sets one key of the run, as `pace train` does; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -43,7 +47,8 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
             anyhow::bail!("one game and --threads are needed");
         };
-        return Ok(writeln!(out, "{}", measure(game, n_threads, time, &args.overrides)?)?);
+        let preset = TrainPreset::parse(args.preset.as_deref().unwrap_or_default())?;
+        return Ok(writeln!(out, "{}", measure(game, preset, n_threads, time, &args.overrides)?)?);
     }
     let games: Vec<&str> = match args.games.as_slice() {
         [] => GAMES.iter().map(|entry| entry.id).collect(),
@@ -53,14 +58,19 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Some(_) => vec![threads(args.threads)?],
         None => super::thread_counts(threads(None)?),
     };
+    let presets = match &args.preset {
+        Some(preset) => vec![TrainPreset::parse(preset)?],
+        None => vec![TrainPreset::Best, TrainPreset::Paper],
+    };
     let mut rows = Vec::new();
     for game in games {
-        for n_threads in &counts {
-            let row = measure_apart(game, *n_threads, args)?;
+        for (preset, n_threads) in presets.iter().flat_map(|preset| counts.iter().map(move |n| (preset, n))) {
+            let preset = preset.name();
+            let row = measure_apart(game, preset, *n_threads, args)?;
             if !args.json {
                 writeln!(
                     out,
-                    "{game:<14} {n_threads} thread(s) {:>9} steps/s, {} MB at most, {} of the time in rollouts",
+                    "{game:<14} {preset:<10} {n_threads} thread(s) {:>9} steps/s, {} MB at most, {} of the time in rollouts",
                     row["steps_per_second"], row["peak_rss_mb"], row["rollout_share"]
                 )?;
             }
@@ -74,10 +84,10 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// Runs this program again for one game.
-fn measure_apart(game: &str, n_threads: usize, args: &BenchTrainArgs) -> anyhow::Result<Value> {
+fn measure_apart(game: &str, preset: &str, n_threads: usize, args: &BenchTrainArgs) -> anyhow::Result<Value> {
     let program = std::env::current_exe().context("where this program lies")?;
     let mut command = Command::new(program);
-    command.args(["bench", "train", game, "--in-this-process"]);
+    command.args(["bench", "train", game, "--preset", preset, "--in-this-process"]);
     command.args(["--threads", &n_threads.to_string(), "--seconds", &args.seconds.to_string()]);
     for pair in &args.overrides {
         command.args(["--set", pair]);
@@ -92,12 +102,25 @@ fn measure_apart(game: &str, n_threads: usize, args: &BenchTrainArgs) -> anyhow:
 }
 
 /// Trains in a folder that is removed afterwards.
-fn measure(game: &str, n_threads: usize, time: Duration, pairs: &[String]) -> anyhow::Result<Value> {
+fn measure(
+    game: &str,
+    preset: TrainPreset,
+    n_threads: usize,
+    time: Duration,
+    pairs: &[String],
+) -> anyhow::Result<Value> {
     let mut overrides = parse_overrides(pairs)?;
     // The warm-up trains half the networks: what comes after it, and takes most of a run, is what is asked for.
     overrides.entry("warm_up_steps").or_insert_with(|| Value::from(0));
-    let request =
-        RunRequest { game, method: "pace", preset: "paper", seed: 1, file: None, overrides, scale: 1.0 };
+    let request = RunRequest {
+        game,
+        method: "pace",
+        preset: preset.name(),
+        seed: 1,
+        file: None,
+        overrides,
+        scale: 1.0,
+    };
     let config = RunConfig::resolve(&request)?;
     let folder = ThrownAway::new();
     let mut run = TrainingRun::start(&folder.0, &config, &build(), n_threads)?;
@@ -114,6 +137,9 @@ fn measure(game: &str, n_threads: usize, time: Duration, pairs: &[String]) -> an
     let secs = begin.elapsed().as_secs_f64();
     Ok(json!({
         "game": config.game,
+        "preset": config.preset,
+        "epochs": config.train.epochs,
+        "minibatch": config.train.minibatch,
         "threads": n_threads,
         "steps_per_second": (steps as f64 / secs).round(),
         "peak_rss_mb": peak_rss_mb(),
@@ -133,10 +159,10 @@ fn peak_rss_mb() -> Option<f64> {
 }
 
 /// A folder that is gone when this is.
-struct ThrownAway(std::path::PathBuf);
+pub(super) struct ThrownAway(pub(super) std::path::PathBuf);
 
 impl ThrownAway {
-    fn new() -> ThrownAway {
+    pub(super) fn new() -> ThrownAway {
         ThrownAway(std::env::temp_dir().join(format!("pace-bench-{}", std::process::id())))
     }
 }

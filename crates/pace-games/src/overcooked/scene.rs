@@ -1,0 +1,132 @@
+//! The kitchen as plain data for a page, and how a person played the peer's part.
+
+use serde_json::{Value, json};
+
+use super::Overcooked;
+use super::kitchen::{
+    CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, HEIGHT, INTERACT, Kitchen, LAST_UPPER_ROW, Object,
+    WIDTH,
+};
+use super::recipes::Recipe;
+use crate::game::{Eyes, JointAction, Portrait, Seat};
+
+/// The grid, and where the line of sight runs.
+pub(crate) fn setting(game: &Overcooked) -> Value {
+    let sign = |cell: Cell| match cell {
+        CUTTING_BOARD => 'C',
+        DELIVERY_TILE => 'D',
+        cell if cell.is_floor() => '.',
+        _ => '#',
+    };
+    let row = |y: u8| (0..WIDTH).map(|x| sign(Cell::new(x, y))).collect::<String>();
+    json!({
+        "tiles": (0..HEIGHT).map(row).collect::<Vec<_>>(),
+        "last_upper_row": LAST_UPPER_ROW,
+        "divider": DIVIDER,
+        "horizon_steps": game.config.horizon_steps,
+        "dishes": Recipe::ALL,
+    })
+}
+
+/// What these eyes see of the kitchen: the whole of it, or the room in which a cook stands.
+pub(crate) fn scene(kitchen: &Kitchen, eyes: Eyes) -> Value {
+    let sees = |cell: Cell| match eyes {
+        Eyes::All => true,
+        Eyes::Of(seat) => kitchen.cooks[seat.0].cell.is_upper() == cell.is_upper(),
+    };
+    let cook = |cook: &Cook| {
+        sees(cook.cell)
+            .then(|| json!({ "x": cook.cell.x, "y": cook.cell.y, "facing": cook.facing, "held": cook.held }))
+    };
+    let plated: Vec<Object> = kitchen.dish().collect();
+    let things = Object::ALL.into_iter().filter(|object| !object.is_fixed() && sees(kitchen.cell(*object)));
+    let thing = |object: Object| {
+        let cell = kitchen.cell(object);
+        json!({
+            "id": object,
+            "kind": object.ingredient().map_or("Plate".to_owned(), |ingredient| format!("{ingredient:?}")),
+            "x": cell.x,
+            "y": cell.y,
+            "is_chopped": kitchen.chopped[object as usize],
+            "is_plated": plated.contains(&object),
+            "holder": kitchen.cooks.iter().position(|cook| cook.held == Some(object)),
+        })
+    };
+    let rooms: Vec<&str> = [(0, "upper"), (HEIGHT - 1, "lower")]
+        .into_iter()
+        .filter(|(row, _)| sees(Cell::new(0, *row)))
+        .map(|(_, room)| room)
+        .collect();
+    json!({
+        "cooks": kitchen.cooks.iter().map(cook).collect::<Vec<_>>(),
+        "things": things.map(thing).collect::<Vec<_>>(),
+        "rooms": rooms,
+        "n_steps": kitchen.n_steps,
+        "is_delivered": kitchen.is_delivered(),
+    })
+}
+
+/// Why a cook that has `recipe` to serve may not do this: it serves nothing else.
+pub(crate) fn objection(kitchen: &Kitchen, seat: Seat, recipe: Recipe, action: u8) -> Option<String> {
+    let cook = kitchen.cooks[seat.0];
+    let serves = action == INTERACT
+        && cook.held == Some(Object::Plate)
+        && cook.cell.neighbour(cook.facing) == DELIVERY_TILE
+        && kitchen.top_at(DELIVERY_TILE).is_none();
+    (serves && !kitchen.is_dish(recipe))
+        .then(|| format!("Your guest ordered {} and nothing else.", in_words(recipe)))
+}
+
+fn in_words(recipe: Recipe) -> String {
+    format!("{:?} with {:?}", recipe.left, recipe.right).to_lowercase()
+}
+
+/// What the cook in `seat` did with its time.
+pub(crate) fn portrait(seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait {
+    let (mut n_used, mut n_lower, mut n_held) = (0, 0, 0);
+    for (kitchen, actions) in moves {
+        let cook = kitchen.cooks[seat.0];
+        n_used += usize::from(actions[seat.0] == INTERACT);
+        n_lower += usize::from(!cook.cell.is_upper());
+        n_held += usize::from(cook.held.is_some());
+    }
+    let of_all = |n: usize| format!("{n} of {} steps", moves.len());
+    Portrait {
+        lines: vec![
+            ("used something".to_owned(), of_all(n_used)),
+            ("was in the lower room".to_owned(), of_all(n_lower)),
+            ("had something in hand".to_owned(), of_all(n_held)),
+        ],
+        ..Portrait::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::objection;
+    use crate::game::Seat;
+    use crate::overcooked::recipes::{Ingredient, Recipe};
+    use crate::overcooked::{Cell, Cook, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY};
+    use crate::seed::Seed;
+
+    #[test]
+    fn a_cook_serves_the_dish_that_was_ordered_and_no_other() {
+        let mut stream = Seed::new(1).stream("deal");
+        let cells = Kitchen::dealt(&mut stream).cells;
+        let mut chopped = [false; N_OBJECTS];
+        let dish = [Object::Tomato, Object::UpperOnion];
+        dish.iter().for_each(|food| chopped[*food as usize] = true);
+        let cook = |facing| Cook { cell: Cell::new(5, 3), facing, held: Some(Object::Plate) };
+        let kitchen = |facing| {
+            Kitchen::arranged([Cook::arriving(Cell::new(1, 1)), cook(facing)], cells, chopped, &dish)
+        };
+        let seat = Seat::of_peer(0);
+        let ordered = Recipe { left: Ingredient::Tomato, right: Ingredient::Onion };
+        let other = Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot };
+        assert_eq!(objection(&kitchen(Facing::Right), seat, ordered, INTERACT), None);
+        let refused = objection(&kitchen(Facing::Right), seat, other, INTERACT);
+        assert_eq!(refused.as_deref(), Some("Your guest ordered tomato with carrot and nothing else."));
+        assert_eq!(objection(&kitchen(Facing::Right), seat, other, STAY), None);
+        assert_eq!(objection(&kitchen(Facing::Left), seat, other, INTERACT), None);
+    }
+}

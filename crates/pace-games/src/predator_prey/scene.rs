@@ -1,0 +1,78 @@
+//! The plane as plain data for a page, and how a person played a peer's part.
+
+use serde_json::{Value, json};
+
+use super::PredatorPrey;
+use super::bodies::{OBSTACLE_SIZE, Point, World, distance, from_to};
+use super::peers::prey;
+use super::watchtowers::{SIGHT_RADIUS, Sight, TOWER_SIZE, TOWERS};
+use crate::game::{Eyes, JointAction, Portrait, Seat};
+
+/// Who takes part and what stands where.
+pub(crate) fn setting(game: &PredatorPrey) -> Value {
+    let agents = (0..game.cast.n_agents()).map(|agent| {
+        let build = game.cast.build(agent);
+        let role = if agent < game.cast.n_predators { "predator" } else { "prey" };
+        json!({ "role": role, "size": build.size })
+    });
+    let path = |path: usize| [0, 1, 2].map(|waypoint| prey::waypoint_of(path, waypoint));
+    json!({
+        "agents": agents.collect::<Vec<_>>(),
+        "n_predators": game.cast.n_predators,
+        "towers": TOWERS,
+        "tower_size": TOWER_SIZE,
+        "obstacle_size": OBSTACLE_SIZE,
+        "sight_radius": SIGHT_RADIUS,
+        "paths": (0..prey::N_PATHS).map(path).collect::<Vec<_>>(),
+        "horizon_steps": game.config.horizon_steps,
+    })
+}
+
+/// What these eyes see of the plane; what they do not see is null.
+pub(crate) fn scene(game: &PredatorPrey, world: &World, eyes: Eyes) -> Value {
+    let (own, sight) = match eyes {
+        Eyes::All => ([0.0; 2], Sight::Everywhere),
+        Eyes::Of(seat) => {
+            let position = world.agents[seat.0].position;
+            (position, Sight::from(position, game.cast.build(seat.0).size))
+        }
+    };
+    let sees = |place: Point| sight.reaches(from_to(own, place));
+    // A thousandth of the smallest body is as fine as anybody can see.
+    let short = |point: Point| point.map(|part| (part * 1e5).round() / 1e5);
+    let agent = |(agent, body): (usize, &super::Body)| {
+        sees(body.position).then(|| {
+            json!({
+                "position": short(body.position),
+                "velocity": short(body.velocity),
+                "is_caught": agent.checked_sub(game.cast.n_predators).map(|prey| world.caught[prey]),
+            })
+        })
+    };
+    json!({
+        "agents": world.agents.iter().enumerate().map(agent).collect::<Vec<_>>(),
+        "obstacles": world.obstacles.iter().map(|place| sees(*place).then(|| short(*place))).collect::<Vec<_>>(),
+        "sees_everything": sight == Sight::Everywhere,
+        "n_steps": world.n_steps,
+    })
+}
+
+/// Whom the agent in `seat` was near to.
+pub(crate) fn portrait(game: &PredatorPrey, seat: Seat, moves: &[(World, JointAction)]) -> Portrait {
+    let is_predator = seat.0 < game.cast.n_predators;
+    let others =
+        if is_predator { game.cast.n_predators..game.cast.n_agents() } else { 0..game.cast.n_predators };
+    let name = |agent: usize| match agent.checked_sub(game.cast.n_predators) {
+        Some(prey) => format!("prey {}", prey::letter(prey)),
+        None if agent == 0 => "the agent".to_owned(),
+        None => format!("predator {agent}"),
+    };
+    let mean = |agent: usize| {
+        let way = |(world, _): &(World, JointAction)| {
+            distance(world.agents[seat.0].position, world.agents[agent].position)
+        };
+        moves.iter().map(way).sum::<f64>() / moves.len().max(1) as f64
+    };
+    let line = |agent: usize| (format!("mean distance to {}", name(agent)), format!("{:.2}", mean(agent)));
+    Portrait { lines: others.map(line).collect(), ..Portrait::default() }
+}

@@ -1,0 +1,13 @@
+// The drawings of the games, by id. A game without one is shown as text.
+
+import * as kuhnPoker from "./kuhn-poker.js";
+import * as overcooked from "./overcooked.js";
+import * as predatorPrey from "./predator-prey.js";
+
+const GAMES = { "kuhn-poker": kuhnPoker, overcooked, "predator-prey": predatorPrey };
+
+export function gameOf(id) {
+  const game = GAMES[id];
+  if (!game) throw new Error(`This page cannot draw the game ${id}.`);
+  return game;
+}

@@ -1,0 +1,31 @@
+// Where the page begins: which of its rooms an address opens.
+
+import { ask, el, notice } from "./elements.js";
+import { openLobby } from "./lobby.js";
+import { openReplay } from "./replay.js";
+import { openStudy } from "./study.js";
+import { openTable } from "./table.js";
+
+const main = document.getElementById("main");
+
+async function start() {
+  const path = location.pathname;
+  try {
+    if (path === "/study") {
+      document.getElementById("brand").removeAttribute("href");
+      return await openStudy(main);
+    }
+    if (path === "/replay") return await openReplay(main, decodeURIComponent(location.hash.slice(1)));
+    if (path.startsWith("/watch/")) {
+      return openTable(main, { type: "watch", token: path.slice("/watch/".length) }, { onLeave: () => location.assign("/") });
+    }
+    const offers = await ask("/api/offers");
+    if (offers.is_study) return location.replace(`/study${location.search}`);
+    openLobby(main, offers);
+  } catch (error) {
+    notice(main, "Something went wrong", error.message, el("p", {}, el("a", { href: location.href }, "Try again")));
+  }
+}
+
+addEventListener("hashchange", () => location.pathname === "/replay" && start());
+start();

@@ -1,0 +1,136 @@
+// The agent's mind: what it takes its peers for, what it expects, what it is about to do, and where it is in its latent space.
+
+import { ask, bars, el, number, percent, show, svg } from "./elements.js";
+import { gameOf } from "./games/index.js";
+
+const maps = new Map();
+
+/** The map of an agent's latent space; null if it has none. */
+function mapOf(offer) {
+  if (!maps.has(offer)) {
+    const isMap = (map) => (map.landmarks.length > 0 ? map : null);
+    maps.set(offer, ask(`/api/offers/${encodeURIComponent(offer)}/map`).then(isMap, () => null));
+  }
+  return maps.get(offer);
+}
+
+export class MindPanel {
+  /** `about` has offer, game, slot, action_names and mind_slots. */
+  constructor(about) {
+    this.about = about;
+    this.game = gameOf(about.game);
+    this.frames = [];
+    this.guess = el("p", { class: "lead" });
+    this.opinions = el("div", { class: "stack" });
+    this.actions = el("div", {});
+    this.value = el("div", {});
+    this.place = el("div", {});
+    this.node = el("aside", { class: "card mind", "aria-label": "The agent’s mind" },
+      el("h2", {}, "What the agent thinks"),
+      el("section", {}, this.guess, this.opinions),
+      el("section", {}, el("h3", {}, "What it is about to do"), this.actions),
+      this.valueSection = el("section", { hidden: true }, el("h3", {}, "The reward it expects"), this.value),
+      this.placeSection = el("section", { hidden: true }, el("h3", {}, "Where you are in its latent space"), this.place));
+    mapOf(about.offer).then((map) => {
+      this.map = map;
+      if (this.frames.length > 0) this.drawPlace();
+    });
+  }
+
+  add(frame) {
+    this.frames.push(frame);
+    this.draw();
+  }
+
+  /** Shows this moment, with everything before it as the past. */
+  at(frames, index) {
+    this.frames = frames.slice(0, index + 1);
+    this.draw();
+  }
+
+  draw() {
+    const now = this.frames.at(-1);
+    const mind = now?.mind;
+    if (!mind) return;
+    this.drawOpinions(mind);
+    show(this.actions, mind.probabilities
+      ? bars(mind.probabilities.map((share, action) => [this.game.actionNames?.[action] ?? this.about.action_names[action], share]))
+      : el("p", { class: "small quiet" }, "Nothing: it has nothing to decide now."));
+    this.drawValue();
+    this.drawPlace();
+  }
+
+  drawOpinions(mind) {
+    const slots = this.about.mind_slots;
+    if (slots.length === 0) {
+      this.guess.textContent = "This agent has no opinion about anybody.";
+      return;
+    }
+    const own = slots[this.about.slot];
+    const shares = mind.slots[this.about.slot];
+    const best = shares.indexOf(Math.max(...shares));
+    this.guess.textContent = this.game.guessWords?.(own, shares)
+      ?? `It takes you for ${own.kinds[best].name}, with ${percent(shares[best])}.`;
+    const order = [this.about.slot, ...slots.keys()].filter((slot, index, all) => all.indexOf(slot) === index);
+    show(this.opinions, order.map((slot) => el("div", {},
+      slots.length > 1 && el("h3", {}, slot === this.about.slot ? `you (${slots[slot].role})` : slots[slot].role),
+      this.game.opinionView?.(slots[slot], mind.slots[slot]) ?? likeliest(slots[slot], mind.slots[slot]))));
+  }
+
+  drawValue() {
+    const values = this.frames.map((frame) => frame.mind?.value).filter((value) => value !== null && value !== undefined);
+    this.valueSection.hidden = values.length === 0;
+    if (values.length === 0) return;
+    const shown = values.slice(-160);
+    const [low, high] = [Math.min(...shown, 0), Math.max(...shown, 0)];
+    const span = Math.max(high - low, 1e-6);
+    const y = (value) => 54 - ((value - low) / span) * 48;
+    const x = (index) => 4 + (index / Math.max(shown.length - 1, 1)) * 272;
+    const line = shown.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
+    show(this.value, svg("svg", { viewBox: "0 0 330 60", role: "img", "aria-label": `It expects ${number(values.at(-1))} now.` },
+      svg("line", { x1: 4, x2: 276, y1: y(0), y2: y(0), stroke: "var(--line)" }),
+      svg("polyline", { points: line, fill: "none", stroke: "var(--agent)", "stroke-width": 2, "stroke-linejoin": "round" }),
+      svg("circle", { cx: x(shown.length - 1), cy: y(shown.at(-1)), r: 3.5, fill: "var(--agent)" }),
+      svg("text", { x: 284, y: y(shown.at(-1)) + 4, fill: "var(--ink)", "font-size": 13 }, number(values.at(-1)))));
+  }
+
+  drawPlace() {
+    const trail = this.frames.map((frame) => frame.mind?.place).filter(Boolean);
+    this.placeSection.hidden = !this.map || trail.length === 0;
+    if (this.placeSection.hidden) return;
+    const { landmarks, kinds, slots } = this.map;
+    const all = [...landmarks.map((landmark) => landmark.place), ...trail];
+    const range = (axis) => {
+      const values = all.map((place) => place[axis]);
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      return [low, Math.max(high - low, 1e-6)];
+    };
+    const [[left, width], [bottom, height]] = [range(0), range(1)];
+    const at = ([x, y]) => [10 + ((x - left) / width) * 280, 210 - ((y - bottom) / height) * 200];
+    const slot = this.about.slot;
+    const names = slots[slot]?.kinds.map((kind) => kind.name) ?? [...new Set(kinds.map((tuple) => tuple[slot]))];
+    const colour = (name) => this.game.kindColour?.(slots[slot]?.kinds.find((kind) => kind.name === name)) ?? hue(names.indexOf(name), names.length);
+    const dots = landmarks.map((landmark) => {
+      const [cx, cy] = at(landmark.place);
+      const name = kinds[landmark.tuple][slot];
+      return svg("circle", { cx, cy, r: 2 + 2 * landmark.progress, fill: colour(name), opacity: 0.25 + 0.45 * landmark.progress }, svg("title", {}, name));
+    });
+    const points = trail.map(at);
+    const [cx, cy] = points.at(-1);
+    show(this.place, svg("svg", { viewBox: "0 0 300 220", role: "img", "aria-label": "A map of the agent’s latent space: its training peers as dots, and the trail of this encounter." },
+      svg("rect", { x: 0.5, y: 0.5, width: 299, height: 219, rx: 8, fill: "var(--paper)", stroke: "var(--line)" }), dots,
+      svg("polyline", { points: points.map((point) => point.map((value) => value.toFixed(1)).join(",")).join(" "), fill: "none", stroke: "var(--ink)", "stroke-width": 1.4, opacity: 0.65 }),
+      svg("circle", { cx, cy, r: 6, fill: "var(--you)", stroke: "var(--card)", "stroke-width": 2 })),
+      el("p", { class: "small quiet" }, "Dots: its training peers, larger as their encounter went on. Line: you."));
+  }
+}
+
+function hue(index, n) {
+  return `hsl(${Math.round((index / Math.max(n, 1)) * 330)} 55% 48%)`;
+}
+
+/** The few kinds that are most likely. */
+export function likeliest(slot, shares, most = 5) {
+  const ranked = slot.kinds.map((kind, index) => [kind.name, shares[index]]).sort((one, other) => other[1] - one[1]);
+  return bars(ranked.slice(0, most));
+}

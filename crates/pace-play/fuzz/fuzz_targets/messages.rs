@@ -1,0 +1,11 @@
+//! Whatever arrives on a socket, the parser of messages answers and does not break.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pace_play::wire::ClientMessage;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        let _ = ClientMessage::parse(text);
+    }
+});

@@ -1,0 +1,287 @@
+//! Many participants at once who press buttons at random: for measuring the server, and for seeing what survives it.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt, StreamExt};
+use pace_games::{Seed, Stream};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use crate::wire::VERSION;
+
+/// What the bots are to do.
+#[derive(Clone, Debug)]
+pub struct LoadConfig {
+    /// Where the server is.
+    pub address: SocketAddr,
+    /// How many play at once.
+    pub n_bots: usize,
+    /// Actions of each per second.
+    pub rate: f64,
+    /// For how long.
+    pub duration: Duration,
+    /// What their ids begin with; the same ids come back as the same participants.
+    pub name: String,
+    /// The seed of what they do.
+    pub seed: u64,
+}
+
+/// What the bots saw.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    /// Actions that were sent.
+    pub sent: usize,
+    /// Actions that were acknowledged.
+    pub acknowledged: usize,
+    /// Actions that were refused.
+    pub refused: usize,
+    /// Encounters that were played to their end.
+    pub encounters: usize,
+    /// Connections that broke.
+    pub broken: usize,
+    /// Times at which a bot came back and the server had fewer steps than it had acknowledged.
+    pub forgotten: usize,
+    /// Bots that never came to play, or did not come back.
+    pub stranded: usize,
+    /// From sending an action to its answer.
+    pub latencies: Vec<Duration>,
+}
+
+impl LoadReport {
+    fn add(&mut self, other: LoadReport) {
+        self.sent += other.sent;
+        self.acknowledged += other.acknowledged;
+        self.refused += other.refused;
+        self.encounters += other.encounters;
+        self.broken += other.broken;
+        self.forgotten += other.forgotten;
+        self.stranded += other.stranded;
+        self.latencies.extend(other.latencies);
+    }
+
+    /// The time below which this share of the answers came.
+    pub fn quantile(&mut self, share: f64) -> Duration {
+        self.latencies.sort_unstable();
+        let last = self.latencies.len().saturating_sub(1);
+        self.latencies.get((share * last as f64).round() as usize).copied().unwrap_or_default()
+    }
+}
+
+/// Lets all bots take part in the study that the server runs.
+pub fn play(config: &LoadConfig) -> std::io::Result<LoadReport> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    Ok(runtime.block_on(play_all(config)))
+}
+
+async fn play_all(config: &LoadConfig) -> LoadReport {
+    let begin = Instant::now();
+    let bots: Vec<_> = (0..config.n_bots)
+        .map(|number| {
+            let bot = Bot {
+                config: config.clone(),
+                participant: format!("{}-{number}", config.name),
+                rng: Seed::new(config.seed).child("bot", &[number as u64]).stream("actions"),
+                report: LoadReport::default(),
+                deadline: begin + config.duration,
+            };
+            // Not all at the same moment, as people do not either.
+            let late = Duration::from_secs_f64(number as f64 / config.n_bots as f64 / config.rate);
+            tokio::spawn(async move {
+                tokio::time::sleep(late).await;
+                bot.take_part().await
+            })
+        })
+        .collect();
+    let mut report = LoadReport::default();
+    for bot in bots {
+        match bot.await {
+            Ok(part) => report.add(part),
+            Err(_) => report.stranded += 1,
+        }
+    }
+    report
+}
+
+struct Bot {
+    config: LoadConfig,
+    participant: String,
+    rng: Stream,
+    report: LoadReport,
+    deadline: Instant,
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Something on the way to the server broke; it is tried again.
+struct Broken;
+
+/// How long a bot waits for one answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Bot {
+    async fn take_part(mut self) -> LoadReport {
+        let mut acknowledged: Option<(u64, usize)> = None;
+        let mut n_failures = 0;
+        while Instant::now() < self.deadline {
+            match self.visit(&mut acknowledged).await {
+                Ok(()) => break,
+                Err(Broken) => {
+                    n_failures += 1;
+                    self.report.broken += 1;
+                    if n_failures > 200 {
+                        self.report.stranded += 1;
+                        break;
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+        self.report
+    }
+
+    /// From joining to the deadline, or until the connection breaks.
+    async fn visit(&mut self, acknowledged: &mut Option<(u64, usize)>) -> Result<(), Broken> {
+        let joined = self.post("/api/study/join", &json!({ "participant": self.participant })).await?;
+        let token = joined["token"].as_str().ok_or(Broken)?.to_owned();
+        let mut state = joined;
+        loop {
+            let stage = state["stage"].as_str().ok_or(Broken)?.to_owned();
+            let mut next = json!({ "token": token, "stage": stage });
+            match &stage[..] {
+                "consent" => next["consents"] = Value::Bool(true),
+                "tutorial" => {}
+                "play" => {
+                    let number = state["number"].as_u64().ok_or(Broken)?;
+                    if !self.encounter(&token, number, acknowledged).await? {
+                        return Ok(());
+                    }
+                    next["number"] = state["number"].clone();
+                    self.report.encounters += 1;
+                }
+                _ => return Ok(()),
+            }
+            state = self.post("/api/study/next", &next).await?;
+        }
+    }
+
+    /// Plays one encounter; whether it came to its end before the deadline.
+    async fn encounter(
+        &mut self,
+        token: &str,
+        number: u64,
+        acknowledged: &mut Option<(u64, usize)>,
+    ) -> Result<bool, Broken> {
+        let mut socket = self.connect().await?;
+        tell(&mut socket, &json!({ "type": "hello", "token": token })).await?;
+        let welcome = hear(&mut socket).await?;
+        if welcome["type"] != "welcome" {
+            return Err(Broken);
+        }
+        let mut seq = welcome["seq"].as_u64().ok_or(Broken)? as usize;
+        if acknowledged.is_some_and(|(of, n)| of == number && seq < n) {
+            self.report.forgotten += 1;
+        }
+        let n_actions = welcome["action_names"].as_array().map_or(0, Vec::len).max(1) as u32;
+        let mut is_over = welcome["is_over"] == true;
+        let mut beat = tokio::time::interval(Duration::from_secs_f64(1.0 / self.config.rate));
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while !is_over {
+            beat.tick().await;
+            if Instant::now() >= self.deadline {
+                let _ = socket.close(None).await;
+                return Ok(false);
+            }
+            let action = self.rng.below(n_actions);
+            let sent_at = Instant::now();
+            tell(&mut socket, &json!({ "type": "act", "seq": seq, "action": action, "at_ms": 0 })).await?;
+            self.report.sent += 1;
+            let answer = hear(&mut socket).await?;
+            match answer["type"].as_str() {
+                Some("frames") => {
+                    self.report.latencies.push(sent_at.elapsed());
+                    self.report.acknowledged += 1;
+                    seq = answer["seq"].as_u64().ok_or(Broken)? as usize;
+                    *acknowledged = Some((number, seq));
+                    let last = answer["frames"].as_array().and_then(|frames| frames.last());
+                    is_over =
+                        last.is_some_and(|frame| frame["is_asked"] == false && !frame["ending"].is_null());
+                }
+                Some("refused") => self.report.refused += 1,
+                _ => return Err(Broken),
+            }
+        }
+        let _ = socket.close(None).await;
+        Ok(true)
+    }
+
+    async fn connect(&self) -> Result<Socket, Broken> {
+        let address = self.config.address;
+        let mut request = format!("ws://{address}/ws").into_client_request().map_err(|_| Broken)?;
+        let origin = HeaderValue::from_str(&format!("http://{address}")).map_err(|_| Broken)?;
+        request.headers_mut().insert("origin", origin);
+        let stream = TcpStream::connect(address).await.map_err(|_| Broken)?;
+        let _ = stream.set_nodelay(true);
+        let (socket, _) = tokio_tungstenite::client_async(request, MaybeTlsStream::Plain(stream))
+            .await
+            .map_err(|_| Broken)?;
+        Ok(socket)
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Result<Value, Broken> {
+        let mut body = body.clone();
+        body["v"] = Value::from(VERSION);
+        let asked = tokio::time::timeout(PATIENCE, post(self.config.address, path, &body.to_string())).await;
+        let (status, text) = asked.map_err(|_| Broken)?.map_err(|_| Broken)?;
+        if status != 200 {
+            return Err(Broken);
+        }
+        serde_json::from_str(&text).map_err(|_| Broken)
+    }
+}
+
+async fn tell(socket: &mut Socket, message: &Value) -> Result<(), Broken> {
+    let mut message = message.clone();
+    message["v"] = Value::from(VERSION);
+    socket.send(Message::text(message.to_string())).await.map_err(|_| Broken)
+}
+
+async fn hear(socket: &mut Socket) -> Result<Value, Broken> {
+    loop {
+        let heard = tokio::time::timeout(PATIENCE, socket.next()).await.map_err(|_| Broken)?;
+        match heard {
+            Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).map_err(|_| Broken),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+            _ => return Err(Broken),
+        }
+    }
+}
+
+/// One request without any library: the status and the body of the answer.
+pub async fn post(address: SocketAddr, path: &str, body: &str) -> std::io::Result<(u16, String)> {
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    exchange(address, &format!("{head}{body}")).await
+}
+
+/// Sends these bytes and reads an answer to its end.
+pub async fn exchange(address: SocketAddr, request: &str) -> std::io::Result<(u16, String)> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    // A server that refuses early may hang up before it has read everything.
+    let _ = stream.read_to_end(&mut answer).await;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let bad = || std::io::Error::other("not an answer of HTTP");
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(bad)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(bad)?;
+    Ok((status, body.to_owned()))
+}

@@ -1,0 +1,193 @@
+//! What people can play with: agents by id, trained or scripted, each with the game it plays.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use pace_games::{AnyGame, GAMES, Meeting, Preset, Seat, Seed, Split};
+use pace_learn::Agent;
+
+use crate::error::PlayError;
+use crate::latent_map::LatentMap;
+use crate::mind::{MindSlot, slots_of_opinions, slots_of_pool};
+
+/// One agent on offer.
+pub struct Offer {
+    /// By which it is asked for. Never a path.
+    pub id: String,
+    /// For people.
+    pub label: String,
+    /// The game it plays.
+    pub game: Arc<dyn AnyGame>,
+    /// What it has opinions about; no slots if it has none.
+    pub slots: Vec<MindSlot>,
+    /// Where its latents are drawn.
+    pub map: Option<LatentMap>,
+    /// Whether everybody chooses at once, so that the page may keep a beat; otherwise it waits for the person.
+    pub is_simultaneous: bool,
+    /// Tells one agent from another with the same id: an encounter can be played again only with the same one.
+    pub fingerprint: String,
+    pub(crate) kind: OfferKind,
+    /// What the oracle reaches with each tuple of the test pool, as far as it was asked for.
+    oracle: Mutex<BTreeMap<usize, f64>>,
+}
+
+pub(crate) enum OfferKind {
+    Trained(Agent),
+    Scripted(&'static str),
+}
+
+/// A trained agent as somebody loaded it.
+pub struct TrainedOffer {
+    /// By which it is to be asked for.
+    pub id: String,
+    /// For people.
+    pub label: String,
+    /// The game it was trained on.
+    pub game: Arc<dyn AnyGame>,
+    /// The agent.
+    pub agent: Agent,
+    /// Whether what it says about its peers was learned.
+    pub identifies: bool,
+    /// A hash of its weights.
+    pub fingerprint: String,
+}
+
+impl Offer {
+    /// A trained agent.
+    pub fn trained(trained: TrainedOffer) -> Offer {
+        let TrainedOffer { id, label, game, agent, identifies, fingerprint } = trained;
+        let slots = if identifies && agent.n_identified() > 0 { slots_of_pool(&*game) } else { Vec::new() };
+        let map = LatentMap::of(&agent, &*game);
+        Offer {
+            id,
+            label,
+            slots,
+            map,
+            is_simultaneous: is_simultaneous(&*game),
+            fingerprint,
+            kind: OfferKind::Trained(agent),
+            game,
+            oracle: Mutex::default(),
+        }
+    }
+
+    /// A scripted ego that is told nothing.
+    pub fn scripted(game: &Arc<dyn AnyGame>, name: &str) -> Result<Offer, PlayError> {
+        let ego = game.blind_ego(name)?;
+        let known = game.blind_names().into_iter().find(|known| *known == name);
+        let spec = game.spec();
+        Ok(Offer {
+            id: format!("{}.{name}", spec.id),
+            label: format!("{name} (scripted)"),
+            slots: slots_of_opinions(&spec.peer_roles, &ego.opinions()),
+            map: None,
+            is_simultaneous: is_simultaneous(&**game),
+            fingerprint: format!("scripted-{}", spec.revision),
+            kind: OfferKind::Scripted(known.expect("it was made by that name")),
+            game: Arc::clone(game),
+            oracle: Mutex::default(),
+        })
+    }
+
+    /// Whether it was trained.
+    pub fn is_trained(&self) -> bool {
+        matches!(self.kind, OfferKind::Trained(_))
+    }
+
+    /// What an ego that knows its peers scores per episode on average when all of them are scripted.
+    pub fn oracle_score(&self, tuple: usize) -> Result<f64, PlayError> {
+        if let Some(score) = self.oracle.lock().expect("nobody panics with it").get(&tuple) {
+            return Ok(*score);
+        }
+        let spec = self.game.spec();
+        let n_episodes = spec.episodes_per_encounter;
+        let mut total = 0.0;
+        for encounter in 0..N_ORACLE_ENCOUNTERS {
+            let seed = Seed::new(0).child("oracle", &[tuple as u64, encounter]);
+            let meeting = Meeting { reference: "oracle", split: Split::Test, tuple, n_episodes, seed };
+            let outcomes = self.game.play(&meeting, None)?;
+            total += outcomes.iter().map(|outcome| outcome.score(spec.metric)).sum::<f64>();
+        }
+        let score = total / (N_ORACLE_ENCOUNTERS as usize * n_episodes) as f64;
+        self.oracle.lock().expect("nobody panics with it").insert(tuple, score);
+        Ok(score)
+    }
+}
+
+fn is_simultaneous(game: &dyn AnyGame) -> bool {
+    let seat = Seat::of_peer(0);
+    let table = game.table(Split::Test, 0, &[seat], 1, Seed::new(0));
+    let asked = table.expect("every game has a test tuple").asked();
+    asked.contains(Seat::EGO) && asked.contains(seat)
+}
+
+/// Enough to know the oracle's score to a few hundredths.
+const N_ORACLE_ENCOUNTERS: u64 = 8;
+
+/// All agents on offer. The only way from an id that a client sends to an agent.
+#[derive(Default)]
+pub struct Offers {
+    offers: Vec<Arc<Offer>>,
+}
+
+impl Offers {
+    /// The scripted egos of every game, so that there is something to play with before anything is trained.
+    pub fn scripted() -> Result<Offers, PlayError> {
+        let mut offers = Offers::default();
+        for entry in GAMES {
+            let game: Arc<dyn AnyGame> = Arc::from(entry.open(Preset::Paper, &serde_json::Map::new())?);
+            offers.add_scripted(&game)?;
+        }
+        Ok(offers)
+    }
+
+    /// Adds the scripted egos of a game.
+    pub fn add_scripted(&mut self, game: &Arc<dyn AnyGame>) -> Result<(), PlayError> {
+        for name in game.blind_names() {
+            self.offers.push(Arc::new(Offer::scripted(game, name)?));
+        }
+        Ok(())
+    }
+
+    /// Puts a trained agent at the head of the list; a second one of the same name is called `NAME-2`.
+    pub fn add_trained(&mut self, mut trained: TrainedOffer) {
+        let (wanted, mut number) = (trained.id.clone(), 1);
+        while self.offers.iter().any(|offer| offer.id == trained.id) {
+            number += 1;
+            trained.id = format!("{wanted}-{number}");
+        }
+        let n_trained = self.offers.iter().filter(|offer| offer.is_trained()).count();
+        self.offers.insert(n_trained, Arc::new(Offer::trained(trained)));
+    }
+
+    /// All of them, trained ones first.
+    pub fn all(&self) -> &[Arc<Offer>] {
+        &self.offers
+    }
+
+    /// The one with this id.
+    pub fn find(&self, id: &str) -> Result<&Arc<Offer>, PlayError> {
+        self.offers
+            .iter()
+            .find(|offer| offer.id == id)
+            .ok_or_else(|| PlayError::NoSuchOffer { found: id.chars().take(64).collect() })
+    }
+}
+
+/// The part that a person may be asked to play.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Part {
+    /// The kind of peer, in words.
+    pub kind: String,
+    /// All of its parameters.
+    pub spec: serde_json::Value,
+}
+
+impl Offer {
+    /// The part of the peer in this slot of a test tuple; none if there is no such tuple.
+    pub fn part(&self, tuple: usize, slot: usize) -> Option<Part> {
+        let mut pool = self.game.pool(Split::Test);
+        let listing = (tuple < pool.tuples.len()).then(|| pool.tuples.swap_remove(tuple))?;
+        Some(Part { kind: listing.kinds.get(slot)?.clone(), spec: listing.specs.get(slot)?.clone() })
+    }
+}

@@ -1,0 +1,175 @@
+//! Links that hold a whole encounter: what was booked and what the person did. The encounter is played again from them, so that
+//! nothing has to be kept for a replay, and a link works for as long as its agent is on offer.
+
+use pace_games::Action;
+
+use crate::error::PlayError;
+use crate::offer::Offers;
+use crate::session::{Booking, Detail, Frame, SEED_LIMIT, Session, Summary};
+
+/// An encounter, played again.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Replay {
+    /// What was booked.
+    pub booking: Booking,
+    /// Every moment of it.
+    pub frames: Vec<Frame>,
+    /// What came of it.
+    pub summary: Summary,
+    /// Whether it was played to its end.
+    pub is_over: bool,
+}
+
+/// The first part of every link.
+const MARK: &str = "1";
+/// No encounter has more actions than this.
+const MOST_ACTIONS: usize = 16_384;
+
+/// The link to an encounter: the parts of the booking and the actions, with dots between them. Ids have no tilde.
+pub fn link(session: &Session) -> String {
+    let Booking { offer, slot, tuple, n_episodes, seed } = session.booking();
+    let actions = packed(session.actions(), session.offer().game.spec().n_actions());
+    let fingerprint = short(&session.offer().fingerprint);
+    let n_actions = session.actions().len();
+    format!("{MARK}~{offer}~{fingerprint}~{slot}~{tuple}~{n_episodes}~{seed:x}~{n_actions}~{actions}")
+}
+
+/// Plays the encounter of a link again.
+pub fn replay(offers: &Offers, link: &str) -> Result<Replay, PlayError> {
+    let bad = |reason: &'static str| PlayError::BadLink { reason };
+    let parts: Vec<&str> = link.split('~').collect();
+    let [MARK, offer, fingerprint, slot, tuple, n_episodes, seed, n_actions, actions] = parts[..] else {
+        return Err(bad("it does not have its nine parts"));
+    };
+    let number = |text: &str| text.parse::<usize>().map_err(|_| bad("a number in it is none"));
+    let offer = offers.find(offer)?;
+    if short(&offer.fingerprint) != fingerprint {
+        return Err(PlayError::OtherAgent { offer: offer.id.clone() });
+    }
+    let seed = u64::from_str_radix(seed, 16).ok().filter(|seed| *seed < SEED_LIMIT);
+    let booking = Booking {
+        offer: offer.id.clone(),
+        slot: number(slot)?,
+        tuple: number(tuple)?,
+        n_episodes: number(n_episodes)?,
+        seed: seed.ok_or_else(|| bad("its seed is none"))?,
+    };
+    let n_actions = number(n_actions)?;
+    if n_actions > MOST_ACTIONS {
+        return Err(bad("it is too long"));
+    }
+    let actions = unpacked(actions, n_actions, offer.game.spec().n_actions())
+        .ok_or_else(|| bad("its actions cannot be read"))?;
+    let (mut session, mut frames) = Session::begin(offer, booking, Detail::Everything)?;
+    for (index, action) in actions.into_iter().enumerate() {
+        frames.extend(session.act(index, action)?.frames);
+    }
+    let summary = session.summary()?;
+    Ok(Replay { booking: session.booking().clone(), frames, summary, is_over: session.is_over() })
+}
+
+/// A fingerprint short enough for a link.
+fn short(fingerprint: &str) -> String {
+    fingerprint.chars().filter(char::is_ascii_alphanumeric).take(12).collect()
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// How many actions go into one character of a link.
+fn per_digit(n_actions: usize) -> usize {
+    match n_actions {
+        ..=2 => 6,
+        3..=4 => 3,
+        5..=8 => 2,
+        _ => 1,
+    }
+}
+
+fn packed(actions: &[Action], n_actions: usize) -> String {
+    let per_digit = per_digit(n_actions);
+    let bits = 6 / per_digit;
+    let digit = |actions: &[Action]| {
+        let value = actions.iter().rev().fold(0, |value, action| value << bits | usize::from(*action));
+        char::from(DIGITS[value])
+    };
+    actions.chunks(per_digit).map(digit).collect()
+}
+
+fn unpacked(text: &str, n: usize, n_actions: usize) -> Option<Vec<Action>> {
+    let per_digit = per_digit(n_actions);
+    let bits = 6 / per_digit;
+    if text.len() != n.div_ceil(per_digit) {
+        return None;
+    }
+    let mut actions = Vec::with_capacity(n);
+    for character in text.bytes() {
+        let mut value = DIGITS.iter().position(|digit| *digit == character)?;
+        for _ in 0..per_digit {
+            actions.push((value & ((1 << bits) - 1)) as Action);
+            value >>= bits;
+        }
+    }
+    actions.truncate(n);
+    Some(actions)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+    use proptest::{collection::vec, prelude::ProptestConfig};
+
+    use super::{link, packed, replay, unpacked};
+    use crate::error::PlayError;
+    use crate::offer::Offers;
+    use crate::session::tests::{booking, play_out};
+    use crate::session::{Detail, Session};
+
+    #[test]
+    fn a_link_brings_the_whole_encounter_back() {
+        let offers = Offers::scripted().expect("scripted egos");
+        for offer in offers.all().iter().filter(|offer| !offer.id.contains("bayes-")) {
+            let (mut session, _) = Session::begin(offer, booking(offer, 1), Detail::Seen).expect("a session");
+            play_out(&mut session, 9);
+            let link = link(&session);
+            assert!(link.len() < 400 && link.is_ascii(), "{link}");
+            let replay = replay(&offers, &link).expect("it can be read");
+            assert!(replay.is_over);
+            assert_eq!(replay.summary, session.summary().expect("a summary"));
+            let last = replay.frames.last().expect("frames");
+            assert_eq!(last.scene, session.last_frame().scene);
+            assert!(replay.frames.iter().all(|frame| frame.everything.is_some()));
+        }
+    }
+
+    #[test]
+    fn damaged_links_are_refused_in_words() {
+        let offers = Offers::scripted().expect("scripted egos");
+        let offer = offers.find("kuhn-poker.nash").expect("it is there");
+        let (session, _) = Session::begin(offer, booking(offer, 1), Detail::Seen).expect("a session");
+        let good = link(&session);
+        assert!(replay(&offers, &good).is_ok());
+        let refused = |link: &str| replay(&offers, link).expect_err(link);
+        assert!(matches!(refused(""), PlayError::BadLink { .. }));
+        assert!(matches!(refused(&good.replacen('1', "2", 1)), PlayError::BadLink { .. }));
+        assert!(matches!(refused(&good.replace("nash", "nosh")), PlayError::NoSuchOffer { .. }));
+        assert!(matches!(refused(&good.replace("scripted1", "scripted2")), PlayError::OtherAgent { .. }));
+        assert!(matches!(refused(&format!("{good}A")), PlayError::BadLink { .. }));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn actions_survive_a_link(n_actions in 1usize..20, raw in vec(any::<u8>(), 0..50)) {
+            let actions: Vec<u8> = raw.iter().map(|value| value % n_actions as u8).collect();
+            let text = packed(&actions, n_actions);
+            prop_assert_eq!(unpacked(&text, actions.len(), n_actions), Some(actions));
+        }
+
+        #[test]
+        fn no_link_is_too_strange(link in any::<String>()) {
+            let offers = Offers::default();
+            prop_assert_eq!(replay(&offers, &link).is_err(), true);
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Everything that is not play: the page, what is on offer, new encounters, replays, the stages of a study.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use pace_games::Split;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Server;
+use super::lobby::Room;
+use crate::assets::find_asset;
+use crate::offer::Offer;
+use crate::replay;
+use crate::session::{Booking, Detail, Session};
+use crate::study::{Join, Next};
+use crate::token::{fresh_seed, fresh_token};
+use crate::wire::{MindPolicy, Refusal, RefusalCode, VERSION};
+
+pub(super) async fn page() -> Response {
+    asset(Path("index.html".to_owned())).await
+}
+
+pub(super) async fn asset(Path(path): Path<String>) -> Response {
+    match find_asset(&path) {
+        Some(asset) => {
+            let headers = [(header::CONTENT_TYPE, asset.media_type), (header::CACHE_CONTROL, "no-cache")];
+            (headers, asset.content).into_response()
+        }
+        None => not_found().await,
+    }
+}
+
+pub(super) async fn not_found() -> Response {
+    (StatusCode::NOT_FOUND, "there is nothing here\n").into_response()
+}
+
+pub(super) async fn health(State(server): State<Arc<Server>>) -> Json<Value> {
+    Json(
+        json!({ "v": VERSION, "sessions": server.lobby.len(), "most_sessions": server.config.most_sessions }),
+    )
+}
+
+/// What can be played here.
+pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
+    let of_offer = |offer: &Arc<Offer>| {
+        let spec = offer.game.spec();
+        json!({
+            "id": offer.id,
+            "label": offer.label,
+            "game": spec.id,
+            "is_trained": offer.is_trained(),
+            "has_opinions": !offer.slots.is_empty(),
+            "has_map": offer.map.is_some(),
+            "n_episodes": spec.episodes_per_encounter,
+            "roles": spec.peer_roles,
+            "is_simultaneous": offer.is_simultaneous,
+        })
+    };
+    let mut games: Vec<Value> = Vec::new();
+    for offer in server.offers.all() {
+        let spec = offer.game.spec();
+        if games.iter().all(|game| game["id"] != spec.id) {
+            games.push(
+                json!({ "id": spec.id, "title": spec.title, "nouns": spec.nouns, "metric": spec.metric }),
+            );
+        }
+    }
+    Json(json!({
+        "v": VERSION,
+        "games": games,
+        "offers": server.offers.all().iter().map(of_offer).collect::<Vec<_>>(),
+        "is_study": server.study.is_some(),
+    }))
+}
+
+/// Where the training peers are in an agent's latent space.
+pub(super) async fn latent_map(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
+    let Ok(offer) = server.offers.find(&id) else { return not_found().await };
+    // An agent without a map has no landmarks; that is no mistake of whoever asks.
+    let landmarks = offer.map.as_ref().map_or(&[][..], |map| &map.landmarks);
+    let kinds: Vec<Vec<String>> =
+        offer.game.pool(Split::Train).tuples.into_iter().map(|tuple| tuple.kinds).collect();
+    Json(json!({ "v": VERSION, "landmarks": landmarks, "kinds": kinds, "slots": offer.slots }))
+        .into_response()
+}
+
+/// What a person asks for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BeginRequest {
+    v: u32,
+    offer: String,
+    slot: usize,
+    n_episodes: usize,
+    mind: MindPolicy,
+    /// For tests and for playing the same again; drawn if it is missing.
+    #[serde(default)]
+    seed: Option<u64>,
+    #[serde(default)]
+    tuple: Option<usize>,
+}
+
+/// A new encounter.
+#[derive(Debug, Serialize)]
+struct Begun {
+    v: u32,
+    token: String,
+    watch: String,
+}
+
+pub(super) async fn begin(
+    State(server): State<Arc<Server>>,
+    body: Result<Json<BeginRequest>, JsonRejection>,
+) -> Response {
+    let request = match read(body) {
+        Ok(request) => request,
+        Err((status, refusal)) => return refuse(&server, status, &refusal),
+    };
+    if server.study.is_some() {
+        let message = "a study is on; come in by the link that you were given".to_owned();
+        return refuse(&server, StatusCode::FORBIDDEN, &Refusal::of(RefusalCode::Forbidden, message));
+    }
+    match open(&server, request) {
+        Ok(begun) => Json(begun).into_response(),
+        Err(refusal) => {
+            let is_full = refusal.code == RefusalCode::Full;
+            let status = if is_full { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
+            refuse(&server, status, &refusal)
+        }
+    }
+}
+
+fn open(server: &Server, request: BeginRequest) -> Result<Begun, Refusal> {
+    let BeginRequest { v, offer, slot, n_episodes, mind, seed, tuple } = request;
+    check_version(v)?;
+    let offer = server.offers.find(&offer)?;
+    let seed = seed.unwrap_or_else(fresh_seed) % crate::session::SEED_LIMIT;
+    let tuple = tuple.unwrap_or((seed % offer.game.n_tuples(Split::Test) as u64) as usize);
+    let booking = Booking { offer: offer.id.clone(), slot, tuple, n_episodes, seed };
+    let (session, frames) = Session::begin(offer, booking, Detail::Seen)?;
+    let (token, watch) = (fresh_token(), fresh_token());
+    server.lobby.take_in(&token, Room::new(session, Some(frames), mind, Some(watch.clone()), None))?;
+    Ok(Begun { v: VERSION, token, watch })
+}
+
+fn check_version(v: u32) -> Result<(), Refusal> {
+    if v == VERSION {
+        return Ok(());
+    }
+    let message = format!("version {v} is not spoken here, only {VERSION}; reload the page");
+    Err(Refusal::of(RefusalCode::OtherVersion, message))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReplayRequest {
+    v: u32,
+    link: String,
+}
+
+/// An encounter, played again from its link.
+pub(super) async fn replay(
+    State(server): State<Arc<Server>>,
+    body: Result<Json<ReplayRequest>, JsonRejection>,
+) -> Response {
+    let request = match read(body) {
+        Ok(request) => request,
+        Err((status, refusal)) => return refuse(&server, status, &refusal),
+    };
+    if let Err(refusal) = check_version(request.v) {
+        return refuse(&server, StatusCode::BAD_REQUEST, &refusal);
+    }
+    // It takes a moment of a core, so one after the other, and beside the ones who play.
+    let Ok(_permit) = server.replays.acquire().await else { return not_found().await };
+    let offers = Arc::clone(&server.offers);
+    let played = tokio::task::spawn_blocking(move || replay::replay(&offers, &request.link)).await;
+    match played {
+        Ok(Ok(replay)) => {
+            let Ok(offer) = server.offers.find(&replay.booking.offer) else { return not_found().await };
+            let spec = offer.game.spec();
+            let booking = &replay.booking;
+            let part = offer.part(booking.tuple, booking.slot);
+            Json(json!({
+                "v": VERSION,
+                "game": spec.id,
+                "setting": offer.game.setting(),
+                "action_names": spec.action_names,
+                "is_simultaneous": offer.is_simultaneous,
+                "offer": offer.id,
+                "label": offer.label,
+                "slot": booking.slot,
+                "role": spec.peer_roles[booking.slot],
+                "part": part,
+                "n_episodes": booking.n_episodes,
+                "mind_slots": offer.slots,
+                "frames": replay.frames,
+                "summary": replay.summary,
+                "is_over": replay.is_over,
+            }))
+            .into_response()
+        }
+        Ok(Err(error)) => refuse(&server, StatusCode::BAD_REQUEST, &error.into()),
+        Err(_) => {
+            let message = "the encounter could not be played again".to_owned();
+            refuse(&server, StatusCode::INTERNAL_SERVER_ERROR, &Refusal::of(RefusalCode::Malformed, message))
+        }
+    }
+}
+
+pub(super) async fn study_join(
+    State(server): State<Arc<Server>>,
+    body: Result<Json<Join>, JsonRejection>,
+) -> Response {
+    let Some(study) = &server.study else { return not_found().await };
+    match read(body) {
+        Ok(join) => answer(&server, study.join(&server, join).await),
+        Err((status, refusal)) => refuse(&server, status, &refusal),
+    }
+}
+
+pub(super) async fn study_next(
+    State(server): State<Arc<Server>>,
+    body: Result<Json<Next>, JsonRejection>,
+) -> Response {
+    let Some(study) = &server.study else { return not_found().await };
+    match read(body) {
+        Ok(next) => answer(&server, study.next(&server, next).await),
+        Err((status, refusal)) => refuse(&server, status, &refusal),
+    }
+}
+
+fn answer(server: &Server, answer: Result<Value, Refusal>) -> Response {
+    match answer {
+        Ok(value) => Json(value).into_response(),
+        Err(refusal) => refuse(server, StatusCode::BAD_REQUEST, &refusal),
+    }
+}
+
+fn read<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, (StatusCode, Refusal)> {
+    body.map(|Json(value)| value).map_err(|rejection| {
+        let message = "this is not a request of the protocol".to_owned();
+        (rejection.status(), Refusal::of(RefusalCode::Malformed, message))
+    })
+}
+
+fn refuse(server: &Server, status: StatusCode, refusal: &Refusal) -> Response {
+    server.log.say(&format!("refused a request: {}", refusal.message));
+    (status, Json(json!({ "v": VERSION, "code": refusal.code, "message": refusal.message }))).into_response()
+}

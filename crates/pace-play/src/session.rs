@@ -1,0 +1,608 @@
+//! One encounter between an agent and a person who has taken a peer's seat, as a value that is asked and answered.
+//!
+//! It reads no clock and knows no network: the same booking and the same actions give the same frames, which is how an
+//! encounter comes back after a crash and how it is played again for a replay.
+
+use std::sync::Arc;
+
+use pace_games::{
+    Action, AnyTable, Boundary, Ending, EpisodeOutcome, Eyes, JointAction, MAX_SEATS, NO_ACTION, PeerSight,
+    Portrait, Seat, Seed, Split, Stream,
+};
+use pace_learn::Aftermath;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::PlayError;
+use crate::mind::{MindFrame, Player, Recognition};
+use crate::offer::{Offer, OfferKind};
+
+/// Everything that an encounter follows from, but for what the person does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Booking {
+    /// The agent's id.
+    pub offer: String,
+    /// The peer whose seat the person takes.
+    pub slot: usize,
+    /// The tuple of the test pool whose other peers sit at the table, and whose part the person may be asked to play.
+    pub tuple: usize,
+    /// How many episodes.
+    pub n_episodes: usize,
+    /// All chance; below 2⁵³, so that every program can hold it.
+    pub seed: u64,
+}
+
+/// Seeds are below this.
+pub const SEED_LIMIT: u64 = 1 << 53;
+
+impl Booking {
+    /// Refuses what cannot be played.
+    pub fn check(&self, offer: &Offer) -> Result<(), PlayError> {
+        let spec = offer.game.spec();
+        if self.slot >= spec.n_peers() {
+            return Err(PlayError::NoSuchSeat { found: self.slot, n_peers: spec.n_peers() });
+        }
+        let most = spec.episodes_per_encounter;
+        if !(1..=most).contains(&self.n_episodes) {
+            return Err(PlayError::BadEpisodes { found: self.n_episodes, most });
+        }
+        Ok(())
+    }
+
+    /// The person's seat.
+    pub fn seat(&self) -> Seat {
+        Seat::of_peer(self.slot)
+    }
+}
+
+/// Whether frames hold what the person saw, or everything there was to see beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// For the person while they play.
+    Seen,
+    /// For looking back.
+    Everything,
+}
+
+/// One moment of an encounter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Frame {
+    /// The episode, from 0.
+    pub episode: usize,
+    /// Moves so far in this episode.
+    pub n_moves: usize,
+    /// The state as the person sees it.
+    pub scene: Value,
+    /// The state as nobody sees it; in replays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub everything: Option<Value>,
+    /// What everybody did in the move that led here; in replays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actions: Option<Vec<Option<Action>>>,
+    /// Whether the person must choose now.
+    pub is_asked: bool,
+    /// How the episode ended, if it did.
+    pub ending: Option<Ending>,
+    /// What the episode brought the agent, when it is over; in replays, what it brought so far.
+    pub task_return: Option<f64>,
+    /// What the agent thinks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mind: Option<MindFrame>,
+}
+
+/// What one action of the person led to, for those who keep records.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MoveRecord {
+    /// The episode, from 0.
+    pub episode: usize,
+    /// What everybody did, by seat; nothing where a seat was not asked.
+    pub actions: Vec<Option<Action>>,
+    /// The agent's task reward.
+    pub task_reward: f64,
+    /// How the episode ended, if it did.
+    pub ending: Option<Ending>,
+}
+
+/// What the person's last action led to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The moments since, the last of which is now.
+    pub frames: Vec<Frame>,
+    /// The moves since.
+    pub moves: Vec<MoveRecord>,
+}
+
+/// An encounter in play.
+pub struct Session {
+    offer: Arc<Offer>,
+    booking: Booking,
+    detail: Detail,
+    table: Box<dyn AnyTable>,
+    player: Player,
+    player_rng: Stream,
+    observation: Vec<f32>,
+    /// The agent's choice for the move at hand, where it does not have to wait for the person's.
+    choice: Option<Action>,
+    /// What followed the agent's last decision so far.
+    aftermath: Option<OpenAftermath>,
+    mind: Option<MindFrame>,
+    recognition: Recognition,
+    actions: Vec<Action>,
+    n_moves: usize,
+    task_return: f64,
+    is_keypoint_visited: bool,
+    outcomes: Vec<EpisodeOutcome>,
+    is_over: bool,
+    last_frame: Option<Frame>,
+}
+
+/// What followed a decision of the agent, until it decides again.
+struct OpenAftermath {
+    peer_actions: Vec<Action>,
+    peer_observations: Vec<f32>,
+    task_reward: f64,
+}
+
+impl Session {
+    /// The person sits down. The frames lead to the first moment at which they must choose.
+    pub fn begin(
+        offer: &Arc<Offer>,
+        booking: Booking,
+        detail: Detail,
+    ) -> Result<(Session, Vec<Frame>), PlayError> {
+        booking.check(offer)?;
+        let seed = Seed::new(booking.seed);
+        let table =
+            offer.game.table(Split::Test, booking.tuple, &[booking.seat()], booking.n_episodes, seed)?;
+        let mut session = Session {
+            player: Player::seated(offer, seed),
+            player_rng: seed.stream("ego"),
+            observation: vec![0.0; offer.game.spec().observation_size],
+            choice: None,
+            aftermath: None,
+            mind: None,
+            recognition: Recognition::default(),
+            actions: Vec::new(),
+            n_moves: 0,
+            task_return: 0.0,
+            is_keypoint_visited: false,
+            outcomes: Vec::with_capacity(booking.n_episodes),
+            is_over: false,
+            last_frame: None,
+            offer: Arc::clone(offer),
+            booking,
+            detail,
+            table,
+        };
+        session.consider();
+        let mut answer = Answer { frames: vec![session.frame(None)], moves: Vec::new() };
+        session.go_on(None, &mut answer);
+        session.last_frame = answer.frames.last().cloned();
+        Ok((session, answer.frames))
+    }
+
+    /// The encounter as it was after these actions.
+    pub fn resume(offer: &Arc<Offer>, booking: Booking, actions: &[Action]) -> Result<Session, PlayError> {
+        let (mut session, _) = Session::begin(offer, booking, Detail::Seen)?;
+        for (index, action) in actions.iter().enumerate() {
+            session.act(index, *action)?;
+        }
+        Ok(session)
+    }
+
+    /// The person acts. `index` counts the person's actions in this encounter, so that an action that arrives twice or at the
+    /// wrong time is told from the one that is due.
+    pub fn act(&mut self, index: usize, action: Action) -> Result<Answer, PlayError> {
+        if index != self.actions.len() {
+            return Err(PlayError::OutOfTurn { found: index, expected: self.actions.len() });
+        }
+        if self.is_over {
+            return Err(PlayError::EncounterOver);
+        }
+        let n_actions = self.offer.game.spec().n_actions();
+        if usize::from(action) >= n_actions {
+            return Err(PlayError::NoSuchAction { found: action.into(), n_actions });
+        }
+        if let Some(reason) = self.table.objection(self.booking.seat(), action) {
+            return Err(PlayError::Forbidden { reason });
+        }
+        self.actions.push(action);
+        let mut answer = Answer { frames: Vec::new(), moves: Vec::new() };
+        self.go_on(Some(action), &mut answer);
+        self.last_frame = answer.frames.last().cloned();
+        Ok(answer)
+    }
+
+    /// Moves until the person must choose again, or the encounter is over.
+    fn go_on(&mut self, mut action: Option<Action>, answer: &mut Answer) {
+        while !self.is_over {
+            let asked = self.table.asked();
+            let mut chosen: JointAction = [NO_ACTION; MAX_SEATS];
+            if asked.contains(self.booking.seat()) {
+                let Some(action) = action.take() else { return };
+                chosen[self.booking.seat().0] = action;
+            }
+            if asked.contains(Seat::EGO) {
+                chosen[Seat::EGO.0] = self.choice.take().expect("the agent has chosen when it is asked");
+            }
+            self.play(&chosen, answer);
+        }
+    }
+
+    fn play(&mut self, chosen: &JointAction, answer: &mut Answer) {
+        let spec = self.offer.game.spec();
+        let n_peers = spec.n_peers();
+        if self.needs_peer_sight()
+            && let Some(aftermath) = &mut self.aftermath
+        {
+            let views = aftermath.peer_observations.chunks_exact_mut(spec.observation_size);
+            views.enumerate().for_each(|(slot, view)| self.table.observe(Seat::of_peer(slot), view));
+        }
+        let played = self.table.play(chosen);
+        self.n_moves += 1;
+        self.task_return += played.moved.task_reward;
+        self.is_keypoint_visited |= played.moved.keypoint_visited;
+        if let Some(aftermath) = &mut self.aftermath {
+            aftermath.task_reward += played.moved.task_reward;
+            for (place, action) in aftermath.peer_actions.iter_mut().zip(&played.actions[1..]) {
+                if *action != NO_ACTION {
+                    *place = *action;
+                }
+            }
+        }
+        let shown: Vec<Option<Action>> = played.actions[..=n_peers]
+            .iter()
+            .map(|action| Some(*action).filter(|action| *action != NO_ACTION))
+            .collect();
+        answer.moves.push(MoveRecord {
+            episode: self.table.episode(),
+            actions: shown.clone(),
+            task_reward: played.moved.task_reward,
+            ending: played.moved.ending,
+        });
+        if let Some(ending) = played.moved.ending {
+            self.end_episode(ending);
+            answer.frames.push(self.frame(Some(shown)));
+            if played.boundary == Boundary::EncounterEnd {
+                self.is_over = true;
+                return;
+            }
+            self.table.next_episode();
+            (self.n_moves, self.task_return, self.is_keypoint_visited) = (0, 0.0, false);
+            self.consider();
+            answer.frames.push(self.frame(None));
+        } else {
+            self.consider();
+            answer.frames.push(self.frame(Some(shown)));
+        }
+    }
+
+    fn end_episode(&mut self, ending: Ending) {
+        self.close_aftermath();
+        self.table.observe(Seat::EGO, &mut self.observation);
+        self.player.end_episode(&self.observation);
+        // A last thought, for what the end has taught it; there is nothing to decide.
+        let mut mind = self.player.think(&self.offer, &self.observation);
+        (mind.probabilities, mind.value) = (None, None);
+        self.keep(mind);
+        self.outcomes.push(EpisodeOutcome {
+            task_return: self.task_return,
+            expected_return: None,
+            n_steps: self.n_moves,
+            ending,
+            keypoint_visited: self.is_keypoint_visited,
+        });
+    }
+
+    /// The agent thinks and chooses, if it is its turn.
+    fn consider(&mut self) {
+        if self.choice.is_some() || !self.table.asked().contains(Seat::EGO) {
+            return;
+        }
+        self.close_aftermath();
+        self.table.observe(Seat::EGO, &mut self.observation);
+        let mut mind = self.player.think(&self.offer, &self.observation);
+        let probabilities = mind.probabilities.as_mut().expect("it thinks about a decision");
+        let action = draw(probabilities, &mut self.player_rng);
+        probabilities.iter_mut().for_each(|probability| *probability = crate::mind::rounded(*probability));
+        self.player.acted(&self.observation, action);
+        self.choice = Some(action);
+        let spec = self.offer.game.spec();
+        let n_seen = if self.needs_peer_sight() { spec.n_peers() * spec.observation_size } else { 0 };
+        self.aftermath = Some(OpenAftermath {
+            peer_actions: vec![NO_ACTION; spec.n_peers()],
+            peer_observations: vec![0.0; n_seen],
+            task_reward: 0.0,
+        });
+        self.keep(mind);
+    }
+
+    fn close_aftermath(&mut self) {
+        if let Some(aftermath) = self.aftermath.take() {
+            self.player.told(&Aftermath {
+                peer_actions: &aftermath.peer_actions,
+                peer_observations: &aftermath.peer_observations,
+                task_reward: aftermath.task_reward as f32,
+            });
+        }
+    }
+
+    fn needs_peer_sight(&self) -> bool {
+        matches!(&self.offer.kind, OfferKind::Trained(agent) if agent.peer_sight() == PeerSight::Recorded)
+    }
+
+    fn keep(&mut self, mind: MindFrame) {
+        if let Some(kinds) = mind.slots.get(self.booking.slot) {
+            self.recognition.consider(kinds, (self.table.episode(), self.n_moves));
+        }
+        self.mind = Some(mind);
+    }
+
+    fn frame(&self, actions: Option<Vec<Option<Action>>>) -> Frame {
+        let looks_back = self.detail == Detail::Everything;
+        let ending = self.outcomes.get(self.table.episode()).map(|outcome| outcome.ending);
+        Frame {
+            episode: self.table.episode(),
+            n_moves: self.n_moves,
+            scene: self.table.scene(Eyes::Of(self.booking.seat())),
+            everything: looks_back.then(|| self.table.scene(Eyes::All)),
+            actions: actions.filter(|_| looks_back),
+            is_asked: self.table.asked().contains(self.booking.seat()),
+            ending,
+            task_return: (looks_back || ending.is_some()).then_some(self.task_return),
+            mind: self.mind.clone(),
+        }
+    }
+
+    /// What was booked.
+    pub fn booking(&self) -> &Booking {
+        &self.booking
+    }
+
+    /// The agent.
+    pub fn offer(&self) -> &Arc<Offer> {
+        &self.offer
+    }
+
+    /// What the person did so far.
+    pub fn actions(&self) -> &[Action] {
+        &self.actions
+    }
+
+    /// Whether the last episode has ended.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Now.
+    pub fn last_frame(&self) -> &Frame {
+        self.last_frame.as_ref().expect("an encounter begins with a frame")
+    }
+
+    /// The finished episodes.
+    pub fn outcomes(&self) -> &[EpisodeOutcome] {
+        &self.outcomes
+    }
+
+    /// What came of the encounter so far.
+    pub fn summary(&self) -> Result<Summary, PlayError> {
+        let spec = self.offer.game.spec();
+        let portrait = self.table.portrait(self.booking.seat());
+        let scores: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.score(spec.metric)).collect();
+        let oracle = match portrait.best_answer {
+            Some(best_answer) => best_answer,
+            None => self.offer.oracle_score(self.booking.tuple)?,
+        };
+        let part = self.part_kind();
+        let recognition = self.recognition.best().map(|(kind, probability, since)| {
+            let name = &self.offer.slots[self.booking.slot].kinds[kind].name;
+            // A kind that the agent does not know cannot be recognised.
+            let is_known = part.as_ref().filter(|part| self.knows(part));
+            RecognitionSummary {
+                kind: name.clone(),
+                probability,
+                is_right: is_known.map(|part| part == name),
+                since_episode: since.0,
+                since_moves: since.1,
+            }
+        });
+        Ok(Summary {
+            episodes: self
+                .outcomes
+                .iter()
+                .map(|outcome| EpisodeSummary {
+                    task_return: outcome.task_return,
+                    score: outcome.score(spec.metric),
+                    ending: outcome.ending,
+                    n_moves: outcome.n_steps,
+                })
+                .collect(),
+            mean_score: (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64),
+            oracle,
+            recognition,
+            portrait,
+        })
+    }
+
+    /// The kind of peer whose part the person was given, in words.
+    fn part_kind(&self) -> Option<String> {
+        self.offer.part(self.booking.tuple, self.booking.slot).map(|part| part.kind)
+    }
+
+    fn knows(&self, kind: &str) -> bool {
+        self.offer.slots[self.booking.slot].kinds.iter().any(|known| known.name == kind)
+    }
+}
+
+/// What came of an encounter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Episode by episode.
+    pub episodes: Vec<EpisodeSummary>,
+    /// The mean of their scores.
+    pub mean_score: Option<f64>,
+    /// What an ego that knew the person would score: in closed form for how they played, or else as measured with a scripted
+    /// peer that plays the person's part.
+    pub oracle: f64,
+    /// What the agent took the person for in the end.
+    pub recognition: Option<RecognitionSummary>,
+    /// How the person played.
+    pub portrait: Portrait,
+}
+
+/// What came of an episode.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EpisodeSummary {
+    /// The agent's task rewards.
+    pub task_return: f64,
+    /// The number by which the game judges an episode.
+    pub score: f64,
+    /// How it ended.
+    pub ending: Ending,
+    /// Moves.
+    pub n_moves: usize,
+}
+
+/// What the agent took the person for, and since when.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RecognitionSummary {
+    /// In words.
+    pub kind: String,
+    /// How sure it was.
+    pub probability: f32,
+    /// Whether that is the part that the person was given, where the agent could know it.
+    pub is_right: Option<bool>,
+    /// The episode from which on it has been of that opinion, from 0.
+    pub since_episode: usize,
+    /// The moves of that episode before.
+    pub since_moves: usize,
+}
+
+/// An action drawn from these probabilities.
+fn draw(probabilities: &[f32], rng: &mut Stream) -> Action {
+    let weights: Vec<f64> = probabilities.iter().map(|probability| f64::from(*probability)).collect();
+    rng.weighted(&weights) as Action
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::Arc;
+
+    use pace_games::{Action, Seed};
+
+    use super::{Booking, Detail, Session};
+    use crate::error::PlayError;
+    use crate::offer::{Offer, Offers};
+
+    pub(crate) fn booking(offer: &Offer, seed: u64) -> Booking {
+        let spec = offer.game.spec();
+        let n_episodes = spec.episodes_per_encounter.min(6);
+        let slot = seed as usize % spec.n_peers();
+        Booking { offer: offer.id.clone(), slot, tuple: 1, n_episodes, seed }
+    }
+
+    /// Plays to the end, with a person who does anything that is allowed.
+    pub(crate) fn play_out(session: &mut Session, seed: u64) {
+        let n_actions = session.offer().game.spec().n_actions() as u32;
+        let mut rng = Seed::new(seed).stream("person");
+        while !session.is_over() {
+            let action = rng.below(n_actions) as Action;
+            match session.act(session.actions().len(), action) {
+                Ok(answer) => assert!(!answer.frames.is_empty() && !answer.moves.is_empty()),
+                Err(PlayError::Forbidden { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_agent_plays_an_encounter_with_a_person_and_it_comes_back_from_its_actions() {
+        let offers = Offers::scripted().expect("scripted egos");
+        for (index, offer) in offers.all().iter().enumerate() {
+            let booking = booking(offer, index as u64);
+            let (mut session, frames) =
+                Session::begin(offer, booking.clone(), Detail::Seen).expect("a session");
+            assert!(frames.last().is_some_and(|frame| frame.is_asked), "{}", offer.id);
+            play_out(&mut session, 5);
+            assert_eq!(session.outcomes().len(), booking.n_episodes);
+            let again = Session::resume(offer, booking.clone(), session.actions()).expect("the same again");
+            assert_eq!(again.last_frame(), session.last_frame());
+            assert_eq!(again.summary().expect("a summary"), session.summary().expect("a summary"));
+            // In the middle, too.
+            let half = &session.actions()[..session.actions().len() / 2];
+            let mut other = Session::resume(offer, booking, half).expect("half of it");
+            for (index, action) in session.actions().iter().enumerate().skip(half.len()) {
+                other.act(index, *action).expect("it was allowed before");
+            }
+            assert_eq!(other.last_frame(), session.last_frame());
+        }
+    }
+
+    #[test]
+    fn actions_out_of_turn_are_refused_and_change_nothing() {
+        let offers = Offers::scripted().expect("scripted egos");
+        let offer: &Arc<Offer> = offers.find("kuhn-poker.bayes").expect("it is there");
+        let (mut session, _) = Session::begin(offer, booking(offer, 2), Detail::Seen).expect("a session");
+        let before = session.last_frame().clone();
+        assert!(matches!(session.act(1, 0), Err(PlayError::OutOfTurn { found: 1, expected: 0 })));
+        assert!(matches!(session.act(0, 9), Err(PlayError::NoSuchAction { .. })));
+        assert_eq!(session.last_frame(), &before);
+        session.act(0, 1).expect("now it is due");
+        assert!(matches!(session.act(0, 1), Err(PlayError::OutOfTurn { found: 0, expected: 1 })));
+        play_out(&mut session, 1);
+        assert!(matches!(session.act(session.actions().len(), 0), Err(PlayError::EncounterOver)));
+    }
+
+    #[test]
+    fn what_cannot_be_booked_is_refused() {
+        let offers = Offers::scripted().expect("scripted egos");
+        let offer = offers.find("overcooked.bayes").expect("it is there");
+        let good = booking(offer, 0);
+        let begin = |booking: Booking| Session::begin(offer, booking, Detail::Seen).err().expect("a refusal");
+        assert!(matches!(begin(Booking { slot: 1, ..good.clone() }), PlayError::NoSuchSeat { .. }));
+        assert!(matches!(begin(Booking { n_episodes: 6, ..good.clone() }), PlayError::BadEpisodes { .. }));
+        assert!(matches!(begin(Booking { n_episodes: 0, ..good.clone() }), PlayError::BadEpisodes { .. }));
+        assert!(matches!(begin(Booking { tuple: 900, ..good }), PlayError::Game(_)));
+        assert!(matches!(offers.find("../secret"), Err(PlayError::NoSuchOffer { .. })));
+    }
+
+    #[test]
+    fn the_part_reaches_the_agent_by_what_the_person_does_alone() {
+        let offers = Offers::scripted().expect("scripted egos");
+        for id in ["kuhn-poker.bayes", "overcooked.bayes"] {
+            let offer = offers.find(id).expect("it is there");
+            let frames = |tuple: usize| {
+                let booking = Booking { tuple, ..booking(offer, 5) };
+                let (mut session, mut frames) =
+                    Session::begin(offer, booking, Detail::Seen).expect("a session");
+                let mut rng = Seed::new(1).stream("person");
+                while !session.is_over() {
+                    let action = rng.below(2) as Action;
+                    frames
+                        .extend(session.act(session.actions().len(), action).expect("it is allowed").frames);
+                }
+                frames
+            };
+            assert_eq!(frames(0), frames(7), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_person_is_not_shown_what_the_game_hides_while_they_play() {
+        let offers = Offers::scripted().expect("scripted egos");
+        let offer = offers.find("kuhn-poker.random").expect("it is there");
+        let (mut session, frames) =
+            Session::begin(offer, booking(offer, 3), Detail::Seen).expect("a session");
+        let mut all = frames;
+        while !session.is_over() {
+            all.extend(session.act(session.actions().len(), 1).expect("betting is always allowed").frames);
+        }
+        for frame in &all {
+            assert!(frame.everything.is_none() && frame.actions.is_none());
+            let is_open = frame.scene["is_showdown"] == true;
+            assert_eq!(frame.scene["ego"]["card"].is_null(), !is_open);
+            assert_eq!(frame.task_return.is_some(), frame.ending.is_some());
+        }
+    }
+}

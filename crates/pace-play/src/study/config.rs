@@ -1,0 +1,228 @@
+//! `study.toml`: what a study asks of its participants.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::store::StudyError;
+use crate::offer::{Offer, Offers};
+use crate::session::SEED_LIMIT;
+use crate::wire::{MindPolicy, Refusal, RefusalCode};
+
+/// A study, as its file describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyConfig {
+    /// Names the study in its data; letters, digits, `-` and `_`.
+    pub id: String,
+    /// The heading of its pages.
+    pub title: String,
+    /// What participants consent to; an empty line begins a new paragraph.
+    pub consent: String,
+    /// What they read before they play, beside the rules of the game.
+    #[serde(default)]
+    pub tutorial: String,
+    /// The ids of the agents, as the server offers them; all of one game.
+    pub agents: Vec<String>,
+    /// Whether a participant meets one agent or several.
+    pub assignment: Assignment,
+    /// Encounters per participant.
+    pub encounters: usize,
+    /// Episodes per encounter; the game's own number if it is missing.
+    #[serde(default)]
+    pub episodes: Option<usize>,
+    /// The peer whose seat participants take.
+    #[serde(default)]
+    pub slot: usize,
+    /// The seed of all chance, the order of the agents included.
+    pub seed: u64,
+    /// Whether participants see afterwards what the agent thought.
+    #[serde(default = "never")]
+    pub mind: MindPolicy,
+    /// The beat of games in which all choose at once; without one a step waits for the participant.
+    #[serde(default)]
+    pub steps_per_second: Option<f64>,
+    /// What participants hand in when they are through.
+    pub completion_code: String,
+    /// What they are asked in the end.
+    #[serde(default)]
+    pub questions: Vec<Question>,
+    /// The game of the agents, filled in by [`StudyConfig::check`].
+    #[serde(skip)]
+    game: String,
+    #[serde(skip)]
+    n_episodes: usize,
+    /// The fingerprint of each agent, filled in by [`StudyConfig::check`].
+    #[serde(skip)]
+    pub(super) fingerprints: Vec<String>,
+}
+
+/// Which agents a participant meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assignment {
+    /// One and the same in all encounters.
+    Between,
+    /// One after the other, in an order that differs from participant to participant.
+    Within,
+}
+
+/// A question at the end. Every kind has an `id` that names it in the data, the `text` of the question, and may be left out
+/// if it `is_optional`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[allow(missing_docs)]
+pub enum Question {
+    /// Answered by a number from 1, which means `low`, to `points`, which means `high`.
+    Scale {
+        id: String,
+        text: String,
+        #[serde(default)]
+        is_optional: bool,
+        points: u8,
+        low: String,
+        high: String,
+    },
+    /// Answered by one of a list.
+    Choice {
+        id: String,
+        text: String,
+        #[serde(default)]
+        is_optional: bool,
+        choices: Vec<String>,
+    },
+    /// Answered in words.
+    Text {
+        id: String,
+        text: String,
+        #[serde(default)]
+        is_optional: bool,
+    },
+}
+
+impl Question {
+    fn id(&self) -> &str {
+        let (Question::Scale { id, .. } | Question::Choice { id, .. } | Question::Text { id, .. }) = self;
+        id
+    }
+
+    fn text(&self) -> &str {
+        let (Question::Scale { text, .. } | Question::Choice { text, .. } | Question::Text { text, .. }) =
+            self;
+        text
+    }
+
+    fn is_answered_by(&self, answer: &Value) -> bool {
+        let (Question::Scale { is_optional, .. }
+        | Question::Choice { is_optional, .. }
+        | Question::Text { is_optional, .. }) = self;
+        match (self, answer) {
+            (_, Value::Null) => *is_optional,
+            (Question::Scale { points, .. }, answer) => {
+                answer.as_u64().is_some_and(|value| (1..=u64::from(*points)).contains(&value))
+            }
+            (Question::Choice { choices, .. }, answer) => {
+                answer.as_str().is_some_and(|value| choices.iter().any(|choice| choice == value))
+            }
+            (Question::Text { .. }, answer) => {
+                answer.as_str().is_some_and(|value| value.chars().count() <= MOST_ANSWER_CHARACTERS)
+            }
+        }
+    }
+}
+
+/// No answer in words is longer.
+const MOST_ANSWER_CHARACTERS: usize = 4000;
+
+fn never() -> MindPolicy {
+    MindPolicy::Never
+}
+
+impl StudyConfig {
+    /// Reads a study from the text of its file.
+    pub fn from_toml(file: &str, text: &str) -> Result<StudyConfig, StudyError> {
+        toml::from_str(text).map_err(|error| StudyError::BadConfig {
+            file: file.to_owned(),
+            reason: error.message().lines().collect::<Vec<_>>().join(" "),
+        })
+    }
+
+    /// Checks everything that the file alone does not tell, and fills in what follows from the agents.
+    pub(super) fn check<'a>(&self, offers: &'a Offers) -> Result<&'a Arc<Offer>, StudyError> {
+        let bad = |reason: String| StudyError::BadConfig { file: "the study".to_owned(), reason };
+        let expect = |holds: bool, reason: &str| if holds { Ok(()) } else { Err(bad(reason.to_owned())) };
+        let is_id = |id: &str| {
+            !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+        };
+        expect(is_id(&self.id), "`id`: expected letters, digits, `-` and `_`")?;
+        expect((1..=1000).contains(&self.encounters), "`encounters`: expected 1 to 1000")?;
+        expect(!self.agents.is_empty(), "`agents`: expected at least one")?;
+        expect(self.mind != MindPolicy::Live, "`mind`: expected \"never\" or \"after\"")?;
+        expect(self.seed < SEED_LIMIT, "`seed`: expected a number below 2^53")?;
+        expect(
+            self.steps_per_second.is_none_or(|rate| (0.2..=20.0).contains(&rate)),
+            "`steps_per_second`: expected 0.2 to 20",
+        )?;
+        let mut ids: Vec<&str> = self.questions.iter().map(Question::id).collect();
+        expect(
+            ids.iter().all(|id| is_id(id)),
+            "an `id` of a question: expected letters, digits, `-` and `_`",
+        )?;
+        ids.sort_unstable();
+        ids.dedup();
+        expect(ids.len() == self.questions.len(), "two questions have the same `id`")?;
+        for agent in &self.agents {
+            let known: Vec<&str> = offers.all().iter().map(|offer| &offer.id[..]).collect();
+            offers.find(agent).map_err(|_| {
+                bad(format!("`agents`: there is no {agent:?} on offer, only {}", known.join(", ")))
+            })?;
+        }
+        let first = super::first_offer(self, offers).map_err(|error| bad(error.to_string()))?;
+        let spec = first.game.spec();
+        for agent in &self.agents {
+            let game = offers.find(agent).map_err(|error| bad(error.to_string()))?.game.spec().id;
+            expect(game == spec.id, "`agents`: expected agents of one and the same game")?;
+        }
+        expect(self.slot < spec.n_peers(), "`slot`: there is no such peer in the game")?;
+        let most = spec.episodes_per_encounter;
+        expect(
+            self.episodes.is_none_or(|n_episodes| (1..=most).contains(&n_episodes)),
+            &format!("`episodes`: expected 1 to {most}"),
+        )?;
+        Ok(first)
+    }
+
+    /// The same, knowing its agents.
+    pub(super) fn resolved(mut self, offers: &Offers) -> Result<StudyConfig, StudyError> {
+        let spec = self.check(offers)?.game.spec();
+        (self.game, self.n_episodes) =
+            (spec.id.to_owned(), self.episodes.unwrap_or(spec.episodes_per_encounter));
+        let fingerprint = |agent: &String| offers.find(agent).map(|offer| offer.fingerprint.clone());
+        self.fingerprints = self.agents.iter().filter_map(|agent| fingerprint(agent).ok()).collect();
+        Ok(self)
+    }
+
+    pub(super) fn game(&self) -> &str {
+        &self.game
+    }
+
+    pub(super) fn n_episodes(&self) -> usize {
+        self.n_episodes
+    }
+
+    /// Refuses answers to questions that were not asked, of the wrong kind, or missing.
+    pub(super) fn check_answers(&self, answers: &Map<String, Value>) -> Result<(), Refusal> {
+        let refuse = |message: String| Err(Refusal::of(RefusalCode::Malformed, message));
+        if let Some(id) = answers.keys().find(|id| self.questions.iter().all(|question| question.id() != *id))
+        {
+            return refuse(format!("nobody asked {:?}", id.chars().take(40).collect::<String>()));
+        }
+        let is_answered =
+            |question: &Question| question.is_answered_by(answers.get(question.id()).unwrap_or(&Value::Null));
+        if let Some(question) = self.questions.iter().find(|question| !is_answered(question)) {
+            return refuse(format!("an answer is missing or cannot be: {}", question.text()));
+        }
+        Ok(())
+    }
+}

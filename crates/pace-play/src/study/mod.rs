@@ -1,0 +1,460 @@
+//! A study with participants: consent, tutorial, encounters with agents in a balanced order, questions, a completion code.
+//!
+//! Everything a participant does is in one SQLite file before it is acknowledged, so that nothing is lost when the server is
+//! killed, and whoever comes back goes on where they were. What a study is, is in `config`; the file in `store`; what is
+//! made of it in `export` and `summary`.
+
+mod assignment;
+pub mod config;
+pub mod export;
+mod store;
+pub mod summary;
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::error::PlayError;
+use crate::offer::{Offer, Offers};
+use crate::server::{Room, Server};
+use crate::session::{Answer, Booking, Session};
+use crate::token::{fresh_token, hash, is_token};
+use crate::wire::{Refusal, RefusalCode, VERSION};
+
+pub use config::StudyConfig;
+use store::Store;
+pub use store::{StudyError, StudyFile};
+
+/// A study that is on.
+pub struct Study {
+    config: StudyConfig,
+    store: Store,
+    n_tuples: usize,
+}
+
+/// Where a participant is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Consent,
+    Declined,
+    Tutorial,
+    Play,
+    Questions,
+    Finished,
+}
+
+impl Stage {
+    const ALL: [Stage; 6] =
+        [Stage::Consent, Stage::Declined, Stage::Tutorial, Stage::Play, Stage::Questions, Stage::Finished];
+
+    fn name(self) -> &'static str {
+        match self {
+            Stage::Consent => "consent",
+            Stage::Declined => "declined",
+            Stage::Tutorial => "tutorial",
+            Stage::Play => "play",
+            Stage::Questions => "questions",
+            Stage::Finished => "finished",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Stage> {
+        Stage::ALL.into_iter().find(|stage| stage.name() == name)
+    }
+}
+
+/// A participant comes, or comes back.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Join {
+    v: u32,
+    /// The opaque id from the link.
+    participant: String,
+    /// The recruiting platform's id of the study.
+    #[serde(default)]
+    study: String,
+    /// The platform's id of the visit.
+    #[serde(default)]
+    session: String,
+}
+
+/// A participant is through with a stage.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Next {
+    v: u32,
+    token: String,
+    /// The stage that is over; refused if the participant is at another.
+    stage: String,
+    /// The number of the encounter that is over, when playing.
+    #[serde(default)]
+    number: Option<usize>,
+    /// Whether the participant consents, at that stage.
+    #[serde(default)]
+    consents: Option<bool>,
+    /// Answers by question, at the questions.
+    #[serde(default)]
+    answers: Map<String, Value>,
+}
+
+impl Study {
+    /// Opens the study's file, or makes it, and checks that it belongs to this study and that all agents are on offer.
+    pub fn open(config: StudyConfig, offers: &Offers, file: &Path) -> Result<Study, StudyError> {
+        let n_tuples = config.check(offers)?.game.n_tuples(pace_games::Split::Test);
+        let config = config.resolved(offers)?;
+        let store = Store::open(file, &config)?;
+        Ok(Study { config, store, n_tuples })
+    }
+
+    /// Lets a participant in, with a new token; an older one is worth nothing from then on.
+    pub(crate) async fn join(&self, server: &Server, join: Join) -> Result<Value, Refusal> {
+        if join.v != VERSION {
+            return Err(Refusal::of(RefusalCode::OtherVersion, "reload the page".to_owned()));
+        }
+        for id in [&join.participant, &join.study, &join.session] {
+            check_id(id)?;
+        }
+        if join.participant.is_empty() {
+            let message = "the link lacks your participant id; use the link that you were given".to_owned();
+            return Err(Refusal::of(RefusalCode::Malformed, message));
+        }
+        let token = fresh_token();
+        let token_hash = hash(&token);
+        let now = now_ms();
+        let kept = self
+            .store
+            .write(move |tx| {
+                let known = "SELECT token_hash FROM participant WHERE id = ?1";
+                let old: Option<String> = tx.query_row(known, [&join.participant], |row| row.get(0)).optional()?;
+                if old.is_some() {
+                    tx.execute("UPDATE participant SET token_hash = ?2 WHERE id = ?1", params![
+                        join.participant,
+                        token_hash
+                    ])?;
+                } else {
+                    tx.execute(
+                        "INSERT INTO participant (id, platform_study, platform_session, token_hash, stage, joined_ms)
+                         VALUES (?1, ?2, ?3, ?4, 'consent', ?5)",
+                        params![join.participant, join.study, join.session, token_hash, now],
+                    )?;
+                }
+                Ok((old, Participant::load(tx, &join.participant)?))
+            })
+            .await
+            .map_err(|error| not_durable(&error))?;
+        let (old_hash, participant) = kept;
+        // A second tab takes over from the first, which may still have the encounter open.
+        if let Some(old) = old_hash {
+            server.lobby.remove_hashed(&old);
+        }
+        Ok(self.state(&participant, Some(&token)))
+    }
+
+    /// Takes a participant from one stage to the next.
+    pub(crate) async fn next(&self, server: &Server, next: Next) -> Result<Value, Refusal> {
+        if next.v != VERSION || !is_token(&next.token) {
+            return Err(Refusal::no_such_session());
+        }
+        let Some(stage) = Stage::parse(&next.stage) else {
+            return Err(Refusal::of(RefusalCode::Malformed, "there is no such stage".to_owned()));
+        };
+        if stage == Stage::Questions {
+            self.config.check_answers(&next.answers)?;
+        }
+        let token_hash = hash(&next.token);
+        let (config, n_tuples, now) = (self.config.clone(), self.n_tuples, now_ms());
+        let (number, consents, answers) = (next.number, next.consents, next.answers);
+        let moved = self
+            .store
+            .write(move |tx| {
+                let Some(participant) = Participant::of_token(tx, &token_hash)? else { return Ok(None) };
+                // A request that came twice has been answered before: the state is told again, and nothing is done.
+                let is_due =
+                    participant.stage == stage && (stage != Stage::Play || number == participant.number());
+                if is_due {
+                    advance(tx, &config, n_tuples, &participant, consents, &answers, now)?;
+                }
+                let after = Participant::load(tx, &participant.id)?;
+                let has_moved = (after.stage, after.number()) != (participant.stage, participant.number());
+                Ok(Some((has_moved, after)))
+            })
+            .await
+            .map_err(|error| not_durable(&error))?;
+        let (has_moved, participant) = moved.ok_or_else(Refusal::no_such_session)?;
+        // The next encounter has a room of its own.
+        if has_moved {
+            server.lobby.remove(&next.token);
+        }
+        Ok(self.state(&participant, None))
+    }
+
+    /// What the page shows a participant.
+    fn state(&self, participant: &Participant, token: Option<&str>) -> Value {
+        let config = &self.config;
+        let is_finished = participant.stage == Stage::Finished;
+        json!({
+            "v": VERSION,
+            "token": token,
+            "stage": participant.stage.name(),
+            "title": config.title,
+            "consent": config.consent,
+            "tutorial": config.tutorial,
+            "offer": config.agents[0],
+            "n_encounters": config.encounters,
+            "number": participant.number(),
+            "questions": config.questions,
+            "steps_per_second": config.steps_per_second,
+            "code": is_finished.then_some(&config.completion_code),
+        })
+    }
+
+    /// The encounter that a participant is at, as the file has it.
+    pub(crate) async fn reopen(&self, server: &Arc<Server>, token: &str) -> Result<Arc<Room>, Refusal> {
+        let token_hash = hash(token);
+        let found = self
+            .store
+            .write(move |tx| {
+                let Some(participant) = Participant::of_token(tx, &token_hash)? else { return Ok(None) };
+                match participant.encounter {
+                    Some((id, _, _)) if participant.stage == Stage::Play => {
+                        Ok(Some((id, load_booking(tx, id)?, load_actions(tx, id)?)))
+                    }
+                    _ => Ok(None),
+                }
+            })
+            .await
+            .map_err(|error| not_durable(&error))?;
+        let (id, (booking, fingerprint), actions) = found.ok_or_else(Refusal::no_such_session)?;
+        let offer = Arc::clone(server.offers.find(&booking.offer)?);
+        if offer.fingerprint != fingerprint {
+            return Err(PlayError::OtherAgent { offer: offer.id.clone() }.into());
+        }
+        let is_new = actions.is_empty();
+        let resumed = tokio::task::spawn_blocking(move || {
+            if is_new {
+                let (session, frames) = Session::begin(&offer, booking, crate::session::Detail::Seen)?;
+                Ok((session, Some(frames)))
+            } else {
+                Session::resume(&offer, booking, &actions).map(|session| (session, None))
+            }
+        })
+        .await;
+        let (session, opening) = match resumed {
+            Ok(resumed) => resumed.map_err(|error: PlayError| Refusal::from(error))?,
+            Err(_) => return Err(Refusal::no_such_session()),
+        };
+        server.lobby.take_in(token, Room::new(session, opening, self.config.mind, None, Some(id)))
+    }
+
+    /// Hands a step over to be kept; the future is done when it is durable.
+    pub(crate) fn keep_step(
+        &self,
+        encounter: i64,
+        session: &Session,
+        answer: &Answer,
+        client_ms: Option<i64>,
+    ) -> impl Future<Output = Result<(), StudyError>> + use<> {
+        let seq = session.actions().len() as i64 - 1;
+        let action = *session.actions().last().expect("somebody has acted");
+        let name = session.offer().game.spec().action_names[usize::from(action)];
+        let moves = serde_json::to_string(&answer.moves).expect("moves are plain data");
+        let episode = answer.moves.first().map_or(0, |first| first.episode) as i64;
+        let ended = session.is_over().then(|| {
+            let spec = session.offer().game.spec();
+            let scores: Vec<f64> =
+                session.outcomes().iter().map(|outcome| outcome.score(spec.metric)).collect();
+            let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+            (mean, serde_json::to_string(session.outcomes()).expect("outcomes are plain data"))
+        });
+        let server_ms = now_ms();
+        self.store.write(move |tx| {
+            // Only the next step in order is taken: a gap would make the encounter another one.
+            let changed = tx
+                .prepare_cached(
+                    "INSERT INTO step (encounter, seq, episode, action, action_name, moves, client_ms, server_ms)
+                     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+                     WHERE ?2 = (SELECT COALESCE(MAX(seq) + 1, 0) FROM step WHERE encounter = ?1)",
+                )?
+                .execute(params![encounter, seq, episode, action, name, moves, client_ms, server_ms])?;
+            if changed != 1 {
+                return Err(rusqlite::Error::StatementChangedRows(changed));
+            }
+            if let Some((score, outcomes)) = &ended {
+                tx.execute(
+                    "UPDATE encounter SET finished_ms = ?2, score = ?3, outcomes = ?4 WHERE id = ?1",
+                    params![encounter, server_ms, score, outcomes],
+                )?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Ids are opaque: letters, digits, `-` and `_`, and not many of them.
+fn check_id(id: &str) -> Result<(), Refusal> {
+    let is_good =
+        id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    if is_good {
+        return Ok(());
+    }
+    let message = "an id in the link is none: expected up to 64 letters, digits, `-` and `_`".to_owned();
+    Err(Refusal::of(RefusalCode::Malformed, message))
+}
+
+fn not_durable(error: &StudyError) -> Refusal {
+    Refusal::of(RefusalCode::NotDurable, format!("nothing could be kept: {error}"))
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+/// A participant as the file has them.
+struct Participant {
+    id: String,
+    stage: Stage,
+    /// The number and the last encounter: its row, its number, and whether it is over.
+    encounter: Option<(i64, usize, bool)>,
+}
+
+impl Participant {
+    fn number(&self) -> Option<usize> {
+        self.encounter.map(|(_, number, _)| number)
+    }
+
+    fn of_token(tx: &Connection, token_hash: &str) -> rusqlite::Result<Option<Participant>> {
+        let id: Option<String> = tx
+            .prepare_cached("SELECT id FROM participant WHERE token_hash = ?1")?
+            .query_row([token_hash], |row| row.get(0))
+            .optional()?;
+        id.map(|id| Participant::load(tx, &id)).transpose()
+    }
+
+    fn load(tx: &Connection, id: &str) -> rusqlite::Result<Participant> {
+        let stage: String =
+            tx.query_row("SELECT stage FROM participant WHERE id = ?1", [id], |row| row.get(0))?;
+        let encounter = tx
+            .prepare_cached(
+                "SELECT id, number, finished_ms IS NOT NULL FROM encounter WHERE participant = ?1
+                 ORDER BY number DESC LIMIT 1",
+            )?
+            .query_row([id], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as usize, row.get(2)?)))
+            .optional()?;
+        let stage = Stage::parse(&stage).ok_or(rusqlite::Error::InvalidQuery)?;
+        Ok(Participant { id: id.to_owned(), stage, encounter })
+    }
+}
+
+fn advance(
+    tx: &Connection,
+    config: &StudyConfig,
+    n_tuples: usize,
+    participant: &Participant,
+    consents: Option<bool>,
+    answers: &Map<String, Value>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let next = match (participant.stage, participant.encounter) {
+        (Stage::Consent, _) if consents == Some(true) => {
+            tx.execute(
+                "UPDATE participant SET consented_ms = ?2 WHERE id = ?1",
+                params![participant.id, now],
+            )?;
+            Stage::Tutorial
+        }
+        (Stage::Consent, _) => Stage::Declined,
+        (Stage::Tutorial, _) => {
+            // The arm is given when play begins: who leaves before that unbalances nothing.
+            tx.execute(
+                "UPDATE participant SET arm = (SELECT COALESCE(MAX(arm) + 1, 0) FROM participant) WHERE id = ?1",
+                [&participant.id],
+            )?;
+            begin_encounter(tx, config, n_tuples, &participant.id, 0, now)?;
+            Stage::Play
+        }
+        (Stage::Play, Some((_, number, true))) if number + 1 < config.encounters => {
+            begin_encounter(tx, config, n_tuples, &participant.id, number + 1, now)?;
+            Stage::Play
+        }
+        (Stage::Play, Some((_, _, true))) if config.questions.is_empty() => Stage::Finished,
+        (Stage::Play, Some((_, _, true))) => Stage::Questions,
+        (Stage::Questions, _) => {
+            for (question, answer) in answers {
+                tx.execute(
+                    "INSERT OR REPLACE INTO answer (participant, question, value, server_ms) VALUES (?1, ?2, ?3, ?4)",
+                    params![participant.id, question, answer.to_string(), now],
+                )?;
+            }
+            Stage::Finished
+        }
+        (stage, _) => stage,
+    };
+    tx.execute("UPDATE participant SET stage = ?2 WHERE id = ?1", params![participant.id, next.name()])?;
+    if next == Stage::Finished {
+        tx.execute("UPDATE participant SET finished_ms = ?2 WHERE id = ?1", params![participant.id, now])?;
+    }
+    Ok(())
+}
+
+fn begin_encounter(
+    tx: &Connection,
+    config: &StudyConfig,
+    n_tuples: usize,
+    participant: &str,
+    number: usize,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let arm: i64 =
+        tx.query_row("SELECT arm FROM participant WHERE id = ?1", [participant], |row| row.get(0))?;
+    let plan = assignment::plan(config, arm as u64, number, n_tuples);
+    let agent = &config.agents[plan.agent];
+    tx.execute(
+        "INSERT INTO encounter
+         (participant, number, game, agent, fingerprint, slot, tuple, n_episodes, seed, started_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            participant,
+            number as i64,
+            config.game(),
+            agent,
+            config.fingerprints[plan.agent],
+            config.slot as i64,
+            plan.tuple as i64,
+            config.n_episodes() as i64,
+            plan.seed as i64,
+            now
+        ],
+    )?;
+    Ok(())
+}
+
+fn load_booking(tx: &Connection, encounter: i64) -> rusqlite::Result<(Booking, String)> {
+    let columns = "SELECT agent, slot, tuple, n_episodes, seed, fingerprint FROM encounter WHERE id = ?1";
+    tx.query_row(columns, [encounter], |row| {
+        let number = |index: usize| row.get::<_, i64>(index);
+        let booking = Booking {
+            offer: row.get(0)?,
+            slot: number(1)? as usize,
+            tuple: number(2)? as usize,
+            n_episodes: number(3)? as usize,
+            seed: number(4)? as u64,
+        };
+        Ok((booking, row.get(5)?))
+    })
+}
+
+fn load_actions(tx: &Connection, encounter: i64) -> rusqlite::Result<Vec<u8>> {
+    let mut statement = tx.prepare_cached("SELECT action FROM step WHERE encounter = ?1 ORDER BY seq")?;
+    let rows = statement.query_map([encounter], |row| row.get(0))?;
+    rows.collect()
+}
+
+/// The game of a study's agents; they are checked to have one and the same.
+pub(crate) fn first_offer<'a>(config: &StudyConfig, offers: &'a Offers) -> Result<&'a Arc<Offer>, PlayError> {
+    offers.find(&config.agents[0])
+}

@@ -1,0 +1,95 @@
+//! What a study has found so far: the score per agent with its uncertainty, as in the paper's table of its human study.
+
+use std::collections::BTreeMap;
+
+use pace_report::stats;
+use serde::Serialize;
+
+use super::store::{StudyError, StudyFile};
+
+/// The score of one agent with people.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AgentSummary {
+    /// The agent's id.
+    pub agent: String,
+    /// The game.
+    pub game: String,
+    /// Finished encounters.
+    pub encounters: usize,
+    /// Participants who finished one.
+    pub participants: usize,
+    /// Over encounters, of the mean score of their episodes: success, or the return where the game has no goal.
+    pub mean: f64,
+    /// Of that mean, over encounters; nothing for one alone.
+    pub standard_error: Option<f64>,
+    /// The 95 % interval, by Student's t.
+    pub confidence_95: Option<[f64; 2]>,
+}
+
+/// How far the study is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StudySummary {
+    /// The study's id.
+    pub study: String,
+    /// Participants at each stage.
+    pub stages: BTreeMap<String, usize>,
+    /// Encounters that have been begun and not finished.
+    pub open_encounters: usize,
+    /// Steps that have been kept.
+    pub steps: usize,
+    /// Agent by agent.
+    pub agents: Vec<AgentSummary>,
+}
+
+impl StudyFile {
+    /// Counts and means.
+    pub fn summary(&self) -> Result<StudySummary, StudyError> {
+        self.summarise().map_err(|error| self.failed(&error))
+    }
+
+    fn summarise(&self) -> rusqlite::Result<StudySummary> {
+        let one = |query: &str| self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
+        let mut stages = BTreeMap::new();
+        let mut statement =
+            self.connection.prepare("SELECT stage, COUNT(*) FROM participant GROUP BY stage")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as usize)))?;
+        for row in rows {
+            let (stage, n) = row?;
+            stages.insert(stage, n);
+        }
+        let mut by_agent: BTreeMap<(String, String), Vec<(String, f64)>> = BTreeMap::new();
+        let finished =
+            "SELECT game, agent, participant, score FROM encounter WHERE score IS NOT NULL ORDER BY id";
+        let mut statement = self.connection.prepare(finished)?;
+        let rows = statement.query_map([], |row| {
+            Ok(((row.get(0)?, row.get(1)?), (row.get::<_, String>(2)?, row.get::<_, f64>(3)?)))
+        })?;
+        for row in rows {
+            let (agent, score) = row?;
+            by_agent.entry(agent).or_default().push(score);
+        }
+        let agents = by_agent.into_iter().map(|((game, agent), scores)| {
+            let mut participants: Vec<&str> =
+                scores.iter().map(|(participant, _)| &participant[..]).collect();
+            participants.sort_unstable();
+            participants.dedup();
+            let values: Vec<f64> = scores.iter().map(|(_, score)| *score).collect();
+            AgentSummary {
+                encounters: values.len(),
+                participants: participants.len(),
+                mean: stats::mean(&values),
+                standard_error: stats::standard_error(&values),
+                confidence_95: stats::confidence_95(&values),
+                agent,
+                game,
+            }
+        });
+        Ok(StudySummary {
+            study: self.connection.query_row("SELECT id FROM study", [], |row| row.get(0))?,
+            stages,
+            open_encounters: one("SELECT COUNT(*) FROM encounter WHERE finished_ms IS NULL")? as usize,
+            steps: one("SELECT COUNT(*) FROM step")? as usize,
+            agents: agents.collect(),
+        })
+    }
+}

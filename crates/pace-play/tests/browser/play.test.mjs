@@ -1,0 +1,461 @@
+// The page in a headless Chromium, played like a person would. Screenshots are kept in `screenshots/`.
+
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+import { run, startServer } from "./server.mjs";
+
+const shots = process.env.PACE_SCREENSHOTS ?? join(dirname(fileURLToPath(import.meta.url)), "screenshots");
+mkdirSync(shots, { recursive: true });
+
+let browser;
+let server;
+
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  server = await startServer();
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+const DESKTOP = { width: 1280, height: 900 };
+const PHONE = { width: 390, height: 844 };
+
+/** A page whose complaints fail the test, with the messages of the server by hand. */
+async function open(address, { viewport = DESKTOP, ...more } = {}) {
+  const context = await browser.newContext({ viewport, ...more });
+  const page = await context.newPage();
+  const complaints = [];
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  const view = { page, context, complaints, frame: null, welcome: null, seq: 0 };
+  page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => {
+    const message = JSON.parse(payload);
+    if (message.type === "welcome") view.welcome = message;
+    if (message.frames) {
+      view.frame = message.frames.at(-1);
+      view.seq = message.seq;
+    }
+    if (message.type === "over") view.over = message;
+  }));
+  // For work on the page itself: its files as they are, and not as they were built in.
+  if (process.env.PACE_ASSETS) {
+    await page.route("**/assets/**", (route) => route.fulfill({ path: join(process.env.PACE_ASSETS, new URL(route.request().url()).pathname.slice("/assets/".length)) }));
+  }
+  await page.goto(address);
+  return view;
+}
+
+async function close(view) {
+  assert.deepEqual(view.complaints, [], "the console is silent");
+  await view.context.close();
+}
+
+async function shoot(view, name) {
+  await view.page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
+}
+
+async function isAsWideAsTheScreen(view) {
+  const [content, screen] = await view.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(content <= screen, `nothing sticks out: ${content} of ${screen}`);
+}
+
+/** Sits down at a table from the first page. */
+async function sitDown(view, { game, agent, episodes, mind = "after", slot, beat }) {
+  const { page } = view;
+  await page.getByRole("radio", { name: game }).check({ force: true });
+  await page.getByLabel("Agent", { exact: true }).selectOption(agent);
+  if (slot !== undefined) await page.getByLabel("Your seat").selectOption(String(slot));
+  await page.getByLabel("Length").selectOption(String(episodes));
+  await page.getByLabel("The agent’s mind").selectOption(mind);
+  await page.getByRole("button", { name: "Sit down" }).click();
+  await page.locator(".scene svg").waitFor();
+  if (beat !== undefined) await page.getByLabel("Pace", { exact: true }).selectOption(beat);
+}
+
+/** Waits until the server asks for action number `seq`, or the encounter is over. */
+async function until(view, holds, what) {
+  for (let wait = 0; wait < 1500; wait += 1) {
+    if (holds()) return;
+    await new Promise((done) => setTimeout(done, 10));
+  }
+  throw new Error(`waited in vain for ${what}`);
+}
+
+/** Presses a key once per step: the page queues one key ahead, so the answer is awaited. */
+async function step(view, key) {
+  const before = view.seq;
+  for (let attempt = 0; attempt < 40 && view.seq === before && !view.over; attempt += 1) {
+    await view.page.keyboard.press(key);
+    for (let wait = 0; wait < 25 && view.seq === before && !view.over; wait += 1) await new Promise((done) => setTimeout(done, 10));
+  }
+  assert.ok(view.seq > before || view.over, `the server took ${key}`);
+}
+
+test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary and the replay", async () => {
+  const view = await open(server.address);
+  await view.page.getByRole("heading", { name: "Meet an agent" }).waitFor();
+  await shoot(view, "lobby-desktop");
+  await sitDown(view, { game: "Kuhn Poker", agent: "kuhn-poker.bayes", episodes: 10, mind: "live" });
+  const { page } = view;
+  await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
+  await shoot(view, "kuhn-desktop");
+
+  const link = await page.locator("#watch-link").getAttribute("data-link");
+  const spectator = await open(link);
+  await spectator.page.locator(".scene svg").waitFor();
+  assert.equal(await spectator.page.locator("button[data-action]").count(), 0, "a spectator has nothing to press");
+
+  const play = async (n) => {
+    for (let hand = 0; hand < n && !view.over; hand += 1) {
+      // By mouse and by key in turn; both buttons are offered only when it is our turn.
+      const button = page.locator("button[data-action='1']:not([aria-disabled=true])");
+      await Promise.race([button.waitFor({ timeout: 20000 }), page.getByRole("heading", { name: "The encounter is over" }).waitFor({ timeout: 20000 })]).catch(() => {});
+      if (await page.getByRole("heading", { name: "The encounter is over" }).isVisible()) return;
+      const seq = view.seq;
+      if (hand % 2 === 0) await button.click();
+      else await page.keyboard.press("c");
+      await until(view, () => view.seq > seq, "an answer");
+      // Space hurries a hand that is over.
+      await page.keyboard.press("Space");
+    }
+  };
+  await play(4);
+  await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
+  const [mine, theirs] = [view, spectator].map((one) => one.frame);
+  await until(spectator, () => JSON.stringify(spectator.frame) === JSON.stringify(view.frame), "the spectator to catch up");
+  assert.deepEqual(theirs?.scene && spectator.frame.scene, mine && view.frame.scene, "the spectator sees the same");
+  const words = await page.locator(".say").textContent();
+  await spectator.page.locator(".say", { hasText: words }).waitFor();
+
+  const seq = view.seq;
+  const episode = view.frame.episode;
+  view.seq = -1;
+  await page.reload();
+  await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
+  assert.equal(view.seq, seq, "a reload goes on with the same action");
+  assert.equal(view.frame.episode, episode);
+  await play(40);
+  await page.getByRole("heading", { name: "The encounter is over" }).waitFor();
+  await spectator.page.getByRole("heading", { name: "The encounter is over" }).waitFor();
+  await shoot(view, "kuhn-summary-desktop");
+  assert.match(await page.locator(".card").first().textContent(), /Who knew you would win/);
+
+  await page.locator("#replay-link").click();
+  await page.getByRole("heading", { name: /^Replay/ }).waitFor();
+  const range = page.getByLabel("Moment");
+  const last = Number(await range.getAttribute("max"));
+  assert.ok(last > 20, "every moment is there");
+  await range.fill(String(Math.floor(last / 2)));
+  await shoot(view, "kuhn-replay-desktop");
+  const address = page.url();
+  await page.getByRole("button", { name: "Only what you saw" }).click();
+  await page.keyboard.press("ArrowRight");
+  await close(spectator);
+  await close(view);
+
+  // The link alone is enough, in another browser.
+  const other = await open(address);
+  await other.page.getByRole("heading", { name: /^Replay/ }).waitFor();
+  await close(other);
+});
+
+// A cook who brings its ingredient to the middle, waits at the bell, and serves its own dish.
+const KEYS = { left: "ArrowLeft", right: "ArrowRight", up: "ArrowUp", down: "ArrowDown" };
+const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
+
+function cookKey({ frame, welcome }) {
+  const { scene } = frame;
+  const { tiles } = welcome.setting;
+  const you = scene.cooks[1];
+  const { left, right } = welcome.part.spec.recipe;
+  const things = scene.things;
+  const plate = things.find((thing) => thing.kind === "Plate");
+  const dish = things.filter((thing) => thing.is_plated).map((thing) => thing.kind);
+  const isDish = dish.length === 2 && dish.includes(left) && dish.includes(right);
+  const own = things.find((thing) => thing.id === `lower-${right.toLowerCase()}`);
+  const isFree = (x, y) => !things.some((thing) => thing.x === x && thing.y === y);
+  let goals = [];
+  if (you.held === "plate") goals = [[6, 3]];
+  else if (you.held) goals = [9, 10, 11, 8, 7].filter((y) => isFree(3, y)).map((y) => [3, y]);
+  else if (plate && isDish && plate.holder === null) goals = [[plate.x, plate.y]];
+  else if (own && own.holder === null && own.x === 6) goals = [[own.x, own.y]];
+  else if (you.y !== 3) goals = [[6, 3]];
+  else return ".";
+  const key = (x, y) => `${x},${y}`;
+  const seen = new Map([[key(you.x, you.y), null]]);
+  const queue = [[you.x, you.y]];
+  while (queue.length > 0) {
+    const [x, y] = queue.shift();
+    for (const [name, [dx, dy]] of Object.entries(WAYS)) {
+      const [nx, ny] = [x + dx, y + dy];
+      const goal = goals.find(([gx, gy]) => gx === nx && gy === ny);
+      if (goal) {
+        if (x === you.x && y === you.y) {
+          const isBell = nx === 6 && ny === 3 && you.held !== "plate";
+          return isBell ? "." : you.facing === name ? "Space" : KEYS[name];
+        }
+        let at = key(x, y);
+        while (seen.get(seen.get(at)?.from) !== undefined && seen.get(at).from !== key(you.x, you.y)) at = seen.get(at).from;
+        return KEYS[seen.get(at).way];
+      }
+      if (tiles[ny]?.[nx] === "." && !seen.has(key(nx, ny))) {
+        seen.set(key(nx, ny), { from: key(x, y), way: name });
+        queue.push([nx, ny]);
+      }
+    }
+  }
+  return ".";
+}
+
+test("a dish is served in Overcooked with the Bayes agent", async () => {
+  const view = await open(server.address);
+  await sitDown(view, { game: "PO-Overcooked", agent: "overcooked.bayes", episodes: 5, mind: "live", beat: "0" });
+  await shoot(view, "overcooked-desktop");
+  let isShot = false;
+  while (!view.over) {
+    await step(view, cookKey(view));
+    if (!isShot && view.frame.episode === 2 && view.frame.n_moves === 12) {
+      isShot = true;
+      await shoot(view, "overcooked-later-desktop");
+    }
+  }
+  await view.page.getByRole("heading", { name: "The encounter is over" }).waitFor();
+  await shoot(view, "overcooked-summary-desktop");
+  const served = view.over.summary.episodes.filter((episode) => episode.ending === "succeeded").length;
+  assert.ok(served >= 1, `${served} dishes were served`);
+  await close(view);
+});
+
+// A predator who looks at prey A from a tower, guesses its path, waits in the middle of it, and chases what comes by.
+function chaseKey({ frame, welcome }, seen) {
+  const { scene } = frame;
+  const { setting, slot } = welcome;
+  const distance = (one, other) => Math.hypot(one[0] - other[0], one[1] - other[1]);
+  const nearest = (places, place) => [...places].sort((one, other) => distance(one, place) - distance(other, place))[0];
+  const own = scene.agents[slot + 1].position;
+  const prey = scene.agents[setting.n_predators]?.position;
+  if (prey) seen.push(prey);
+  const off = (path) => seen.reduce((sum, place) => sum + distance(nearest(path, place), place), 0);
+  const path = [...setting.paths].sort((one, other) => off(one) - off(other))[0];
+  const goal = seen.length < 6 ? nearest(setting.towers, own) : prey && distance(prey, own) < 0.5 ? prey : path[1];
+  const [x, y] = [goal[0] - own[0], goal[1] - own[1]];
+  if (Math.hypot(x, y) < 0.06) return "x";
+  return Math.abs(x) > Math.abs(y) ? (x > 0 ? "ArrowRight" : "ArrowLeft") : y > 0 ? "ArrowUp" : "ArrowDown";
+}
+
+test("a chase in Predator-Prey-W, on a key and on a beat", async () => {
+  const view = await open(server.address);
+  await sitDown(view, { game: "Predator-Prey-W", agent: "predator-prey.bayes", episodes: 5, mind: "live", slot: 0, beat: "0" });
+  let closest = Infinity;
+  const seen = [];
+  while (view.frame.episode < 4 && closest > 0.15) {
+    await step(view, chaseKey(view, seen));
+    const own = view.frame.scene.agents[1].position;
+    const prey = view.frame.scene.agents[2]?.position;
+    if (prey) closest = Math.min(closest, Math.hypot(own[0] - prey[0], own[1] - prey[1]));
+    if (view.frame.scene.sees_everything && view.frame.n_moves % 5 === 0) await shoot(view, "predator-prey-tower-desktop");
+  }
+  assert.ok(closest < 0.3, `the prey was near: ${closest}`);
+  // The same on a beat of 8 steps a second, with a key held.
+  await view.page.getByLabel("Pace", { exact: true }).selectOption("8");
+  const seq = view.seq;
+  await view.page.keyboard.down("ArrowRight");
+  const ready = view.page.getByRole("button", { name: "Ready" });
+  // An episode may end meanwhile; the next one waits until we are ready.
+  for (let look = 0; look < 200 && view.seq < seq + 7; look += 1) {
+    if (await ready.isVisible()) await ready.click();
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  assert.ok(view.seq >= seq + 7, "the beat goes on by itself");
+  await view.page.keyboard.up("ArrowRight");
+  await shoot(view, "predator-prey-desktop");
+  await close(view);
+});
+
+test("phone width: every page fits, touch plays, and nothing needs motion", async () => {
+  const phone = { viewport: PHONE, hasTouch: true, isMobile: true, reducedMotion: "reduce" };
+  const view = await open(server.address, phone);
+  const { page } = view;
+  await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
+  await isAsWideAsTheScreen(view);
+  await shoot(view, "lobby-phone");
+  const tables = [["Kuhn Poker", "kuhn-poker.nash", 10, "kuhn"], ["PO-Overcooked", "overcooked.bayes", 1, "overcooked"], ["Predator-Prey-W", "predator-prey.static", 1, "predator-prey"]];
+  for (const [game, agent, episodes, name] of tables) {
+    await sitDown(view, { game, agent, episodes, mind: "live", beat: name === "kuhn" ? undefined : "0" });
+    const action = page.locator("button[data-action='1']:not([aria-disabled=true])");
+    await action.waitFor();
+    const seq = view.seq;
+    await action.tap();
+    await until(view, () => view.seq > seq, "a tap to be taken");
+    await isAsWideAsTheScreen(view);
+    await shoot(view, `${name}-phone`);
+    await page.getByRole("button", { name: "Leave the table" }).tap();
+    await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
+  }
+  await close(view);
+});
+
+test("everything can be reached by keyboard and has a name", async () => {
+  const view = await open(server.address);
+  const { page } = view;
+  await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
+  // From the first radio button to the form and into the game, without a mouse.
+  await page.getByRole("radio", { name: "Kuhn Poker" }).focus();
+  for (let hop = 0; hop < 12; hop += 1) {
+    await page.keyboard.press("Tab");
+    if (await page.evaluate(() => document.activeElement.textContent === "Sit down")) break;
+  }
+  await page.keyboard.press("Enter");
+  await page.locator("button[data-action='0']:not([aria-disabled=true])").waitFor();
+  const nameless = await page.evaluate(() => [...document.querySelectorAll("button, select, input, a, svg[role=img]")]
+    .filter((node) => !(node.getAttribute("aria-label") || node.textContent.trim() || node.labels?.length || node.title)).map((node) => node.outerHTML));
+  assert.deepEqual(nameless, []);
+  assert.ok((await page.locator("#live").textContent()).length > 0, "turns are announced");
+  await close(view);
+});
+
+test("a study from consent to code, with a reload and a killed server on the way, and an export with every step", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pace-study-"));
+  const file = join(folder, "study.toml");
+  writeFileSync(file, `
+id = "test-study"
+title = "A study of card players"
+consent = """
+You play a card game with a computer program.
+
+Your actions are recorded under the id in your link, and nothing else."""
+tutorial = "Play as well as you can."
+agents = ["kuhn-poker.bayes", "kuhn-poker.static"]
+assignment = "within"
+encounters = 2
+episodes = 3
+seed = 1
+completion_code = "CODE-1234"
+
+[[questions]]
+id = "trust"
+text = "How well did it understand you?"
+kind = "scale"
+points = 5
+low = "not at all"
+high = "very well"
+
+[[questions]]
+id = "better"
+text = "Which round was better?"
+kind = "choice"
+choices = ["the first", "the second"]
+
+[[questions]]
+id = "words"
+text = "Anything else?"
+kind = "text"
+is_optional = true
+`);
+  let study = await startServer("--study", file);
+  const start = async (more) => open(`${study.address}/study?PROLIFIC_PID=p-1&STUDY_ID=s9&SESSION_ID=v1`, more);
+  let view = await start();
+  await view.page.getByRole("heading", { name: "A study of card players" }).waitFor();
+  await shoot(view, "study-consent-desktop");
+  await view.page.getByRole("button", { name: "I agree" }).click();
+  await view.page.getByRole("button", { name: "I understand" }).waitFor();
+  await shoot(view, "study-tutorial-desktop");
+  await view.page.getByRole("button", { name: "I understand" }).click();
+
+  const button = () => view.page.locator("button[data-action='1']:not([aria-disabled=true])");
+  const act = async () => {
+    await button().waitFor();
+    const seq = view.seq;
+    await button().click();
+    await until(view, () => view.seq > seq, "an answer");
+    await view.page.keyboard.press("Space");
+  };
+  await act();
+  await button().waitFor();
+  const seq = view.seq;
+  await view.page.reload();
+  await button().waitFor();
+  assert.equal(view.seq, seq, "a reload goes on at the same step");
+  await act();
+  await button().waitFor();
+  const kept = view.seq;
+  assert.equal(await view.page.locator(".mind").count(), 0, "participants do not see its mind");
+  await study.stop("SIGKILL");
+  await view.context.close();
+  study = await startServer("--study", file);
+  view = await start();
+  await button().waitFor();
+  assert.equal(view.seq, kept, "a killed server comes back at the same step");
+
+  let n_actions = 0;
+  for (let round = 1; round <= 2; round += 1) {
+    const over = view.page.getByRole("heading", { name: `Round ${round} of 2 is done` });
+    while (!(await over.isVisible())) {
+      const isTurn = await Promise.race([button().waitFor().then(() => true), over.waitFor().then(() => false)]);
+      if (!isTurn) break;
+      await act().catch(() => {});
+    }
+    n_actions += view.seq;
+    await view.page.getByRole("button", { name: round === 1 ? "Next round" : "Go on" }).click();
+  }
+  await view.page.getByRole("heading", { name: "A few questions" }).waitFor();
+  await shoot(view, "study-questions-desktop");
+  await view.page.getByLabel("4").check();
+  await view.page.getByLabel("the second").check();
+  await view.page.getByRole("button", { name: "Send" }).click();
+  assert.equal(await view.page.locator("#code").textContent(), "CODE-1234");
+  await view.page.reload();
+  assert.equal(await view.page.locator("#code").textContent(), "CODE-1234", "the code is there again");
+  await shoot(view, "study-code-desktop");
+  await close(view);
+
+  const phone = await open(`${study.address}/study?participant=p-2`, { viewport: PHONE, hasTouch: true, isMobile: true });
+  await phone.page.getByRole("button", { name: "I agree" }).waitFor();
+  await isAsWideAsTheScreen(phone);
+  await shoot(phone, "study-consent-phone");
+  await phone.page.getByRole("button", { name: "I do not want" }).tap();
+  await phone.page.getByRole("heading", { name: "Thank you" }).waitFor();
+  await close(phone);
+  const lost = await open(`${study.address}/study`);
+  await lost.page.getByRole("heading", { name: "This link is not whole" }).waitFor();
+  await close(lost);
+  await study.stop();
+
+  const store = join(folder, "study.sqlite");
+  const rows = (await run("study", "export", store, "--jsonl")).trim().split("\n").map((line) => JSON.parse(line));
+  const steps = rows.filter((row) => row.table === "steps");
+  assert.equal(steps.length, n_actions, "every step is there");
+  const encounters = rows.filter((row) => row.table === "encounters");
+  assert.deepEqual(encounters.map((row) => row.n_steps).reduce((sum, n) => sum + n, 0), n_actions);
+  assert.equal(new Set(encounters.map((row) => row.agent)).size, 2, "both agents were met");
+  assert.deepEqual(rows.filter((row) => row.table === "answers").map((row) => [row.question, row.value]), [["better", "the second"], ["trust", 4]]);
+  const csv = (await run("study", "export", store, "--csv")).trim().split("\n");
+  assert.equal(csv.length, n_actions + 1);
+  assert.match(await run("study", "summary", store), /kuhn-poker\.bayes/);
+  assert.match(await run("study", "delete", store, "p-1"), new RegExp(`${n_actions} steps`));
+  assert.equal((await run("study", "export", store, "--csv")).trim().split("\n").length, 1);
+});
+
+test("a full house says so", async () => {
+  const small = await startServer("--most-sessions", "1");
+  const first = await open(small.address);
+  await sitDown(first, { game: "Kuhn Poker", agent: "kuhn-poker.nash", episodes: 10 });
+  const second = await open(small.address);
+  await second.page.getByRole("button", { name: "Sit down" }).click();
+  await second.page.getByRole("heading", { name: "Every table is taken" }).waitFor();
+  await shoot(second, "full-desktop");
+  // The refusal itself is an answer of the server that the browser notes.
+  second.complaints = second.complaints.filter((text) => !text.includes("503"));
+  await close(first);
+  await close(second);
+  await small.stop();
+});

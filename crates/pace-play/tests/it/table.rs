@@ -1,0 +1,146 @@
+//! A server and a client to talk to it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use pace_play::bots;
+use pace_play::server::run;
+use pace_play::{Offers, ServerConfig, Study, StudyConfig};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+/// A server in this very process.
+pub struct Host {
+    pub address: SocketAddr,
+    log: Arc<Mutex<Vec<String>>>,
+    stop: Option<oneshot::Sender<()>>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Host {
+    pub async fn plain() -> Host {
+        Host::with(ServerConfig::default(), None).await
+    }
+
+    pub async fn study(config: &str, file: &Path) -> Host {
+        let config = StudyConfig::from_toml("study.toml", config).expect("a study");
+        let offers = Offers::scripted().expect("scripted egos");
+        let study = Study::open(config, &offers, file).expect("its file");
+        Host::with(ServerConfig::default(), Some(study)).await
+    }
+
+    pub async fn with(config: ServerConfig, study: Option<Study>) -> Host {
+        let offers = Offers::scripted().expect("scripted egos");
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = Arc::clone(&log);
+        let (told, address) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let config = ServerConfig { port: 0, ..config };
+        let task = tokio::spawn(async move {
+            let say = Arc::new(move |line: &str| lines.lock().expect("a log").push(line.to_owned()));
+            let ready = |address| told.send(address).expect("somebody waits for it");
+            let until_stopped = async { stopped.await.unwrap_or_default() };
+            let served = run(offers, config, study, say, ready, until_stopped).await;
+            served.expect("the server runs");
+        });
+        Host { address: address.await.expect("an address"), log, stop: Some(stop), task }
+    }
+
+    /// What the server has logged.
+    pub fn log(&self) -> Vec<String> {
+        self.log.lock().expect("a log").clone()
+    }
+
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        self.task.await.expect("the server ends well");
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> (u16, Value) {
+        let mut body = body;
+        body["v"] = Value::from(1);
+        let (status, text) = bots::post(self.address, path, &body.to_string()).await.expect("an answer");
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    pub async fn get(&self, path: &str) -> (u16, String) {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        bots::exchange(self.address, &request).await.expect("an answer")
+    }
+
+    /// A new encounter: the player's token and the spectators'.
+    pub async fn begin(&self, offer: &str, n_episodes: usize) -> (String, String) {
+        let booking =
+            json!({ "offer": offer, "slot": 0, "n_episodes": n_episodes, "mind": "after", "seed": 7 });
+        let (status, begun) = self.post("/api/sessions", booking).await;
+        assert_eq!(status, 200, "{begun}");
+        let token = |name: &str| begun[name].as_str().expect("a token").to_owned();
+        (token("token"), token("watch"))
+    }
+
+    pub async fn connect(&self) -> Client {
+        self.connect_from(&format!("http://{}", self.address)).await.expect("our own page may connect")
+    }
+
+    pub async fn connect_from(&self, origin: &str) -> Option<Client> {
+        let mut request = format!("ws://{}/ws", self.address).into_client_request().expect("a request");
+        request.headers_mut().insert("origin", HeaderValue::from_str(origin).expect("an origin"));
+        let (socket, _) = tokio_tungstenite::connect_async(request).await.ok()?;
+        Some(Client { socket })
+    }
+
+    /// A player at their table, and what they were told first.
+    pub async fn sit(&self, token: &str) -> (Client, Value) {
+        let mut client = self.connect().await;
+        client.say(json!({ "type": "hello", "token": token })).await;
+        let welcome = client.hear().await.expect("a welcome");
+        assert_eq!(welcome["type"], "welcome", "{welcome}");
+        (client, welcome)
+    }
+}
+
+pub struct Client {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+}
+
+impl Client {
+    pub async fn say(&mut self, message: Value) {
+        let mut message = message;
+        message["v"] = Value::from(1);
+        self.say_text(&message.to_string()).await;
+    }
+
+    pub async fn say_text(&mut self, text: &str) {
+        // The server may have hung up; that is for the test to see.
+        let _ = self.socket.send(Message::text(text)).await;
+    }
+
+    pub async fn act(&mut self, seq: usize, action: usize) -> Value {
+        self.say(json!({ "type": "act", "seq": seq, "action": action })).await;
+        self.hear().await.expect("an answer")
+    }
+
+    /// The next message; none if the server hung up.
+    pub async fn hear(&mut self) -> Option<Value> {
+        loop {
+            let heard = tokio::time::timeout(Duration::from_secs(60), self.socket.next()).await;
+            match heard.expect("an answer within a minute") {
+                Some(Ok(Message::Text(text))) => return Some(serde_json::from_str(&text).expect("JSON")),
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                _ => return None,
+            }
+        }
+    }
+
+    pub async fn hang_up(mut self) {
+        let _ = self.socket.close(None).await;
+    }
+}

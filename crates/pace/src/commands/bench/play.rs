@@ -1,0 +1,198 @@
+//! `pace bench play`: many participants at once on a server of their own, on this machine.
+//!
+//! The server is another process, so that its memory is its own, and it runs a study, so that every answer waits for the disk.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use pace_play::StudyFile;
+use pace_play::bots::{LoadConfig, play};
+use serde_json::{Value, json};
+
+use super::{rounded, training::ThrownAway};
+
+#[derive(Debug, Args)]
+pub struct BenchPlayArgs {
+    /// Run folders whose agents may be played with, as in `pace play`.
+    #[arg(value_name = "RUN")]
+    runs: Vec<String>,
+    /// The agent that is played with: the name of a run, or of a scripted ego.
+    #[arg(long, default_value = "overcooked.bayes")]
+    agent: String,
+    /// How many play at once.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    sessions: u32,
+    /// Actions of each per second.
+    #[arg(long, default_value_t = 5.0)]
+    rate: f64,
+    /// For how long.
+    #[arg(long, default_value_t = 60.0)]
+    seconds: f64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
+    let duration = super::duration(args.seconds)?;
+    anyhow::ensure!(
+        args.rate > 0.0 && args.rate <= 25.0,
+        "--rate: found {}, expected more than 0 and at most 25",
+        args.rate
+    );
+    let row = measure(args, duration)?;
+    if args.json {
+        return Ok(writeln!(out, "{}", serde_json::to_string_pretty(&row)?)?);
+    }
+    writeln!(
+        out,
+        "{} sessions with {}, {} actions/s each, {} s: {} actions, {} lost",
+        row["sessions"], args.agent, row["rate"], row["seconds"], row["acknowledged"], row["lost_steps"]
+    )?;
+    writeln!(
+        out,
+        "action to durable answer: {} ms in the middle, {} ms at 99 %, {} ms at most",
+        row["p50_ms"], row["p99_ms"], row["max_ms"]
+    )?;
+    writeln!(
+        out,
+        "memory of the server: {} MB at a third of the time, {} MB at the end",
+        row["rss_mb"]["early"], row["rss_mb"]["late"]
+    )?;
+    Ok(())
+}
+
+fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
+    let folder = ThrownAway::new();
+    std::fs::create_dir_all(&folder.0).context("a folder for the study")?;
+    let (study, store) = (folder.0.join("study.toml"), folder.0.join("study.sqlite"));
+    std::fs::write(&study, study_of(&args.agent)).context("writing the study")?;
+    let mut server = Served::start(args, &study, &store)?;
+    let memory = server.watch_memory();
+    let config = LoadConfig {
+        address: server.address,
+        n_bots: args.sessions as usize,
+        rate: args.rate,
+        duration,
+        name: "bot".to_owned(),
+        seed: 1,
+    };
+    let mut report = play(&config).context("starting the bots")?;
+    let memory = memory.stop();
+    server.stop();
+    let n_kept = StudyFile::open(&store)?.summary()?.steps;
+    let milliseconds = |time: Duration| rounded(time.as_secs_f64() * 1e3);
+    let [p50, p99, most] = [0.5, 0.99, 1.0].map(|share| milliseconds(report.quantile(share)));
+    let at = |share: f64| memory.get((share * memory.len() as f64) as usize).or(memory.last()).copied();
+    Ok(json!({
+        "agent": args.agent,
+        "sessions": args.sessions,
+        "rate": args.rate,
+        "seconds": args.seconds,
+        "sent": report.sent,
+        "acknowledged": report.acknowledged,
+        "refused": report.refused,
+        "encounters": report.encounters,
+        "broken_connections": report.broken,
+        "stranded": report.stranded,
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "max_ms": most,
+        "steps_in_file": n_kept,
+        "lost_steps": report.acknowledged.saturating_sub(n_kept) + report.forgotten,
+        "rss_mb": { "early": at(1.0 / 3.0), "late": at(1.0) },
+    }))
+}
+
+fn study_of(agent: &str) -> String {
+    format!(
+        "id = \"bench\"\ntitle = \"Bench\"\nconsent = \"Bots consent.\"\nagents = [{agent:?}]\nassignment = \"between\"\n\
+         encounters = 1000\nseed = 1\ncompletion_code = \"none\"\n"
+    )
+}
+
+/// A server in a process of its own.
+struct Served {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Served {
+    fn start(
+        args: &BenchPlayArgs,
+        study: &std::path::Path,
+        store: &std::path::Path,
+    ) -> anyhow::Result<Served> {
+        let program = std::env::current_exe().context("where this program lies")?;
+        let mut command = Command::new(program);
+        command.arg("play").args(&args.runs).args(["--port", "0"]);
+        command.args(["--most-sessions", &(args.sessions + 16).to_string()]);
+        command.arg("--study").arg(study).arg("--store").arg(store);
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("starting the server in its own process")?;
+        let mut line = String::new();
+        let stdout = child.stdout.take().context("the server's words")?;
+        BufReader::new(stdout).read_line(&mut line).context("reading the server's address")?;
+        let address = line.trim().strip_prefix("http://").and_then(|rest| rest.split('/').next());
+        let Some(address) = address.and_then(|address| address.parse().ok()) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            anyhow::bail!("the server did not start; try `pace play` with the same runs");
+        };
+        Ok(Served { child, address })
+    }
+
+    fn watch_memory(&self) -> MemoryWatch {
+        let (pid, is_over) = (self.child.id(), Arc::new(AtomicBool::new(false)));
+        let asked = Arc::clone(&is_over);
+        let thread = std::thread::spawn(move || {
+            let mut megabytes = Vec::new();
+            while !asked.load(Ordering::Relaxed) {
+                megabytes.extend(resident_mb(pid));
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            megabytes
+        });
+        MemoryWatch { is_over, thread }
+    }
+
+    fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct MemoryWatch {
+    is_over: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<Vec<f64>>,
+}
+
+impl MemoryWatch {
+    fn stop(self) -> Vec<f64> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+/// The memory that a process holds, where the system tells.
+fn resident_mb(pid: u32) -> Option<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some((kilobytes / 1024.0 * 10.0).round() / 10.0)
+}

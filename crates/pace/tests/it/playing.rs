@@ -1,0 +1,111 @@
+//! The play server as a process: killed in the middle of a study, under load, and with arguments that cannot be.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use pace_play::StudyFile;
+use pace_play::bots::{LoadConfig, play};
+
+use crate::commands::{check_error, json, run};
+
+const STUDY: &str = "id = \"fault\"\ntitle = \"Fault\"\nconsent = \"Yes?\"\nagents = [\"kuhn-poker.nash\"]\n\
+                     assignment = \"between\"\nencounters = 500\nepisodes = 20\nseed = 1\ncompletion_code = \"none\"\n";
+
+struct Server(Child);
+
+impl Server {
+    fn start(study: &Path, port: u16) -> (Server, SocketAddr) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pace"))
+            .args(["play", "--port", &port.to_string(), "--study", study.to_str().expect("UTF-8")])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("its words")).read_line(&mut line).expect("its address");
+        let address = line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix("/study"));
+        (Server(child), address.and_then(|address| address.parse().ok()).expect("an address"))
+    }
+
+    /// Ends it at once, as a loss of power would end the process: on Unix by SIGKILL.
+    fn kill(mut self) {
+        self.0.kill().expect("it is ours");
+        self.0.wait().expect("it ends");
+    }
+}
+
+#[test]
+fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let study = folder.path().join("study.toml");
+    std::fs::write(&study, STUDY).expect("a study");
+    let (server, address) = Server::start(&study, 0);
+    let config = LoadConfig {
+        address,
+        n_bots: 50,
+        rate: 20.0,
+        duration: Duration::from_secs(6),
+        name: "bot".to_owned(),
+        seed: 2,
+    };
+    let bots = std::thread::spawn(move || play(&config).expect("bots"));
+    std::thread::sleep(Duration::from_millis(2000));
+    server.kill();
+    let (server, _) = Server::start(&study, address.port());
+    let report = bots.join().expect("the bots end");
+    assert!(report.broken >= 50, "everybody was cut off: {report:?}");
+    assert_eq!((report.forgotten, report.stranded), (0, 0), "nobody was forgotten and everybody came back");
+    assert!(report.acknowledged > 500, "{}", report.acknowledged);
+    server.kill();
+    let file = study.with_extension("sqlite");
+    let summary = StudyFile::open(&file).expect("the file").summary().expect("a summary");
+    assert!(summary.steps >= report.acknowledged, "{} of {}", summary.steps, report.acknowledged);
+    // What is not acknowledged may be there too: at most the one step of each bot that was on its way, twice.
+    assert!(summary.steps <= report.acknowledged + 100, "{} of {}", summary.steps, report.acknowledged);
+    assert_eq!(summary.stages.values().sum::<usize>(), 50);
+    let file = file.to_str().expect("UTF-8");
+    let steps = run(&["study", "export", file, "--csv"]);
+    assert_eq!(steps.lines().count(), summary.steps + 1);
+    assert!(run(&["study", "summary", file]).contains("kuhn-poker.nash"));
+    check_error(&["study", "delete", file, "nobody"], 3, &["nobody", "participants"]);
+    check_error(&["study", "export", file, "--csv", "--table", "moves"], 2, &["moves", "steps"]);
+}
+
+#[test]
+fn the_bench_loses_no_step() {
+    let arguments = [
+        "bench",
+        "play",
+        "--agent",
+        "kuhn-poker.nash",
+        "--sessions",
+        "40",
+        "--rate",
+        "10",
+        "--seconds",
+        "2",
+        "--json",
+    ];
+    let row = json(&arguments);
+    assert_eq!((row["lost_steps"].as_u64(), row["stranded"].as_u64()), (Some(0), Some(0)), "{row}");
+    assert!(row["acknowledged"].as_u64().is_some_and(|n| n > 200), "{row}");
+    assert!(row["p99_ms"].is_number() && row["rss_mb"]["late"].is_number(), "{row}");
+}
+
+#[test]
+fn what_cannot_be_played_is_said_in_one_line() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    check_error(&["play", &path("nowhere")], 3, &["nowhere"]);
+    check_error(&["play", "--study", &path("none.toml")], 3, &["none.toml"]);
+    std::fs::write(path("bad.toml"), "id = 3\n").expect("a file");
+    check_error(&["play", "--study", &path("bad.toml")], 3, &["bad.toml"]);
+    check_error(&["study", "summary", &path("none.sqlite")], 1, &["none.sqlite"]);
+    check_error(&["bench", "play", "--rate", "0"], 2, &["--rate"]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("its address").port().to_string();
+    check_error(&["play", "--port", &port], 1, &["cannot listen", &port]);
+}
