@@ -115,6 +115,19 @@ async function stepThrough(page, stage) {
   await chips[1].click();
   assert.equal(await now(), second, "a chip is an episode");
 
+  // As the agent sees it: what it does not see is gone, and comes back.
+  const hidden = () => stage.evaluate((node) => {
+    const isHidden = (one) => getComputedStyle(one).visibility === "hidden";
+    return [...node.querySelectorAll(".unseen")].filter(isHidden).length;
+  });
+  await scrubber.fill("0");
+  const eyes = await stage.$(".replay-eyes input");
+  await eyes.check();
+  assert.ok((await hidden()) > 0, "what the agent does not see is hidden");
+  await eyes.uncheck();
+  assert.equal(await hidden(), 0);
+
+  await stage.focus();
   await page.keyboard.press("Home");
   await press("play");
   await page.waitForFunction((node) => Number(node.dataset.moment) >= 2, stage);

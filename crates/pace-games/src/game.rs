@@ -230,7 +230,7 @@ impl GameSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawing {
     /// A module of JavaScript that exports `draw(pen, picture, past)`: it draws a [`Game::picture`] with a pen, and knows the
-    /// pictures before it in the same episode.
+    /// pictures before it in the same episode. What the viewer does not see has the class `unseen`, so that a page can hide it.
     pub script: &'static str,
     /// The colours and shapes that it names, as a style sheet.
     pub style: &'static str,

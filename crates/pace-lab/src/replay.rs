@@ -1,6 +1,6 @@
 //! One encounter of a trained agent, written down moment by moment for a page to step through.
 
-use pace_games::{Action, Boundary, Ego, Metric, NO_ACTION, Seed, Split};
+use pace_games::{Action, Boundary, Ego, EgoStep, Ending, Metric, NO_ACTION, Seed, Split};
 use pace_learn::{Aftermath, Thought};
 use pace_report::{
     FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
@@ -8,7 +8,7 @@ use pace_report::{
 
 use crate::adaptation::words;
 use crate::error::LabError;
-use crate::mind::Mind;
+use crate::mind::{Mind, Slot};
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
 
@@ -61,35 +61,31 @@ pub fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRe
             peer_actions: Vec::new(),
             keypoint_visited: false,
         };
-        let mut boundary = Boundary::WithinEpisode;
-        if let Some(outcome) = taken.take() {
-            let outcome: pace_games::EgoStep = outcome;
-            boundary = outcome.boundary;
+        let outcome: Option<EgoStep> = taken.take();
+        if let Some(outcome) = outcome {
             task_return += outcome.task_reward;
             moment.task_reward = Some(short(outcome.task_reward));
             moment.keypoint_visited = outcome.keypoint_visited;
             let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
             moment.peer_actions = encounter.peer_actions().iter().map(chosen).collect();
-            if boundary != Boundary::WithinEpisode {
-                ego.end_episode(&observation);
-                n_entries += 1;
-                moment.context = n_entries;
-                let thought = ego.think(&observation);
-                moment.beliefs = beliefs(mind.as_mut(), &thought);
-                moments.push(moment);
-                episodes.push(ReplayEpisode {
-                    ending: ending_name(outcome.ending),
-                    task_return: short(std::mem::take(&mut task_return)),
-                    moments: std::mem::take(&mut moments),
-                });
-                if boundary == Boundary::EncounterEnd {
-                    break;
-                }
-                encounter.next_episode();
-                continue;
-            }
         }
-        debug_assert_eq!(boundary, Boundary::WithinEpisode);
+        if let Some(EgoStep { ending: Some(ending), boundary, .. }) = outcome {
+            ego.end_episode(&observation);
+            n_entries += 1;
+            moment.context = n_entries;
+            moment.beliefs = beliefs(mind.as_mut(), &ego.think(&observation));
+            moments.push(moment);
+            episodes.push(ReplayEpisode {
+                ending: ending_name(ending),
+                task_return: short(std::mem::take(&mut task_return)),
+                moments: std::mem::take(&mut moments),
+            });
+            if boundary == Boundary::EncounterEnd {
+                break;
+            }
+            encounter.next_episode();
+            continue;
+        }
         let thought = ego.think(&observation);
         let action = thought.draw(&mut rng);
         moment.beliefs = beliefs(mind.as_mut(), &thought);
@@ -166,8 +162,7 @@ fn all_short(values: &[f32]) -> Vec<f64> {
     values.iter().map(|value| short(f64::from(*value))).collect()
 }
 
-fn ending_name(ending: Option<pace_games::Ending>) -> String {
-    let ending = ending.expect("an episode that is over has ended somehow");
+fn ending_name(ending: Ending) -> String {
     match serde_json::to_value(ending) {
         Ok(serde_json::Value::String(name)) => name,
         other => panic!("an ending has a name, found {other:?}"),

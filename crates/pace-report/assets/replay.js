@@ -66,7 +66,7 @@ function replay(stage, record, drawing) {
   const [expects, context, soFar] = [fact("expects"), fact("context"), fact("reward so far")];
   const minds = record.peers.filter((peer) => peer.kinds.length > 0).map((peer) => belief(peer, drawing && drawing.plane, penFor));
   const deed = make("div", { class: "replay-deed" }, facts, actionsTitle, actions.node);
-  const mind = make("div", { class: "replay-mind" }, heading, happened, deed, ...minds.map((one) => one.node));
+  const mind = make("div", { class: "replay-mind" }, deed, ...minds.map((one) => one.node));
 
   // The controls.
   const button = (name, label, act) => {
@@ -78,6 +78,8 @@ function replay(stage, record, drawing) {
   const play = button("play", "play", () => toggle());
   const speed = make("select", { "aria-label": "speed" }, ...SPEEDS.map(([name]) => make("option", { value: name }, name)));
   speed.value = "normal";
+  const eyes = make("input", { type: "checkbox" });
+  eyes.addEventListener("change", () => svg.classList.toggle("only-seen", eyes.checked));
   const controls = make(
     "div",
     { class: "replay-controls" },
@@ -87,6 +89,7 @@ function replay(stage, record, drawing) {
     button("step forward", "next", () => go(now + 1)),
     button(`next ${episodeWord}`, "last", () => jump(1)),
     speed,
+    make("label", { class: "replay-eyes" }, eyes, " as the agent sees it"),
     make("span", { class: "replay-keys" }, `← → step, Page ↑↓ ${episodeWord}, space plays`),
   );
   const strip = make("div", { class: "replay-strip" });
@@ -103,7 +106,7 @@ function replay(stage, record, drawing) {
 
   const board = make("div", { class: "replay-board" }, drawing ? svg : text);
   const left = make("div", {}, board);
-  stage.replaceChildren(make("div", { class: "replay-view" }, left, mind), ...(curve ? [curve.node] : []), strip, scrubber, controls);
+  stage.replaceChildren(heading, happened, make("div", { class: "replay-view" }, left, mind), ...(curve ? [curve.node] : []), strip, scrubber, controls);
   stage.tabIndex = 0;
   stage.classList.add("ready");
 
@@ -187,7 +190,7 @@ function replay(stage, record, drawing) {
 
   scrubber.addEventListener("input", () => go(Number(scrubber.value)));
   stage.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target === speed) return;
+    if (event.altKey || event.ctrlKey || event.metaKey || event.target === speed || event.target === eyes) return;
     const acts = {
       ArrowRight: () => go(now + 1),
       ArrowLeft: () => go(now - 1),

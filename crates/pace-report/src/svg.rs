@@ -416,12 +416,15 @@ impl Chart {
             let x = plot.x(mark.x);
             let path = format!("M{} {}V{}", Px(x), Px(plot.top), Px(plot.bottom));
             out.empty("path", &[("class", &"zero"), ("stroke-dasharray", &"3 4"), ("d", &path)]);
-            // In the line of the axis label, which stands at the right: clear of the curves.
+            // In the line of the axis label, which stands at the right: clear of the curves, and of that label.
+            let half = text_width(&mark.label, TEXT_SIZE) / 2.0;
+            let room = plot.right - text_width(&self.x.label, TEXT_SIZE) - 10.0;
+            let middle = x.min(room - half).max(half);
             out.leaf(
                 "text",
                 &[
                     ("class", &"quiet"),
-                    ("x", &Px(x)),
+                    ("x", &Px(middle)),
                     ("y", &Px(plot.bottom + 33.0)),
                     ("text-anchor", &"middle"),
                 ],

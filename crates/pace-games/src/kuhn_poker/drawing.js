@@ -50,7 +50,7 @@ function card(pen, player, rank, seen, at, winner) {
   pen.group(`card-${player}`, { at, class: seen ? "kuhn-open" + lost : "kuhn-unseen" }, () => {
     const key = `card-${player}-`;
     pen.shape(key + "paper", "rect", { class: "kuhn-card", x: -37, y: -54, width: 74, height: 108, rx: 9 });
-    const ink = rank === "Q" ? "kuhn-red" : "kuhn-black";
+    const ink = (rank === "Q" ? "kuhn-red" : "kuhn-black") + (seen ? "" : " unseen");
     pen.shape(key + "rank", "text", { class: `kuhn-rank ${ink}`, x: 0, y: 20 }, rank);
     pen.shape(key + "corner", "text", { class: `kuhn-corner ${ink}`, x: -26, y: -34 }, rank);
     pen.shape(key + "foot", "text", { class: `kuhn-corner ${ink}`, x: 26, y: 46 }, rank);

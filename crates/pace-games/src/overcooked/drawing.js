@@ -33,7 +33,7 @@ export function draw(pen, picture) {
     return [middle(at)[0] + dx * 15, middle(at)[1] + dy * 15];
   };
   picture.cooks.forEach((cook, index) => chef(pen, cook, index, sees(cook.at[1])));
-  pen.group("plate", { at: offset(picture.plate), class: sees(picture.plate[1]) ? "" : "cook-unseen" }, () => {
+  pen.group("plate", { at: offset(picture.plate), class: sees(picture.plate[1]) ? "" : "cook-unseen unseen" }, () => {
     pen.shape("plate-rim", "circle", { class: "cook-plate", cx: 0, cy: 0, r: 14 });
     pen.shape("plate-well", "circle", { class: "cook-well", cx: 0, cy: 0, r: 9.5 });
   });
@@ -42,7 +42,7 @@ export function draw(pen, picture) {
     const at = offset([x, y]);
     if (condition === "plated") at[0] += plated.indexOf(name) * 9 - (plated.length - 1) * 4.5;
     const size = condition === "plated" ? 0.62 : 1;
-    pen.group(`food-${name}`, { at, scale: size, class: sees(y) ? "" : "cook-unseen" }, () => {
+    pen.group(`food-${name}`, { at, scale: size, class: sees(y) ? "" : "cook-unseen unseen" }, () => {
       food(pen, name, condition !== "fresh");
     });
   }
@@ -70,7 +70,7 @@ function delivery(pen, cell) {
 
 function chef(pen, cook, index, isSeen) {
   const key = index === 0 ? "ego" : "peer";
-  pen.group(key, { at: middle(cook.at), class: `cook-${key}${isSeen ? "" : " cook-unseen"}` }, () => {
+  pen.group(key, { at: middle(cook.at), class: `cook-${key}${isSeen ? "" : " cook-unseen unseen"}` }, () => {
     pen.group(key + "-turned", { at: [0, 0], turn: TURN[cook.facing] }, () => {
       pen.shape(key + "-hands", "path", { class: "cook-hands", d: "M6 -11Q16 -11 17 -6M6 11Q16 11 17 6" });
       pen.shape(key + "-body", "ellipse", { class: "cook-body", cx: 0, cy: 0, rx: 11, ry: 15 });

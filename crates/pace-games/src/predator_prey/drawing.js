@@ -34,14 +34,15 @@ export function draw(pen, picture, past) {
   }
   obstacles.forEach((obstacle, index) => {
     const [x, y] = place(obstacle.at);
-    const dim = obstacle.seen ? "" : " prey-unseen";
+    const dim = obstacle.seen ? "" : " prey-unseen unseen";
     pen.shape(`rock-${index}`, "circle", { class: `prey-rock${dim}`, cx: x, cy: y, r: px(obstacle.size) });
   });
   towers.at.forEach((at, index) => tower(pen, index, at, towers.size, radius ? "" : " prey-lit"));
   agents.forEach((agent, index) => {
     const points = past.map((picture) => place(picture.agents[index].at)).concat([place(agent.at)]);
     const path = points.slice(-14).map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L");
-    pen.shape(`trail-${index}`, "path", { class: `prey-trail ${kind(agents, index)}`, d: `M${path}` });
+    const hidden = agent.seen ? "" : " unseen";
+    pen.shape(`trail-${index}`, "path", { class: `prey-trail ${kind(agents, index)}${hidden}`, d: `M${path}` });
   });
   // What every prey costs: the way to the nearest predator.
   agents.filter(isPrey).forEach((prey) => {
@@ -49,7 +50,8 @@ export function draw(pen, picture, past) {
     const far = (agent) => Math.hypot(agent.at[0] - prey.at[0], agent.at[1] - prey.at[1]);
     const near = hunters.reduce((one, other) => (far(other) < far(one) ? other : one));
     const [from, to] = [place(prey.at), place(near.at)];
-    pen.shape(`way-${prey.name}`, "path", { class: "prey-way", d: `M${from[0]} ${from[1]}L${to[0]} ${to[1]}` });
+    const hidden = prey.seen && near.seen ? "" : " unseen";
+    pen.shape(`way-${prey.name}`, "path", { class: `prey-way${hidden}`, d: `M${from[0]} ${from[1]}L${to[0]} ${to[1]}` });
   });
   // The ego last, so that nobody hides it.
   for (let index = agents.length - 1; index >= 0; index -= 1) {
@@ -66,7 +68,7 @@ function kind(agents, index) {
 
 function body(pen, agent, kind) {
   const key = `agent-${agent.name}`;
-  const dim = agent.seen ? "" : " prey-unseen";
+  const dim = agent.seen ? "" : " prey-unseen unseen";
   pen.group(key, { at: place(agent.at), class: `${kind}${dim}` }, () => {
     const r = px(agent.size);
     pen.shape(key + "-body", "circle", { class: "prey-body", cx: 0, cy: 0, r });

@@ -5,11 +5,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pace_games::Split;
-use pace_lab::{AdaptOptions, Adaptation, RunConfig, RunRequest, RunView, StopFlag, TrainingRun};
+use pace_lab::{
+    AdaptOptions, Adaptation, ReplayOptions, RunConfig, RunRequest, RunView, StopFlag, TrainingRun,
+    create_folder, record_replay, write_atomically,
+};
 use pace_report::table;
 use serde_json::{Map, Value};
 
 use super::adapt::adapt_and_write;
+use super::report::run_page::write_page;
 use super::train::threads;
 use crate::build_info::{build, command_line};
 use crate::training_loop::{Left, train_to_end};
@@ -64,9 +68,21 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         ..AdaptOptions::new(split, passes, args.seed, n_threads)
     };
     say("meeting ten peers it has never seen");
-    let (Adaptation { record, .. }, page) = adapt_and_write(&view, &options(Split::Test, args.encounters))?;
+    let (Adaptation { record, .. }, _) = adapt_and_write(&view, &options(Split::Test, args.encounters))?;
     let (Adaptation { record: on_training_peers, .. }, _) =
         adapt_and_write(&view, &options(Split::Train, 10))?;
+    // The page gets an encounter to step through as well.
+    let replay = ReplayOptions {
+        split: Split::Test,
+        tuple: 3,
+        episodes: None,
+        seed: args.seed,
+        command: command_line(),
+    };
+    let text = record_replay(&view, &replay)?.to_json().map_err(pace_lab::LabError::from)?;
+    create_folder(&view.replays_path())?;
+    write_atomically(&view.replays_path().join("test-3.json"), text.as_bytes())?;
+    let page = write_page(&args.out, &args.out)?;
     writeln!(out, "{}", table::headline(&record))?;
     writeln!(out, "{}", table::blocks(&record))?;
     let (first, last) = (&record.blocks[0], &record.blocks[record.blocks.len() - 1]);
@@ -84,7 +100,7 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             writeln!(out, "  hands {:>7}  {:.3}", block.range("-"), identification.accuracy)?;
         }
     }
-    writeln!(out, "\nThe page with the curves: {}", page.display())?;
+    writeln!(out, "\nThe page with the curves, and an encounter to step through: {}", page.display())?;
     writeln!(
         out,
         "Next: pace watch {} --peer 3    pace watch overcooked    pace train kuhn-poker --preset best    pace list games",

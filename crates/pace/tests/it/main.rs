@@ -3,9 +3,9 @@
 mod commands;
 #[cfg(unix)]
 mod lab;
-mod reporting;
 #[cfg(unix)]
 mod playing;
+mod reporting;
 #[cfg(unix)]
 mod studies;
 mod tidy;
