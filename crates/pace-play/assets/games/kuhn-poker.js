@@ -71,7 +71,7 @@ export function facts(summary) {
     ["You won", number(won, 0), "chips"],
     ["Per hand", number(won / Math.max(n, 1), 3), "chips"],
     ["The agent, per hand", number(-won / Math.max(n, 1), 3), "chips"],
-    ["Who knew you would win", number(summary.oracle, 3), "chips a hand"],
+    ["Who knew you would win", number(summary.oracle, 3), "per hand"],
   ];
 }
 

@@ -102,9 +102,10 @@ fn folder_name(folder: &Path) -> String {
 }
 
 fn open_study(file: &Path, store: Option<&Path>, offers: &Offers) -> anyhow::Result<Study> {
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("{}: cannot be read", file.display()))?;
-    let config = StudyConfig::from_toml(&file.display().to_string(), &text)?;
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| StudyError::BadConfig { file: name.clone(), reason: error.to_string() })?;
+    let config = StudyConfig::from_toml(&name, &text)?;
     let store = store.map_or_else(|| file.with_extension("sqlite"), Path::to_owned);
     Ok(Study::open(config, offers, &store)?)
 }
