@@ -10,6 +10,7 @@ export const pitch = "Three cards, one bet. It learns how often you bluff, and h
 export const shorter = [10, 20, 50];
 // Its kinds are points in a square, each of them unlikely by itself.
 export const isContinuous = true;
+export const mindNote = "Shown while you play, its mind gives its cards away.";
 export const actionNames = ["check or fold", "bet or call"];
 export const rules = [
   "The deck is a jack, a queen and a king. Both of you put in one chip and get one card; the third stays hidden. The higher card wins.",

@@ -39,7 +39,7 @@ pub struct PlayArgs {
     /// The most encounters at a time.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     most_sessions: u32,
-    /// Minutes without a word after which a client is let go.
+    /// Minutes without an action after which a player is let go; their place is kept for an hour.
     #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1440))]
     idle: u32,
 }
