@@ -95,7 +95,7 @@ impl Carrier<'_> {
                 work.start_what_can_be(tell)?;
             }
             work.look(tell)?;
-            if work.processes.is_empty() && (is_stopped || !work.waits_for_others()) {
+            if work.processes.is_empty() && (is_stopped || !work.is_anything_left()) {
                 return Ok(work.outcome(is_stopped));
             }
             std::thread::sleep(TICK);
@@ -456,9 +456,10 @@ impl<'a> Work<'a> {
         sums.fold((0.0, 0.0), |(done, all), (job_done, job_all)| (done + job_done, all + job_all))
     }
 
-    /// Whether something is left that only another process's end can free.
-    fn waits_for_others(&self) -> bool {
-        self.jobs.iter().any(|job| job.training == Status::ToDo && job.is_in_use)
+    /// Whether something can be begun, or could be once a process that is not ours has ended. Both are asked of the same
+    /// moment: a run that was in use a moment ago can be begun now.
+    fn is_anything_left(&self) -> bool {
+        self.next().is_some() || self.jobs.iter().any(|job| job.training == Status::ToDo && job.is_in_use)
     }
 
     fn outcome(self, is_stopped: bool) -> Outcome {

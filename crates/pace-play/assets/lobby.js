@@ -43,7 +43,7 @@ function choose(main, offers) {
 
 function details(offers, game) {
   const list = offers.offers.filter((offer) => offer.game === game);
-  const { seats, rules, titles, shorter } = gameOf(game);
+  const { seats, rules, mindNote, shorter } = gameOf(game);
   const most = list[0].n_episodes;
   const lengths = [...new Set([...(shorter ?? []), most])].filter((n) => n <= most);
   const nouns = offers.games.find((entry) => entry.id === game).nouns;
@@ -60,7 +60,8 @@ function details(offers, game) {
       el("label", { class: "field" }, el("span", {}, "The agent’s mind"),
         select("mind", "The agent’s mind", [["after", "show it afterwards"], ["live", "show it while I play"]])),
       el("button", { class: "main", type: "submit" }, "Sit down")),
-    el("div", {}, el("h2", {}, titles?.rules ?? "How it is played"), el("div", { class: "rules small" }, rules.map((text) => el("p", {}, text)))),
+    mindNote && el("p", { class: "small quiet" }, mindNote),
+    el("div", {}, el("h2", {}, "How it is played"), el("div", { class: "rules small" }, rules.map((text) => el("p", {}, text)))),
   ];
 }
 

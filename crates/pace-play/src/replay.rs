@@ -25,13 +25,17 @@ const MARK: &str = "1";
 /// No encounter has more actions than this.
 const MOST_ACTIONS: usize = 16_384;
 
-/// The link to an encounter: the parts of the booking and the actions, with dots between them. Ids have no tilde.
+/// The link to an encounter: the parts of the booking and the actions, with tildes between them, which no id has.
 pub fn link(session: &Session) -> String {
-    let Booking { offer, slot, tuple, n_episodes, seed } = session.booking();
-    let actions = packed(session.actions(), session.offer().game.spec().n_actions());
-    let fingerprint = short(&session.offer().fingerprint);
-    let n_actions = session.actions().len();
-    format!("{MARK}~{offer}~{fingerprint}~{slot}~{tuple}~{n_episodes}~{seed:x}~{n_actions}~{actions}")
+    let offer = session.offer();
+    link_of(session.booking(), &offer.fingerprint, session.actions(), offer.game.spec().n_actions())
+}
+
+/// The same from its parts, for an encounter that nobody is at.
+pub(crate) fn link_of(booking: &Booking, fingerprint: &str, actions: &[Action], n_actions: usize) -> String {
+    let Booking { offer, slot, tuple, n_episodes, seed } = booking;
+    let (fingerprint, n, actions) = (short(fingerprint), actions.len(), packed(actions, n_actions));
+    format!("{MARK}~{offer}~{fingerprint}~{slot}~{tuple}~{n_episodes}~{seed:x}~{n}~{actions}")
 }
 
 /// Plays the encounter of a link again.

@@ -10,6 +10,7 @@ export const pitch = "Three cards, one bet. It learns how often you bluff, and h
 export const shorter = [10, 20, 50];
 // Its kinds are points in a square, each of them unlikely by itself.
 export const isContinuous = true;
+export const mindNote = "Shown while you play, its mind gives its cards away.";
 export const actionNames = ["check or fold", "bet or call"];
 export const rules = [
   "The deck is a jack, a queen and a king. Both of you put in one chip and get one card; the third stays hidden. The higher card wins.",
@@ -71,7 +72,7 @@ export function facts(summary) {
     ["You won", number(won, 0), "chips"],
     ["Per hand", number(won / Math.max(n, 1), 3), "chips"],
     ["The agent, per hand", number(-won / Math.max(n, 1), 3), "chips"],
-    ["Who knew you would win", number(summary.oracle, 3), "chips a hand"],
+    ["Who knew you would win", number(summary.oracle, 3), "per hand"],
   ];
 }
 

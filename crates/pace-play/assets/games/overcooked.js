@@ -141,7 +141,9 @@ export function createDrawing(setting, { slot }) {
   const ground = tiles.flatMap((line, y) => [...line].map((sign, x) => tile(sign, x, y)));
   const line = svg("line", { x1: 0, x2: columns * CELL, y1: (last + 1) * CELL, y2: (last + 1) * CELL, stroke: "var(--quiet)", "stroke-width": 2, "stroke-dasharray": "3 6" });
   const [things, people, hands, fog] = [svg("g", {}), svg("g", {}), svg("g", {}), svg("g", {})];
-  const node = svg("svg", { viewBox: `-4 -4 ${columns * CELL + 8} ${rows * CELL + 8}`, role: "img", "aria-label": "The kitchen", class: "kitchen" }, ground, line, things, people, hands, fog);
+  // The cell that the person's hands would reach.
+  const reach = svg("rect", { width: CELL - 6, height: CELL - 6, rx: 7, fill: "none", stroke: "var(--you)", "stroke-width": 2.2, "stroke-dasharray": "5 4", opacity: 0.85 });
+  const node = svg("svg", { viewBox: `-4 -4 ${columns * CELL + 8} ${rows * CELL + 8}`, role: "img", "aria-label": "The kitchen", class: "kitchen" }, ground, line, reach, things, people, hands, fog);
   const figures = new Map();
   const place = (key, x, y, ms, build, layer) => {
     let figure = figures.get(key);
@@ -170,6 +172,10 @@ export function createDrawing(setting, { slot }) {
       scene.cooks.forEach((who, seat) => {
         if (who) place(`cook-${seat}`, who.x, who.y, ms, cook(seat === slot + 1, who.facing), people);
       });
+      const you = scene.cooks[slot + 1];
+      const [dx, dy] = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] }[you?.facing] ?? [0, 0];
+      reach.setAttribute("visibility", you ? "visible" : "hidden");
+      if (you) for (const [name, value] of [["x", you.x + dx], ["y", you.y + dy]]) reach.setAttribute(name, value * CELL + 3);
       for (const [key, figure] of figures) if (!figure.isSeen) { figure.node.remove(); figures.delete(key); }
       const hidden = [["upper", 0, last + 1], ["lower", last + 1, rows - last - 1]].filter(([room]) => !scene.rooms.includes(room));
       fog.replaceChildren(...hidden.flatMap(([room, top, height]) => [

@@ -39,7 +39,7 @@ pub struct ServerConfig {
     pub hosts: Vec<String>,
     /// The most encounters at a time.
     pub most_sessions: usize,
-    /// A client that says nothing for so long is let go.
+    /// A player who does nothing for so long is let go.
     pub idle: Duration,
     /// An encounter that nobody is at is forgotten after so long. A study's comes back from its file.
     pub forgotten: Duration,

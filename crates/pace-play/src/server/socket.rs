@@ -127,13 +127,17 @@ async fn find_room(server: &Arc<Server>, token: &str) -> Result<Arc<Room>, Refus
     if !is_token(token) {
         return Err(Refusal::no_such_session());
     }
+    let Some(study) = &server.study else {
+        return server.lobby.of_player(token).ok_or_else(Refusal::no_such_session);
+    };
     if let Some(room) = server.lobby.of_player(token) {
-        return Ok(room);
+        // Who comes back is told where the encounter is; a step that is still on its way to the disk would be told too early.
+        if study.is_durable().await.is_ok() {
+            return Ok(room);
+        }
+        server.lobby.remove(token);
     }
-    match &server.study {
-        Some(study) => study.reopen(server, token).await,
-        None => Err(Refusal::no_such_session()),
-    }
+    study.reopen(server, token).await
 }
 
 async fn play(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<(), Gone> {
@@ -154,9 +158,11 @@ async fn play(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<
     }
     let mut stopping = server.stopping.clone();
     let mut n_refused = 0;
+    // An open tab that pings is not a person who plays.
+    let mut acted_at = tokio::time::Instant::now();
     loop {
         let heard = tokio::select! {
-            heard = tokio::time::timeout(server.config.idle, client.hear(server)) => heard,
+            heard = tokio::time::timeout_at(acted_at + server.config.idle, client.hear(server)) => heard,
             () = until(&mut newest, |newest| *newest != number) => {
                 client.farewell("taken-over").await;
                 return Ok(());
@@ -171,7 +177,12 @@ async fn play(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<
             return Ok(());
         };
         let answer = match heard? {
-            Ok(message) => react(server, &room, token, message).await,
+            Ok(message) => {
+                if matches!(message, ClientMessage::Act { .. }) {
+                    acted_at = tokio::time::Instant::now();
+                }
+                react(server, &room, token, message).await
+            }
             Err(refusal) => Err(refusal),
         };
         match answer {

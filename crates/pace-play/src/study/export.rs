@@ -2,13 +2,19 @@
 
 use std::io::Write;
 
+use pace_games::{Preset, find_game};
 use rusqlite::types::ValueRef;
 use serde_json::{Map, Value};
 
 use super::store::{StudyError, StudyFile};
+use super::{load_actions, load_booking};
+use crate::replay::link_of;
 
 /// What can be exported, by the names on the command line.
-pub const TABLES: &[(&str, &str)] = &[
+pub const TABLES: &[&str] = &["steps", "encounters", "participants", "answers", "replays"];
+
+/// Those of them that are made by a query alone.
+const QUERIES: &[(&str, &str)] = &[
     (
         "steps",
         "SELECT encounter.participant, encounter.number AS encounter, encounter.game, encounter.agent, step.seq,
@@ -57,58 +63,97 @@ const JSON_COLUMNS: [&str; 3] = ["moves", "outcomes", "value"];
 impl StudyFile {
     /// Writes one of [`TABLES`]; how many rows that were.
     pub fn export(&self, table: &str, format: Format, out: &mut dyn Write) -> Result<usize, ExportError> {
-        let query = TABLES.iter().find(|(name, _)| *name == table).map(|(_, query)| *query);
-        let query = query.unwrap_or_else(|| panic!("there is no table {table}"));
+        let mut rows = Rows { table, format, n_rows: 0, out };
+        match QUERIES.iter().find(|(name, _)| *name == table) {
+            Some((_, query)) => self.export_query(query, &mut rows)?,
+            None => self.export_replays(&mut rows)?,
+        }
+        Ok(rows.n_rows)
+    }
+
+    fn export_query(&self, query: &str, rows: &mut Rows<'_>) -> Result<(), ExportError> {
         let failed = |error: rusqlite::Error| ExportError::Study(self.failed(&error));
         let mut statement = self.connection.prepare(query).map_err(failed)?;
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
-        if format == Format::Csv {
-            writeln!(out, "{}", names.join(","))?;
+        rows.begin(&names)?;
+        let mut found = statement.query([]).map_err(failed)?;
+        while let Some(row) = found.next().map_err(failed)? {
+            let values = names.iter().enumerate().map(|(index, name)| {
+                let is_json = rows.format == Format::JsonLines && JSON_COLUMNS.contains(&&name[..]);
+                row.get_ref(index).map(|value| json(value, is_json))
+            });
+            let values = values.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+            rows.add(&names, &values)?;
         }
-        let mut rows = statement.query([]).map_err(failed)?;
-        let mut n_rows = 0;
-        while let Some(row) = rows.next().map_err(failed)? {
-            n_rows += 1;
-            match format {
-                Format::Csv => {
-                    for (index, _) in names.iter().enumerate() {
-                        let separator = if index == 0 { "" } else { "," };
-                        write!(out, "{separator}{}", csv(row.get_ref(index).map_err(failed)?))?;
-                    }
-                    writeln!(out)?;
-                }
-                Format::JsonLines => {
-                    let mut object = Map::new();
-                    object.insert("table".to_owned(), Value::from(table));
-                    for (index, name) in names.iter().enumerate() {
-                        let is_json = JSON_COLUMNS.contains(&&name[..]);
-                        object.insert(name.clone(), json(row.get_ref(index).map_err(failed)?, is_json));
-                    }
-                    writeln!(out, "{}", Value::Object(object))?;
-                }
-            }
+        Ok(())
+    }
+
+    /// The end of an address that shows an encounter again, on a server that offers the same agent.
+    fn export_replays(&self, rows: &mut Rows<'_>) -> Result<(), ExportError> {
+        let failed = |error: rusqlite::Error| ExportError::Study(self.failed(&error));
+        let names = ["participant", "encounter", "replay"].map(str::to_owned);
+        rows.begin(&names)?;
+        let all = "SELECT id, participant, number, game FROM encounter ORDER BY participant, number";
+        let mut statement = self.connection.prepare(all).map_err(failed)?;
+        let mut found = statement.query([]).map_err(failed)?;
+        while let Some(row) = found.next().map_err(failed)? {
+            let text = |index: usize| row.get::<_, String>(index).map_err(failed);
+            let number = |index: usize| row.get::<_, i64>(index).map_err(failed);
+            let (booking, fingerprint) = load_booking(&self.connection, number(0)?).map_err(failed)?;
+            let actions = load_actions(&self.connection, number(0)?).map_err(failed)?;
+            // How many actions there are does not depend on a game's keys.
+            let game = find_game(&text(3)?).and_then(|entry| entry.open(Preset::Paper, &Map::new()));
+            let link = game.ok().map(|game| {
+                format!("/replay#{}", link_of(&booking, &fingerprint, &actions, game.spec().n_actions()))
+            });
+            rows.add(&names, &[Value::from(text(1)?), Value::from(number(2)?), Value::from(link)])?;
         }
-        Ok(n_rows)
+        Ok(())
     }
 }
 
-fn csv(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Null => String::new(),
-        ValueRef::Integer(number) => number.to_string(),
-        ValueRef::Real(number) => number.to_string(),
-        ValueRef::Text(text) | ValueRef::Blob(text) => {
-            let text = String::from_utf8_lossy(text);
-            // A field that begins like a formula would be one to a spreadsheet.
-            let text =
-                if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text.into_owned() };
-            if text.contains([',', '"', '\n', '\r']) {
-                format!("\"{}\"", text.replace('"', "\"\""))
-            } else {
-                text
+/// Writes rows one after the other.
+struct Rows<'a> {
+    table: &'a str,
+    format: Format,
+    n_rows: usize,
+    out: &'a mut dyn Write,
+}
+
+impl Rows<'_> {
+    fn begin(&mut self, names: &[String]) -> std::io::Result<()> {
+        match self.format {
+            Format::Csv => writeln!(self.out, "{}", names.join(",")),
+            Format::JsonLines => Ok(()),
+        }
+    }
+
+    fn add(&mut self, names: &[String], values: &[Value]) -> std::io::Result<()> {
+        self.n_rows += 1;
+        match self.format {
+            Format::Csv => {
+                let fields: Vec<String> = values.iter().map(csv).collect();
+                writeln!(self.out, "{}", fields.join(","))
+            }
+            Format::JsonLines => {
+                let table = ("table".to_owned(), Value::from(self.table));
+                let fields = names.iter().cloned().zip(values.iter().cloned());
+                writeln!(self.out, "{}", Value::Object(std::iter::once(table).chain(fields).collect()))
             }
         }
     }
+}
+
+fn csv(value: &Value) -> String {
+    let text = match value {
+        Value::Null => return String::new(),
+        Value::String(text) => text,
+        other => return other.to_string(),
+    };
+    // A field that begins like a formula would be one to a spreadsheet.
+    let is_formula = text.starts_with(['=', '+', '-', '@']);
+    let text = if is_formula { format!("'{text}") } else { text.clone() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 fn json(value: ValueRef<'_>, is_json: bool) -> Value {

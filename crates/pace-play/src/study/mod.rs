@@ -251,6 +251,11 @@ impl Study {
         server.lobby.take_in(token, Room::new(session, opening, self.config.mind, None, Some(id)))
     }
 
+    /// Waits until everything that was handed over so far is on the disk.
+    pub(crate) async fn is_durable(&self) -> Result<(), StudyError> {
+        self.store.write(|_| Ok(())).await
+    }
+
     /// Hands a step over to be kept; the future is done when it is durable.
     pub(crate) fn keep_step(
         &self,

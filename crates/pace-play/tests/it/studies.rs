@@ -108,6 +108,13 @@ async fn a_participant_goes_through_and_every_step_is_in_the_file() {
     assert_eq!(encounters.len(), 2);
     assert_ne!(encounters[0]["agent"], encounters[1]["agent"]);
     assert!(encounters.iter().all(|row| row["outcomes"].as_array().map(Vec::len) == Some(2)));
+    let mut replays = Vec::new();
+    assert_eq!(study.export("replays", Format::Csv, &mut replays).expect("an export"), 2);
+    let replays = String::from_utf8(replays).expect("UTF-8");
+    let link = replays.lines().nth(1).and_then(|line| line.split("/replay#").nth(1)).expect("a link");
+    let replay = pace_play::replay::replay(&Offers::scripted().expect("scripted egos"), link)
+        .expect("it can be shown");
+    assert!(replay.is_over && replay.summary.episodes.len() == 2);
     let summary = study.summary().expect("a summary");
     assert_eq!((summary.steps, summary.agents.len(), summary.open_encounters), (n_steps, 2, 0));
 }

@@ -39,7 +39,7 @@ pub struct PlayArgs {
     /// The most encounters at a time.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     most_sessions: u32,
-    /// Minutes without a word after which a client is let go.
+    /// Minutes without an action after which a player is let go; their place is kept for an hour.
     #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1440))]
     idle: u32,
 }
@@ -102,11 +102,10 @@ fn folder_name(folder: &Path) -> String {
 }
 
 fn open_study(file: &Path, store: Option<&Path>, offers: &Offers) -> anyhow::Result<Study> {
-    let text = std::fs::read_to_string(file).map_err(|error| StudyError::BadConfig {
-        file: file.display().to_string(),
-        reason: format!("cannot be read: {error}"),
-    })?;
-    let config = StudyConfig::from_toml(&file.display().to_string(), &text)?;
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| StudyError::BadConfig { file: name.clone(), reason: error.to_string() })?;
+    let config = StudyConfig::from_toml(&name, &text)?;
     let store = store.map_or_else(|| file.with_extension("sqlite"), Path::to_owned);
     Ok(Study::open(config, offers, &store)?)
 }

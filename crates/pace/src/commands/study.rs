@@ -29,7 +29,7 @@ pub struct ExportArgs {
     /// JSON lines; every line names its table.
     #[arg(long)]
     jsonl: bool,
-    /// `steps`, `encounters`, `participants` or `answers`. Default: `steps` as CSV, all of them as JSON lines.
+    /// `steps`, `encounters`, `participants`, `answers` or `replays` (links for a `pace play` with the same agents). Default: `steps` as CSV, all of them as JSON lines.
     #[arg(long)]
     table: Option<String>,
 }
@@ -69,13 +69,12 @@ pub fn run(command: &StudyCommand, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn export(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let known: Vec<&str> = TABLES.iter().map(|(name, _)| *name).collect();
     let tables = match &args.table {
         None if args.csv => vec!["steps"],
-        None => known,
-        Some(table) => match known.iter().find(|name| *name == table) {
+        None => TABLES.to_vec(),
+        Some(table) => match TABLES.iter().find(|name| *name == table) {
             Some(name) => vec![*name],
-            None => bail!("--table: found {table:?}, expected one of {}", known.join(", ")),
+            None => bail!("--table: found {table:?}, expected one of {}", TABLES.join(", ")),
         },
     };
     let format = if args.csv { Format::Csv } else { Format::JsonLines };

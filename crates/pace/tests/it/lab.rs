@@ -322,6 +322,33 @@ fn a_run_that_dies_is_reported_and_the_rest_goes_on() {
 }
 
 #[test]
+fn a_run_that_another_process_has_is_waited_for() {
+    let second = SMALL.find("[[runs]]\ngames = [\"overcooked\"]").expect("there");
+    let contents = format!("{}[evaluations.test]\npasses = 1\n", &SMALL[..second])
+        .replace("total_steps = 40000", "total_steps = 6000")
+        .replace(", \"switch\", \"latents\"", "");
+    let (scratch, file) = with_file(&contents);
+    let lab = scratch.path().join("lab");
+    check(&mut reproduce(&file, &lab, &[]), FINISHED);
+    let expected = records(&lab);
+
+    // The run as it is when its process was killed before the first checkpoint, and the folder still taken.
+    let run = run_of(&lab, "pace");
+    fs::remove_dir_all(run.join("adapt")).expect("removable");
+    fs::remove_dir_all(run.join("checkpoints")).expect("removable");
+    fs::create_dir(run.join("adapt")).expect("made");
+    edit(&run.join("manifest.json"), "\"finished\"", "\"running\"");
+    let lock = fs::File::open(run.join("run.lock")).expect("a lock");
+    lock.lock().expect("free");
+    assert_eq!(states(&planned(&file, &lab, &[])), ["running"]);
+    let mut waiting = Lab::start(reproduce(&file, &lab, &[]));
+    std::thread::sleep(Duration::from_millis(500));
+    lock.unlock().expect("ours");
+    assert_eq!(waiting.wait(), Some(FINISHED));
+    assert!(records(&lab) == expected);
+}
+
+#[test]
 fn what_cannot_be_reproduced_is_said_in_one_line() {
     let (scratch, file) = with_file(SMALL);
     let lab = scratch.path().join("lab");

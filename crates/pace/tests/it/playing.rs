@@ -4,12 +4,18 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use pace_play::StudyFile;
+use pace_lab::{RunView, TrainedAgent};
+use pace_learn::METHODS;
 use pace_play::bots::{LoadConfig, play};
+use pace_play::offer::TrainedOffer;
+use pace_play::session::Detail;
+use pace_play::{Booking, Offer, Session, StudyFile};
 
 use crate::commands::{check_error, json, run};
+use crate::training::SMALL_GSCU;
 
 const STUDY: &str = "id = \"fault\"\ntitle = \"Fault\"\nconsent = \"Yes?\"\nagents = [\"kuhn-poker.nash\"]\n\
                      assignment = \"between\"\nencounters = 500\nepisodes = 20\nseed = 1\ncompletion_code = \"none\"\n";
@@ -72,6 +78,46 @@ fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
     assert!(run(&["study", "summary", file]).contains("kuhn-poker.nash"));
     check_error(&["study", "delete", file, "nobody"], 3, &["nobody", "participants"]);
     check_error(&["study", "export", file, "--csv", "--table", "moves"], 2, &["moves", "steps"]);
+}
+
+#[test]
+fn an_agent_of_every_method_can_be_played_with() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    for method in METHODS {
+        let folder = scratch.path().join(method.id);
+        let out = folder.to_str().expect("UTF-8");
+        let mut arguments =
+            vec!["train", "kuhn-poker", "--method", method.id, "--steps", "600", "--out", out];
+        for key in ["encounters_per_tuple=1", "epochs=1", "warm_up_steps=0", "episodes_per_encounter=4"] {
+            arguments.extend(["--set", key]);
+        }
+        if method.id == "gscu" {
+            arguments.extend(SMALL_GSCU);
+        }
+        run(&arguments);
+        let trained = TrainedAgent::load(&RunView::open(&folder).expect("a run")).expect("an agent");
+        let offer = Arc::new(Offer::trained(TrainedOffer {
+            id: method.id.to_owned(),
+            label: method.id.to_owned(),
+            game: Arc::from(trained.game),
+            agent: trained.agent,
+            identifies: trained.config.train.auxiliary_weight > 0.0,
+            fingerprint: trained.fingerprint,
+        }));
+        let booking = Booking { offer: method.id.to_owned(), slot: 0, tuple: 3, n_episodes: 4, seed: 8 };
+        let (mut session, _) = Session::begin(&offer, booking.clone(), Detail::Seen).expect("a session");
+        while !session.is_over() {
+            let seq = session.actions().len();
+            let answer = session.act(seq, (seq % 2) as u8).expect("it is allowed");
+            let minds = answer.frames.iter().filter_map(|frame| frame.mind.as_ref());
+            for share in minds.flat_map(|mind| mind.slots.iter().flatten()) {
+                assert!((0.0..=1.001).contains(share), "{}", method.id);
+            }
+        }
+        assert_eq!(session.summary().expect("a summary").episodes.len(), 4, "{}", method.id);
+        let again = Session::resume(&offer, booking, session.actions()).expect("the same again");
+        assert_eq!(again.last_frame(), session.last_frame(), "{}", method.id);
+    }
 }
 
 #[test]

@@ -328,7 +328,7 @@ fn every_method_trains_on_every_game() {
 }
 
 /// A first stage of moments, and somebody to fall back on in every game.
-const SMALL_GSCU: [&str; 6] = [
+pub const SMALL_GSCU: [&str; 6] = [
     "--set",
     "gscu.embedding_encounters_per_tuple=1",
     "--set",
