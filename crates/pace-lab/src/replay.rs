@@ -8,7 +8,7 @@ use pace_report::{
 
 use crate::adaptation::words;
 use crate::error::LabError;
-use crate::mind::{Mind, Slot};
+use crate::mind::Mind;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
 

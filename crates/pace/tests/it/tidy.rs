@@ -211,18 +211,3 @@ fn the_readme_names_the_two_commands_and_ci_runs_the_checks() {
     assert!(readme.contains("./check"));
     assert!(read(".ci/run").contains("./check"));
 }
-
-#[test]
-fn the_results_are_what_the_records_say() {
-    let scratch = tempfile::tempdir().expect("a scratch folder");
-    let file = scratch.path().join("RESULTS.md");
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_pace"))
-        .current_dir(root())
-        .args(["report", "results", "--markdown"])
-        .arg(&file)
-        .output()
-        .expect("the binary runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let made = std::fs::read_to_string(&file).expect("it was written");
-    assert!(made == read("RESULTS.md"), "make it anew: pace report results --markdown RESULTS.md");
-}
