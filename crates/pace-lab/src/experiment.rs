@@ -8,6 +8,7 @@ use std::path::Path;
 
 use pace_games::{GameError, Split, find_game};
 use pace_learn::{ClearKeeps, Detector, TrainPreset, find_method};
+use pace_report::study::View;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -71,40 +72,6 @@ pub struct Experiment {
     /// The numbers of the paper.
     #[serde(default)]
     pub paper: Vec<PaperCell>,
-}
-
-/// How an experiment is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum View {
-    /// Methods down, games across.
-    MainTable,
-    /// The score as an encounter goes on, game by game.
-    AdaptationCurves,
-    /// How often hands of Kuhn Poker come to a showdown as an encounter goes on.
-    Showdown,
-    /// The score when other peers take over.
-    SuddenChange,
-    /// What parts of PACE are worth.
-    Ablation,
-    /// Success and visits to the informative place as training goes on.
-    TrainingCurves,
-    /// The same for several discounts.
-    Discount,
-    /// The same for several encoders.
-    Encoder,
-    /// N_ctx of training across, N_eps of the test down.
-    HorizonHeatmap,
-    /// More peers, and what was learned with them among fewer.
-    PeerCount,
-    /// The score by the number of dishes that training peers want.
-    PoolDiversity,
-    /// Latents in two dimensions.
-    Tsne,
-    /// The score with peers that err, pause and change their ways as people do.
-    HumanLike,
-    /// One row per run and evaluation.
-    Plain,
 }
 
 /// The product of games, methods and variants, for each seed.

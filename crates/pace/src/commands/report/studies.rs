@@ -10,7 +10,7 @@ use pace_lab::{
 use pace_learn::{TrainPreset, find_method};
 use pace_report::ReplayRecord;
 use pace_report::report::Report;
-use pace_report::study::{PaperNumber, RunEntry, Study, StudyCell, View};
+use pace_report::study::{PaperNumber, RunEntry, Study, StudyCell};
 use serde_json::{Map, Value};
 
 /// More seeds than this are not looked for.
@@ -168,7 +168,7 @@ fn study(
         title: experiment.title.clone(),
         reproduces: experiment.reproduces.clone(),
         claim: experiment.claim.clone(),
-        view: view(experiment),
+        view: experiment.view,
         cells: references.into_iter().chain(cells).collect(),
     })
 }
@@ -247,9 +247,4 @@ fn reference_cells(experiment: &Experiment, cells: &[StudyCell]) -> Vec<StudyCel
             })
         })
         .collect()
-}
-
-fn view(experiment: &Experiment) -> View {
-    let name = serde_json::to_value(experiment.view).expect("a view has a name");
-    serde_json::from_value(name).expect("a report knows every view of an experiment")
 }
