@@ -25,6 +25,19 @@ pub enum LabError {
         /// What is wrong with it.
         source: pace_report::RecordError,
     },
+    /// An evaluation of a run that was trained on afterwards.
+    #[error(
+        "{}: made after {found} of {expected} steps; expected the finished agent (`pace adapt` makes it anew)",
+        path.display()
+    )]
+    Outdated {
+        /// The file.
+        path: PathBuf,
+        /// The steps that the evaluated agent had.
+        found: u64,
+        /// The steps that the run has now.
+        expected: u64,
+    },
     /// Some files of many that cannot be read; everything else was made.
     #[error("{n} files were left out; the first: {first}")]
     LeftOut {

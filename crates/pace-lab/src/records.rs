@@ -8,7 +8,7 @@ use pace_report::{AdaptRecord, EmbeddingRecord, RecordError, ReplayRecord, Train
 use crate::adaptation::train_record;
 use crate::durable;
 use crate::error::LabError;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, RunStatus};
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 
@@ -53,7 +53,22 @@ impl RunRecords {
         records.evaluations = read_all(&adapt, RECORD, AdaptRecord::from_json, damaged)?;
         records.embeddings = read_all(&adapt, EMBEDDING, EmbeddingRecord::from_json, damaged)?;
         records.replays = read_all(&view.replays_path(), RECORD, ReplayRecord::from_json, damaged)?;
+        records.leave_out_the_outdated(&adapt);
         Ok(records)
+    }
+
+    /// Leaves out evaluations of a finished run that were made on its way.
+    fn leave_out_the_outdated(&mut self, adapt: &Path) {
+        let last_steps = self.train.curves.values().filter_map(|curve| curve.last());
+        let Some(expected) = last_steps.map(|(step, _)| *step).max() else { return };
+        if self.manifest.status != RunStatus::Finished {
+            return;
+        }
+        let is_outdated = |record: &AdaptRecord| record.run.steps < expected;
+        for (name, record) in self.evaluations.extract_if(.., |_, record| is_outdated(record)) {
+            let path = adapt.join(format!("{name}{RECORD}"));
+            self.damaged.push(LabError::Outdated { path, found: record.run.steps, expected });
+        }
     }
 
     /// The run's name: that of its folder.

@@ -180,16 +180,25 @@ fn what_cannot_be_read_gets_one_clear_line_and_loses_nothing_else() {
     std::fs::write(run(0).join("adapt/test.json"), "{\"format_version\": 1, \"game\":").expect("written");
     std::fs::write(run(1).join("adapt/other.json"), "{\"format_version\": 9}").expect("written");
     std::fs::write(run(2).join("config.toml"), "game = \"chess\"\n").expect("written");
+    // An evaluation that was made before the run was finished.
+    let early = run(3).join("adapt/test.json");
+    let mut record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&early).expect("a record")).expect("JSON");
+    record["run"]["steps"] = 1.into();
+    std::fs::write(&early, record.to_string()).expect("written");
     let out = folder("report");
     let output = pace_in(scratch.path(), &["report", "runs", "--out", &text(&out)]);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{message}");
     let told = message.lines().last().expect("an error");
-    assert!(told.starts_with("error: 3 files were left out; the first: runs/"), "{told}");
+    assert!(told.starts_with("error: 4 files were left out; the first: runs/"), "{told}");
     let page = std::fs::read_to_string(out.join("index.html")).expect("everything else was made");
-    for words in
-        ["format_version 9 found, this build reads 1", "config.toml", "Could not be read, and is left out"]
-    {
+    for words in [
+        "format_version 9 found, this build reads 1",
+        "config.toml",
+        "made after 1 of",
+        "Could not be read, and is left out",
+    ] {
         assert!(page.contains(words), "no {words:?}");
     }
     check_error(&["report", &text(&run(3)), "--markdown", "x.md"], 2, &["--markdown", "a folder with runs"]);

@@ -211,3 +211,19 @@ fn the_readme_names_the_two_commands_and_ci_runs_the_checks() {
     assert!(readme.contains("./check"));
     assert!(read(".ci/run").contains("./check"));
 }
+
+#[test]
+fn records_name_folders_from_where_they_were_made() {
+    for path in files() {
+        let is_record =
+            path.starts_with("results") && path.extension().is_some_and(|ending| ending == "json");
+        if is_record {
+            let text = read(path.to_str().expect("UTF-8"));
+            assert!(
+                !text.contains("\"/") && !text.contains(" /"),
+                "{} names a folder of some machine",
+                path.display()
+            );
+        }
+    }
+}
