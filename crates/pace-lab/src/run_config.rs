@@ -69,7 +69,7 @@ impl RunConfig {
             preset,
             seed: request.seed,
             scale: 1.0,
-            game_keys: keys_of(&*entry.open(preset.of_game(), &Map::new())?),
+            game_keys: keys_of(&*entry.open(preset.of_game(), &preset.game_keys(entry.id))?),
             train,
         };
         if let Some((name, text)) = request.file {

@@ -51,6 +51,17 @@ impl TrainPreset {
             TrainPreset::Reference => pace_games::Preset::Reference,
         }
     }
+
+    /// The keys that a game is opened with on top of that.
+    pub fn game_keys(self, game: &str) -> Map<String, Value> {
+        match (self, game) {
+            // Deviation D9: the square looks the same from all four sides.
+            (TrainPreset::Best, "predator-prey") => {
+                Map::from_iter([("turned_tuples".to_owned(), true.into())])
+            }
+            _ => Map::new(),
+        }
+    }
 }
 
 /// How a number changes over training.
@@ -374,8 +385,10 @@ impl TrainConfig {
                 }
                 match game {
                     // Deviation D6: more curiosity early, before the policy has settled on a habit.
-                    "overcooked" => config.entropy_weight = 0.06,
+                    "overcooked" => config.entropy_weight = 0.1,
                     "predator-prey" => {
+                        // 24 tuples with those that are turned: about as many decisions as before.
+                        config.encounters_per_tuple = 13;
                         config.entropy_weight = 0.1;
                         config.exploration_weight = 0.3;
                     }

@@ -60,6 +60,9 @@ pub struct PredatorPreyConfig {
     pub n_obstacles: usize,
     /// The size of the training pool: the first so many of the authors' tuples.
     pub n_train_tuples: usize,
+    /// Whether training also meets what quarter turns make of these tuples: the same paths in combinations that the authors
+    /// left out. The game looks the same from all four sides.
+    pub turned_tuples: bool,
     /// The size of the test pool.
     pub n_test_tuples: usize,
     /// The number of other agents that an observation has room for; 0 for as many as there are peers. With 5, an ego
@@ -79,6 +82,7 @@ impl Configure for PredatorPreyConfig {
             physics: Physics::VelocityFirst,
             n_obstacles: MAX_OBSTACLES,
             n_train_tuples: pools::N_TRAIN,
+            turned_tuples: false,
             n_test_tuples: pools::N_TEST,
             observation_slots: 0,
         }
@@ -279,7 +283,8 @@ impl Game for PredatorPrey {
     }
 
     fn pool(&self) -> PeerPool<PredatorPreySpec> {
-        pools::official(self.cast, self.config.n_train_tuples, self.config.n_test_tuples)
+        let PredatorPreyConfig { n_train_tuples, turned_tuples, n_test_tuples, .. } = self.config;
+        pools::official(self.cast, n_train_tuples, turned_tuples, n_test_tuples)
     }
 
     fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {

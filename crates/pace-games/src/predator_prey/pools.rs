@@ -12,12 +12,18 @@ pub(crate) const N_TRAIN: usize = 16;
 /// The most test tuples there are.
 pub(crate) const N_TEST: usize = 24;
 
-/// The first tuples of the authors' pools, in their order. Paths with an odd number are for training, the others for
-/// testing: the ego is tested with prey whose paths it has never seen.
-pub(crate) fn official(cast: Cast, n_train: usize, n_test: usize) -> PeerPool<PredatorPreySpec> {
+/// The first tuples of the authors' pools, in their order; after them, if asked for, what quarter turns make of those for
+/// training. Paths with an odd number are for training, the others for testing: the ego is tested with prey whose paths it
+/// has never seen.
+pub(crate) fn official(
+    cast: Cast,
+    n_train: usize,
+    is_turned: bool,
+    n_test: usize,
+) -> PeerPool<PredatorPreySpec> {
     let (train, test) = match cast.n_prey {
-        2 => (tuples(&TRAIN_OF_3[..n_train]), tuples(&TEST_OF_3[..n_test])),
-        3 => (tuples(&TRAIN_OF_5[..n_train]), tuples(&TEST_OF_5[..n_test])),
+        2 => (tuples(&turned(&TRAIN_OF_3[..n_train], is_turned)), tuples(&TEST_OF_3[..n_test])),
+        3 => (tuples(&turned(&TRAIN_OF_5[..n_train], is_turned)), tuples(&TEST_OF_5[..n_test])),
         n_prey => panic!("there is no pool with {n_prey} prey"),
     };
     PeerPool::new(train, test).expect("training and test tuples have no path in common")
@@ -32,10 +38,25 @@ pub(crate) fn draw(cast: Cast, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> 
     tuple(&prey[..cast.n_predators - 1], &paths[..cast.n_prey])
 }
 
-fn tuples<const P: usize, const Q: usize>(
-    rows: &[([usize; P], [usize; Q])],
-) -> Vec<PeerTuple<PredatorPreySpec>> {
-    rows.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
+/// The meetings, and if asked for those that they become when the square is turned by a quarter, a half and three quarters.
+fn turned<const P: usize, const Q: usize>(meetings: &[Meeting<P, Q>], is_turned: bool) -> Vec<Meeting<P, Q>> {
+    /// Steps along the ring of the paths' points that make a quarter turn.
+    const QUARTER: usize = N_PATHS / 4;
+    let mut all = meetings.to_vec();
+    let n_quarters = if is_turned { 4 } else { 1 };
+    for (preferences, paths) in meetings {
+        for n in 1..n_quarters {
+            let meeting = (*preferences, paths.map(|path| (path + n * QUARTER) % N_PATHS));
+            if !all.contains(&meeting) {
+                all.push(meeting);
+            }
+        }
+    }
+    all
+}
+
+fn tuples<const P: usize, const Q: usize>(meetings: &[Meeting<P, Q>]) -> Vec<PeerTuple<PredatorPreySpec>> {
+    meetings.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
 }
 
 /// The class of a prey is the number of its path within its split, which half the path's number is in both.

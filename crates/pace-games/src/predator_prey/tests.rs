@@ -373,6 +373,31 @@ fn pools_hold_what_the_paper_says() {
     }
 }
 
+#[test]
+fn turned_tuples_are_the_same_paths_in_every_combination() {
+    for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
+        let plain = game_of(n_peers).pool();
+        let turned = game_with(Preset::Paper, |config| {
+            (config.n_peers, config.turned_tuples) = (n_peers, true);
+        });
+        let turned = turned.pool();
+        assert_eq!(turned.train().len(), n_tuples);
+        assert_eq!(&turned.train()[..16], plain.train(), "the authors' come first");
+        assert_eq!(turned.test(), plain.test());
+        assert_eq!(turned.n_classes(), plain.n_classes());
+        for (index, tuple) in turned.train().iter().enumerate() {
+            assert!(!turned.train()[..index].contains(tuple), "{tuple:?} is there twice");
+            assert!(paths_of(tuple).iter().all(|path| path % 2 == 1));
+            // A turned tuple keeps how far its paths lie from each other.
+            let apart = |tuple: &PeerTuple<PredatorPreySpec>| {
+                let paths = paths_of(tuple);
+                paths.iter().map(|path| (path + N_PATHS - paths[0]) % N_PATHS).collect::<Vec<_>>()
+            };
+            assert!(plain.train().iter().any(|other| apart(other) == apart(tuple)));
+        }
+    }
+}
+
 fn paths_of(tuple: &PeerTuple<PredatorPreySpec>) -> Vec<usize> {
     let paths = tuple.specs.iter().filter_map(|spec| match spec {
         PredatorPreySpec::Prey { path } => Some(*path),
