@@ -181,7 +181,8 @@ impl Lobby {
             return Ok(Arc::clone(known));
         }
         if rooms.by_player.len() >= self.most && !rooms.make_room() {
-            let message = format!("all {} tables are taken; try again in a few minutes", self.most);
+            let message =
+                format!("no more than {} can play here at a time; try again in a few minutes", self.most);
             return Err(Refusal::of(RefusalCode::Full, message));
         }
         if let Some(watch) = &room.watch {
