@@ -41,13 +41,14 @@ export class Connection {
     // These are for good: trying again would only be refused again.
     if (message.type === "farewell" && message.reason !== "shutting-down") this.close();
     if (message.type === "refused" && message.code === "no-such-session") this.close();
+    this.isFull = message.type === "refused" && message.code === "full";
     this.handlers[message.type]?.(message);
   }
 
   lost() {
     clearInterval(this.ping);
     if (this.isClosed) return;
-    state("connection lost, trying again …");
+    state(this.isFull ? "waiting for room …" : "connection lost, trying again …");
     this.attempts += 1;
     const wait = Math.min(8000, 250 * 2 ** this.attempts) * (0.75 + Math.random() / 2);
     this.retry = setTimeout(() => this.open(), wait);

@@ -80,9 +80,15 @@ export async function ask(path, body) {
   return answer;
 }
 
+/** The server's words as a sentence: it speaks in half ones, as logs do. */
+export function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}`;
+}
+
 /** A page with one message on it. */
 export function notice(main, title, words, ...more) {
-  show(main, el("section", { class: "card narrow" }, el("h1", {}, title), el("p", {}, words), more));
+  show(main, el("section", { class: "card narrow" }, el("h1", {}, title), el("p", {}, sentence(words)), more));
+  announce(title);
 }
 
 /** What the top of the page says beside the name. */

@@ -1,6 +1,6 @@
 // A study, stage by stage: consent, tutorial, encounters, questions, code. The server knows where a participant is.
 
-import { ask, el, note, notice, show } from "./elements.js";
+import { ask, el, note, notice, sentence, show } from "./elements.js";
 import { gameOf } from "./games/index.js";
 import { summaryCard } from "./summary.js";
 import { openTable } from "./table.js";
@@ -14,18 +14,16 @@ export async function openStudy(main) {
   }
   try {
     const state = await ask("/api/study/join", { participant, study: id("study", "STUDY_ID"), session: id("session", "SESSION_ID") });
-    const { offers } = await ask("/api/offers");
-    new StudyPages(main, state, offers).show(state);
+    new StudyPages(main, state.token).show(state);
   } catch (error) {
     notice(main, "You cannot take part right now", error.message, el("button", { class: "main", onclick: () => location.reload() }, "Try again"));
   }
 }
 
 class StudyPages {
-  constructor(main, { token }, offers) {
+  constructor(main, token) {
     this.main = main;
     this.token = token;
-    this.offers = offers;
   }
 
   async next(stage, more = {}) {
@@ -33,7 +31,7 @@ class StudyPages {
       this.show(await ask("/api/study/next", { token: this.token, stage, ...more }));
     } catch (error) {
       const words = this.main.querySelector("[role=alert]");
-      if (words) words.textContent = error.message;
+      if (words) words.textContent = sentence(error.message);
       else notice(this.main, "That did not work", error.message, el("button", { class: "main", onclick: () => location.reload() }, "Go on"));
     }
   }
@@ -42,7 +40,7 @@ class StudyPages {
     this.state = state;
     document.title = state.title;
     note(state.title);
-    this.game = gameOf(this.offers.find((offer) => offer.id === state.offer)?.game);
+    this.game = gameOf(state.game);
     this[state.stage]();
     this.main.focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -76,8 +74,8 @@ class StudyPages {
 
   play() {
     const { number, n_encounters: n, steps_per_second: beat } = this.state;
-    note(`${this.state.title} · round ${number + 1} of ${n}`);
     openTable(this.main, { type: "hello", token: this.token }, {
+      note: `${this.state.title} · round ${number + 1} of ${n}`,
       beat: this.game.isPad ? beat ?? 0 : undefined,
       onOver: (over, welcome) => this.between(number, n, over, welcome),
       onGone: () => location.reload(),

@@ -43,7 +43,7 @@ function recognised(summary, welcome, game) {
   return `In the end it took you for ${kind}, ${when}, with ${sure}.`;
 }
 
-/** A bar per episode, with the mean and what an oracle would reach. */
+/** A bar per episode, with lines for the mean and for what an oracle would reach; what they are is said below, where it can be read on a phone. */
 function episodes(summary, welcome, game) {
   const values = summary.episodes.map((episode) => game.episodeValue(episode, welcome));
   const oracle = game.oracleValue(summary, welcome);
@@ -51,18 +51,18 @@ function episodes(summary, welcome, game) {
   const [low, high] = [Math.min(0, oracle, ...values), Math.max(0, oracle, ...values)];
   const span = Math.max(high - low, 1e-6);
   const y = (value) => 12 + ((high - value) / span) * 120;
-  const width = Math.min(60, 560 / Math.max(values.length, 1));
+  const width = Math.min(60, 664 / Math.max(values.length, 1));
   const bar = (value, index) => svg("rect", {
     x: 8 + index * width + width * 0.12, width: Math.max(width * 0.76, 1), y: Math.min(y(value), y(0)), height: Math.max(Math.abs(y(value) - y(0)), 1.5),
     rx: Math.min(3, width / 4), fill: game.isGood(value) ? "var(--good)" : "var(--bad)", opacity: 0.85,
   }, svg("title", {}, `${game.episode} ${index + 1}: ${number(value)}`));
-  const line = (value, name, dash, colour) => [
-    svg("line", { x1: 8, x2: 572, y1: y(value), y2: y(value), stroke: colour, "stroke-width": 1.6, "stroke-dasharray": dash }),
-    svg("text", { x: 578, y: y(value) + 4, "font-size": 12, fill: colour }, `${name} ${number(value)}`),
+  const look = (colour, dash) => ({ stroke: colour, "stroke-width": 2, "stroke-dasharray": dash });
+  const looks = { mean: look("var(--ink)"), oracle: look("var(--you)", "6 4") };
+  const line = (value, name) => svg("line", { x1: 8, x2: 672, y1: y(value), y2: y(value), ...looks[name] });
+  const key = (name, words) => el("span", { class: "key" }, svg("svg", { viewBox: "0 0 26 4", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 2, y2: 2, ...looks[name] })), words);
+  return [
+    svg("svg", { viewBox: "0 0 680 144", role: "img", "aria-label": `${values.length} ${game.Episodes.toLowerCase()}, one bar each.` },
+      svg("line", { x1: 8, x2: 672, y1: y(0), y2: y(0), stroke: "var(--line)" }), values.map(bar), line(mean, "mean"), line(oracle, "oracle")),
+    el("p", { class: "keys small" }, key("mean", `mean ${number(mean)}`), key("oracle", `with an oracle ${number(oracle)}`)),
   ];
-  // Two labels on one line cannot be read.
-  const isApart = Math.abs(y(mean) - y(oracle)) > 13;
-  return svg("svg", { viewBox: "0 0 680 144", role: "img", "aria-label": `${values.length} ${game.Episodes.toLowerCase()}; mean ${number(mean)}; an oracle would reach ${number(oracle)}.` },
-    svg("line", { x1: 8, x2: 572, y1: y(0), y2: y(0), stroke: "var(--line)" }), values.map(bar),
-    line(oracle, "oracle", "5 4", "var(--quiet)"), isApart ? line(mean, "mean", "1 0", "var(--ink)") : null);
 }

@@ -1,7 +1,7 @@
 // At the table: shows frames one after the other, takes the person's actions, keeps the beat where all choose at once.
 
 import { Connection } from "./connection.js";
-import { announce, el, isStill, note, notice, show } from "./elements.js";
+import { announce, el, isStill, note, notice, sentence, show } from "./elements.js";
 import { gameOf } from "./games/index.js";
 import { MindPanel } from "./mind.js";
 import { summaryView } from "./summary.js";
@@ -13,7 +13,7 @@ export function openTable(main, introduction, options) {
 }
 
 class Table {
-  /** `options`: `onLeave`, `onGone` (the encounter is not there), `onOver` (instead of the summary), `beat`. */
+  /** `options`: `onLeave`, `onGone` (the encounter is not there), `onOver` (instead of the summary), `beat`, `note`. */
   constructor(main, introduction, options) {
     this.main = main;
     this.options = options;
@@ -69,7 +69,7 @@ class Table {
     const { welcome, game } = this;
     const seat = game.seats?.[welcome.role] ?? welcome.role;
     document.title = `PACE · ${game.name}`;
-    note(this.isSpectator ? `watching a game of ${game.name}` : "");
+    note(this.options.note ?? (this.isSpectator ? `watching a game of ${game.name}` : ""));
     this.drawing = game.createDrawing(welcome.setting, { slot: welcome.slot, isSpectator: this.isSpectator });
     this.where = el("span", { class: "where" });
     this.tally = el("div", { class: "tally", role: "img" });
@@ -326,14 +326,22 @@ class Table {
       if (this.options.onGone && !this.welcome) return this.options.onGone(message);
       return notice(this.main, "This table is not here any more", message.message, el("a", { class: "button", href: "/" }, "Begin anew"));
     }
+    if (!this.welcome) return this.onTurnedAway(message);
     this.isWaiting = false;
     this.pending = undefined;
     if (message.due !== null && message.due !== undefined) this.seq = message.due;
-    if (this.words) {
-      this.words.textContent = message.message;
-      announce(message.message);
-      this.drawControls();
+    this.words.textContent = sentence(message.message);
+    announce(message.message);
+    this.drawControls();
+  }
+
+  /** There was no seat for us. Where one may become free, the connection is opened again by itself. */
+  onTurnedAway(message) {
+    if (message.code === "full") {
+      return notice(this.main, "Every table is taken", message.message, el("p", { class: "quiet" }, "This page goes on by itself as soon as there is room."));
     }
+    this.stop();
+    notice(this.main, "You cannot sit down here", message.message, el("button", { class: "main", onclick: () => location.reload() }, "Try again"));
   }
 
   onOver(message) {

@@ -1,6 +1,8 @@
 //! Many participants at once who press buttons at random: for measuring the server, and for seeing what survives it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
@@ -24,7 +26,9 @@ pub struct LoadConfig {
     pub n_bots: usize,
     /// Actions of each per second.
     pub rate: f64,
-    /// For how long.
+    /// Over how long a time they arrive, one after the other.
+    pub arrival: Duration,
+    /// How long they play when all have arrived.
     pub duration: Duration,
     /// What their ids begin with; the same ids come back as the same participants.
     pub name: String,
@@ -47,10 +51,23 @@ pub struct LoadReport {
     pub broken: usize,
     /// Times at which a bot came back and the server had fewer steps than it had acknowledged.
     pub forgotten: usize,
+    /// Bots that were cut off, came back and played on.
+    pub resumed: usize,
     /// Bots that never came to play, or did not come back.
     pub stranded: usize,
-    /// From sending an action to its answer.
-    pub latencies: Vec<Duration>,
+    /// Every answer to an action.
+    pub answers: Vec<Waited>,
+    /// How many steps of each encounter, by participant and number, the server has said to have.
+    pub acknowledged_steps: BTreeMap<(String, usize), usize>,
+}
+
+/// How long an answer took.
+#[derive(Clone, Copy, Debug)]
+pub struct Waited {
+    /// When the action was sent, since the bots began.
+    pub sent_at: Duration,
+    /// From then to the answer.
+    pub took: Duration,
 }
 
 impl LoadReport {
@@ -61,15 +78,25 @@ impl LoadReport {
         self.encounters += other.encounters;
         self.broken += other.broken;
         self.forgotten += other.forgotten;
+        self.resumed += other.resumed;
         self.stranded += other.stranded;
-        self.latencies.extend(other.latencies);
+        self.answers.extend(other.answers);
+        self.acknowledged_steps.extend(other.acknowledged_steps);
     }
 
-    /// The time below which this share of the answers came.
-    pub fn quantile(&mut self, share: f64) -> Duration {
-        self.latencies.sort_unstable();
-        let last = self.latencies.len().saturating_sub(1);
-        self.latencies.get((share * last as f64).round() as usize).copied().unwrap_or_default()
+    /// The time below which this share of the answers came, of those to actions that were sent in this stretch of time.
+    pub fn quantile(&self, share: f64, sent: Range<Duration>) -> Duration {
+        let in_time = self.answers.iter().filter(|answer| sent.contains(&answer.sent_at));
+        let mut took: Vec<Duration> = in_time.map(|answer| answer.took).collect();
+        took.sort_unstable();
+        let last = took.len().saturating_sub(1);
+        took.get((share * last as f64).round() as usize).copied().unwrap_or_default()
+    }
+
+    /// Steps that were acknowledged and are not among those that a study's file has.
+    pub fn lost_steps(&self, kept: &BTreeMap<(String, usize), usize>) -> usize {
+        let n_kept = |encounter| kept.get(encounter).copied().unwrap_or(0);
+        self.acknowledged_steps.iter().map(|(encounter, n)| n.saturating_sub(n_kept(encounter))).sum()
     }
 }
 
@@ -88,10 +115,12 @@ async fn play_all(config: &LoadConfig) -> LoadReport {
                 participant: format!("{}-{number}", config.name),
                 rng: Seed::new(config.seed).child("bot", &[number as u64]).stream("actions"),
                 report: LoadReport::default(),
-                deadline: begin + config.duration,
+                begin,
+                deadline: begin + config.arrival + config.duration,
+                is_cut_off: false,
             };
             // Not all at the same moment, as people do not either.
-            let late = Duration::from_secs_f64(number as f64 / config.n_bots as f64 / config.rate);
+            let late = config.arrival.mul_f64(number as f64 / config.n_bots as f64);
             tokio::spawn(async move {
                 tokio::time::sleep(late).await;
                 bot.take_part().await
@@ -113,7 +142,10 @@ struct Bot {
     participant: String,
     rng: Stream,
     report: LoadReport,
+    begin: Instant,
     deadline: Instant,
+    /// Whether the connection broke and nothing was answered since.
+    is_cut_off: bool,
 }
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -126,27 +158,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Bot {
     async fn take_part(mut self) -> LoadReport {
-        let mut acknowledged: Option<(u64, usize)> = None;
-        let mut n_failures = 0;
         while Instant::now() < self.deadline {
-            match self.visit(&mut acknowledged).await {
-                Ok(()) => break,
-                Err(Broken) => {
-                    n_failures += 1;
-                    self.report.broken += 1;
-                    if n_failures > 200 {
-                        self.report.stranded += 1;
-                        break;
-                    }
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
+            if self.visit().await.is_ok() {
+                return self.report;
             }
+            self.is_cut_off = true;
+            self.report.broken += 1;
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        self.report.stranded += 1;
         self.report
     }
 
     /// From joining to the deadline, or until the connection breaks.
-    async fn visit(&mut self, acknowledged: &mut Option<(u64, usize)>) -> Result<(), Broken> {
+    async fn visit(&mut self) -> Result<(), Broken> {
         let joined = self.post("/api/study/join", &json!({ "participant": self.participant })).await?;
         let token = joined["token"].as_str().ok_or(Broken)?.to_owned();
         let mut state = joined;
@@ -157,8 +182,8 @@ impl Bot {
                 "consent" => next["consents"] = Value::Bool(true),
                 "tutorial" => {}
                 "play" => {
-                    let number = state["number"].as_u64().ok_or(Broken)?;
-                    if !self.encounter(&token, number, acknowledged).await? {
+                    let number = state["number"].as_u64().ok_or(Broken)? as usize;
+                    if !self.encounter(&token, number).await? {
                         return Ok(());
                     }
                     next["number"] = state["number"].clone();
@@ -171,12 +196,7 @@ impl Bot {
     }
 
     /// Plays one encounter; whether it came to its end before the deadline.
-    async fn encounter(
-        &mut self,
-        token: &str,
-        number: u64,
-        acknowledged: &mut Option<(u64, usize)>,
-    ) -> Result<bool, Broken> {
+    async fn encounter(&mut self, token: &str, number: usize) -> Result<bool, Broken> {
         let mut socket = self.connect().await?;
         tell(&mut socket, &json!({ "type": "hello", "token": token })).await?;
         let welcome = hear(&mut socket).await?;
@@ -184,7 +204,8 @@ impl Bot {
             return Err(Broken);
         }
         let mut seq = welcome["seq"].as_u64().ok_or(Broken)? as usize;
-        if acknowledged.is_some_and(|(of, n)| of == number && seq < n) {
+        let encounter = (self.participant.clone(), number);
+        if self.report.acknowledged_steps.get(&encounter).is_some_and(|n| seq < *n) {
             self.report.forgotten += 1;
         }
         let n_actions = welcome["action_names"].as_array().map_or(0, Vec::len).max(1) as u32;
@@ -204,10 +225,12 @@ impl Bot {
             let answer = hear(&mut socket).await?;
             match answer["type"].as_str() {
                 Some("frames") => {
-                    self.report.latencies.push(sent_at.elapsed());
+                    let waited = Waited { sent_at: sent_at - self.begin, took: sent_at.elapsed() };
+                    self.report.answers.push(waited);
                     self.report.acknowledged += 1;
+                    self.report.resumed += usize::from(std::mem::take(&mut self.is_cut_off));
                     seq = answer["seq"].as_u64().ok_or(Broken)? as usize;
-                    *acknowledged = Some((number, seq));
+                    self.report.acknowledged_steps.insert(encounter.clone(), seq);
                     let last = answer["frames"].as_array().and_then(|frames| frames.last());
                     is_over =
                         last.is_some_and(|frame| frame["is_asked"] == false && !frame["ending"].is_null());

@@ -213,9 +213,9 @@ pub struct Welcome {
     pub action_names: &'static [&'static str],
     /// Whether everybody chooses at once.
     pub is_simultaneous: bool,
-    /// The agent's id.
+    /// The agent's id; empty in a study.
     pub offer: String,
-    /// The agent's name.
+    /// The agent's name; in a study it has none.
     pub label: String,
     /// The person's slot.
     pub slot: usize,

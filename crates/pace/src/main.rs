@@ -82,6 +82,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         error.downcast_ref::<StudyError>(),
         Some(
             StudyError::BadConfig { .. }
+                | StudyError::NoStudyFile { .. }
                 | StudyError::OtherStudy { .. }
                 | StudyError::OtherFormat { .. }
                 | StudyError::NoSuchParticipant { .. }

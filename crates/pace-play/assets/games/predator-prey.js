@@ -207,7 +207,7 @@ export function opinionView(slot, shares) {
 export function guessWords(slot, shares) {
   const best = favourite(shares);
   if (best === null) return "It has no idea yet what you are up to.";
-  return `It takes you for a ${kindWords(slot.kinds[best].name)}, with ${percent(shares[best])}.`;
+  return `It takes you for ${kindWords(slot.kinds[best].name)}, with ${percent(shares[best])}.`;
 }
 
-export const kindWords = (text) => text.replace(/^prey on path \d+ \((.*)\)$/, "prey that walks along the $1");
+export const kindWords = (text) => `a ${text.replace(/^prey on path \d+ \((.*)\)$/, "prey that walks along the $1")}`;

@@ -61,8 +61,10 @@ pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
             "is_simultaneous": offer.is_simultaneous,
         })
     };
+    // In a study there is nothing to choose, and nothing to be known about its agents.
+    let all = if server.study.is_some() { &[] } else { server.offers.all() };
     let mut games: Vec<Value> = Vec::new();
-    for offer in server.offers.all() {
+    for offer in all {
         let spec = offer.game.spec();
         if games.iter().all(|game| game["id"] != spec.id) {
             games.push(
@@ -73,7 +75,7 @@ pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
     Json(json!({
         "v": VERSION,
         "games": games,
-        "offers": server.offers.all().iter().map(of_offer).collect::<Vec<_>>(),
+        "offers": all.iter().map(of_offer).collect::<Vec<_>>(),
         "is_study": server.study.is_some(),
     }))
 }

@@ -93,6 +93,8 @@ impl Room {
         let opening = if is_spectator { None } else { opening.take() };
         let offer = session.offer();
         let booking = session.booking();
+        // Participants are not told which agent they meet.
+        let is_blind = self.recorded_as.is_some();
         let spec = offer.game.spec();
         let mut frames = opening
             .filter(|_| session.actions().is_empty())
@@ -105,8 +107,8 @@ impl Room {
             setting: offer.game.setting(),
             action_names: spec.action_names,
             is_simultaneous: offer.is_simultaneous,
-            offer: offer.id.clone(),
-            label: offer.label.clone(),
+            offer: if is_blind { String::new() } else { offer.id.clone() },
+            label: if is_blind { "the agent".to_owned() } else { offer.label.clone() },
             slot: booking.slot,
             role: spec.peer_roles[booking.slot],
             part: offer.part(booking.tuple, booking.slot),
@@ -179,7 +181,8 @@ impl Lobby {
             return Ok(Arc::clone(known));
         }
         if rooms.by_player.len() >= self.most && !rooms.make_room() {
-            let message = format!("all {} tables are taken; try again in a few minutes", self.most);
+            let message =
+                format!("no more than {} can play here at a time; try again in a few minutes", self.most);
             return Err(Refusal::of(RefusalCode::Full, message));
         }
         if let Some(watch) = &room.watch {

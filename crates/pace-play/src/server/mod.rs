@@ -98,7 +98,9 @@ pub enum ServeError {
     #[error("the system refused what a server needs: {0}")]
     NoRuntime(std::io::Error),
     /// The address is taken or not ours.
-    #[error("cannot listen on {address}: {source}; choose another --port, or end what listens there")]
+    #[error(
+        "cannot listen on {address}: {source}; choose another --port or --bind, or end what listens there"
+    )]
     CannotListen {
         /// Where.
         address: SocketAddr,

@@ -57,8 +57,8 @@ pub enum ExportError {
     Write(#[from] std::io::Error),
 }
 
-/// Columns whose text is JSON.
-const JSON_COLUMNS: [&str; 3] = ["moves", "outcomes", "value"];
+/// Columns whose text is JSON, beside the answers.
+const JSON_COLUMNS: [&str; 2] = ["moves", "outcomes"];
 
 impl StudyFile {
     /// Writes one of [`TABLES`]; how many rows that were.
@@ -79,7 +79,9 @@ impl StudyFile {
         let mut found = statement.query([]).map_err(failed)?;
         while let Some(row) = found.next().map_err(failed)? {
             let values = names.iter().enumerate().map(|(index, name)| {
-                let is_json = rows.format == Format::JsonLines && JSON_COLUMNS.contains(&&name[..]);
+                // An answer in words is read as words; moves and outcomes have no form of their own in a table.
+                let is_json =
+                    name == "value" || rows.format == Format::JsonLines && JSON_COLUMNS.contains(&&name[..]);
                 row.get_ref(index).map(|value| json(value, is_json))
             });
             let values = values.collect::<Result<Vec<_>, _>>().map_err(failed)?;

@@ -204,7 +204,7 @@ impl Study {
             "title": config.title,
             "consent": config.consent,
             "tutorial": config.tutorial,
-            "offer": config.agents[0],
+            "game": config.game(),
             "n_encounters": config.encounters,
             "number": participant.number(),
             "questions": config.questions,

@@ -31,6 +31,17 @@ pub enum StudyError {
         /// What it said.
         reason: String,
     },
+    /// A file that is none of a study.
+    #[error(
+        "{}: {reason}; expected the SQLite file that `pace play --study` keeps beside the study's own",
+        path.display()
+    )]
+    NoStudyFile {
+        /// The file.
+        path: PathBuf,
+        /// Why it cannot be read.
+        reason: String,
+    },
     /// A database with something else in it.
     #[error("{} holds the data of study {found:?}, not of {expected:?}; choose another --store", path.display())]
     OtherStudy {
@@ -257,7 +268,11 @@ pub struct StudyFile {
 impl StudyFile {
     /// Opens a file that is there, whether or not a server is writing to it.
     pub fn open(path: &Path) -> Result<StudyFile, StudyError> {
-        let failed = |error: rusqlite::Error| database(path, &error);
+        let failed = |error: rusqlite::Error| {
+            // Its own words repeat the path; without a file there is one reason alone.
+            let reason = if path.exists() { error.to_string() } else { "there is no such file".to_owned() };
+            StudyError::NoStudyFile { path: path.to_owned(), reason }
+        };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         prepare(&connection).map_err(failed)?;

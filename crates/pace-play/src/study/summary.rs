@@ -47,6 +47,19 @@ impl StudyFile {
         self.summarise().map_err(|error| self.failed(&error))
     }
 
+    /// How many steps of each encounter, by participant and number, have been kept.
+    pub fn n_steps(&self) -> Result<BTreeMap<(String, usize), usize>, StudyError> {
+        let query =
+            "SELECT participant, number, COUNT(*) FROM encounter JOIN step ON step.encounter = encounter.id
+             GROUP BY participant, number";
+        let counted = self.connection.prepare(query).and_then(|mut statement| {
+            let count = |row: &rusqlite::Row<'_>, index| row.get::<_, i64>(index).map(|n| n as usize);
+            let rows = statement.query_map([], |row| Ok(((row.get(0)?, count(row, 1)?), count(row, 2)?)))?;
+            rows.collect()
+        });
+        counted.map_err(|error| self.failed(&error))
+    }
+
     fn summarise(&self) -> rusqlite::Result<StudySummary> {
         let one = |query: &str| self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
         let mut stages = BTreeMap::new();

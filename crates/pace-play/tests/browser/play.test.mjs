@@ -447,6 +447,7 @@ is_optional = true
   assert.deepEqual(rows.filter((row) => row.table === "answers").map((row) => [row.question, row.value]), [["better", "the second"], ["trust", 4]]);
   const csv = (await run("study", "export", store, "--csv")).trim().split("\n");
   assert.equal(csv.length, n_actions + 1);
+  assert.match(await run("study", "export", store, "--csv", "--table", "answers"), /^p-1,better,the second,\d+$/m);
   assert.match(await run("study", "summary", store), /kuhn-poker\.bayes/);
   assert.match(await run("study", "delete", store, "p-1"), new RegExp(`${n_actions} steps`));
   assert.equal((await run("study", "export", store, "--csv")).trim().split("\n").length, 1);
@@ -463,6 +464,41 @@ test("a full house says so", async () => {
   // The refusal itself is an answer of the server that the browser notes.
   second.complaints = second.complaints.filter((text) => !text.includes("503"));
   await close(first);
+  await close(second);
+  await small.stop();
+});
+
+test("a full study says so, and goes on by itself when there is room", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "pace-full-"));
+  const file = join(folder, "study.toml");
+  writeFileSync(file, `
+id = "full"
+title = "A small study"
+consent = "You play a card game with a computer program."
+agents = ["kuhn-poker.nash"]
+assignment = "between"
+encounters = 1
+episodes = 3
+seed = 1
+completion_code = "CODE"
+`);
+  const small = await startServer("--study", file, "--most-sessions", "1");
+  const begin = async (participant) => {
+    const view = await open(`${small.address}/study?participant=${participant}`);
+    await view.page.getByRole("button", { name: "I agree" }).click();
+    await view.page.getByRole("button", { name: "I understand" }).click();
+    return view;
+  };
+  const first = await begin("p-1");
+  await first.page.locator(".scene svg").waitFor();
+  await first.page.getByText("A small study · round 1 of 1").waitFor();
+  assert.equal(await first.page.getByRole("heading", { level: 1 }).textContent(), "You and the agent", "nobody is told which");
+  const second = await begin("p-2");
+  await second.page.getByRole("heading", { name: "Every table is taken" }).waitFor();
+  await shoot(second, "study-full-desktop");
+  // Whoever closes the tab makes room.
+  await close(first);
+  await second.page.locator(".scene svg").waitFor();
   await close(second);
   await small.stop();
 });

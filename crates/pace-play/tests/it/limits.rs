@@ -43,6 +43,10 @@ async fn oversized_messages_and_bodies_are_not_read() {
     assert_eq!(status, 413);
     let (status, answer) = host.post("/api/replay", json!({ "link": "x".repeat(60_000) })).await;
     assert_eq!(status, 400, "{answer}");
+    let log = host.log();
+    for words in ["a connection broke", "a body that is too long", "not a whole link"] {
+        assert!(log.iter().any(|line| line.contains(words)), "{words}: {log:?}");
+    }
     host.stop().await;
 }
 
@@ -55,6 +59,16 @@ async fn other_peoples_sessions_pages_and_names_are_refused() {
         client.say(json!({ "type": "hello", "token": guess })).await;
         assert_eq!(client.hear().await.expect("a refusal")["code"], "no-such-session", "{guess}");
     }
+    // Who sits at one table cannot speak for another: the first introduction counts, and actions name no encounter.
+    let (other, _) = host.begin("kuhn-poker.random", 5).await;
+    let (mut client, _) = host.sit(&other).await;
+    client.say(json!({ "type": "hello", "token": token })).await;
+    assert_eq!(client.hear().await.expect("a refusal")["code"], "malformed");
+    client.say(json!({ "type": "act", "token": token, "seq": 0, "action": 1 })).await;
+    assert_eq!(client.hear().await.expect("a refusal")["code"], "malformed");
+    assert_eq!(client.act(0, 1).await["type"], "frames", "one's own table is not disturbed");
+    let (_, welcome) = host.sit(&token).await;
+    assert_eq!(welcome["seq"], 0, "and nothing was played at the other");
     // Acting comes after an introduction.
     let mut client = host.connect().await;
     assert_eq!(client.act(0, 1).await["type"], "refused");
@@ -79,6 +93,12 @@ async fn other_peoples_sessions_pages_and_names_are_refused() {
     ] {
         let (status, _) = bots::exchange(address, &request(host, &origin)).await.expect("an answer");
         assert_eq!(status, expected, "{host} {origin}");
+    }
+    let log = host.log();
+    for (words, n) in
+        [("is not here any more", 5), ("own page", 3), ("by that name", 1), ("greeted before", 1)]
+    {
+        assert_eq!(log.iter().filter(|line| line.contains(words)).count(), n, "{words}: {log:?}");
     }
     let (_, page) = host.get("/").await;
     assert!(page.contains("<main"));

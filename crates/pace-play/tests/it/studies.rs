@@ -65,6 +65,7 @@ async fn a_participant_goes_through_and_every_step_is_in_the_file() {
     for number in 0..2 {
         let (mut client, welcome) = host.sit(&token).await;
         assert_eq!((&welcome["mind"], &welcome["watch"]), (&json!("never"), &Value::Null));
+        assert!(!welcome.to_string().contains("kuhn-poker."), "nobody is told whom they meet: {welcome}");
         // Nobody goes on before the encounter is over.
         let state = next(&host, &token, json!({ "stage": "play", "number": number })).await;
         assert_eq!(state["number"], number);
@@ -159,7 +160,8 @@ async fn who_declines_plays_nothing_and_ids_are_checked() {
     for id in ["", "a b", "x';DROP TABLE step", &"y".repeat(65)] {
         assert_eq!(host.post("/api/study/join", json!({ "participant": id })).await.0, 400, "{id}");
     }
-    // A study is the only thing that is played here.
+    // A study is the only thing that is played here, and its agents are nobody's business.
+    assert!(!host.get("/api/offers").await.1.contains("kuhn-poker"));
     let booking = json!({ "offer": "kuhn-poker.nash", "slot": 0, "n_episodes": 3, "mind": "after" });
     assert_eq!(host.post("/api/sessions", booking).await.0, 403);
     host.stop().await;

@@ -20,11 +20,12 @@ pub enum StudyCommand {
 }
 
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "jsonl"]))]
 pub struct ExportArgs {
     /// The study's file (SQLite).
     file: PathBuf,
     /// Comma-separated values; one table at a time.
-    #[arg(long, conflicts_with = "jsonl", required_unless_present = "jsonl")]
+    #[arg(long)]
     csv: bool,
     /// JSON lines; every line names its table.
     #[arg(long)]

@@ -53,21 +53,26 @@ fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
         address,
         n_bots: 50,
         rate: 20.0,
+        arrival: Duration::from_millis(500),
         duration: Duration::from_secs(6),
         name: "bot".to_owned(),
         seed: 2,
     };
     let bots = std::thread::spawn(move || play(&config).expect("bots"));
-    std::thread::sleep(Duration::from_millis(2000));
+    std::thread::sleep(Duration::from_millis(2500));
     server.kill();
     let (server, _) = Server::start(&study, address.port());
     let report = bots.join().expect("the bots end");
     assert!(report.broken >= 50, "everybody was cut off: {report:?}");
-    assert_eq!((report.forgotten, report.stranded), (0, 0), "nobody was forgotten and everybody came back");
+    assert_eq!((report.forgotten, report.stranded), (0, 0), "nobody was forgotten");
+    assert_eq!(report.resumed, 50, "everybody came back and played on");
     assert!(report.acknowledged > 500, "{}", report.acknowledged);
     server.kill();
     let file = study.with_extension("sqlite");
-    let summary = StudyFile::open(&file).expect("the file").summary().expect("a summary");
+    let kept = StudyFile::open(&file).expect("the file");
+    let n_steps = kept.n_steps().expect("the steps of every encounter");
+    assert_eq!(report.lost_steps(&n_steps), 0, "what was acknowledged to somebody is in their encounter");
+    let summary = kept.summary().expect("a summary");
     assert!(summary.steps >= report.acknowledged, "{} of {}", summary.steps, report.acknowledged);
     // What is not acknowledged may be there too: at most the one step of each bot that was on its way, twice.
     assert!(summary.steps <= report.acknowledged + 100, "{} of {}", summary.steps, report.acknowledged);
@@ -133,6 +138,8 @@ fn the_bench_loses_no_step() {
         "10",
         "--seconds",
         "2",
+        "--arrival",
+        "0.5",
         "--json",
     ];
     let row = json(&arguments);
@@ -149,7 +156,10 @@ fn what_cannot_be_played_is_said_in_one_line() {
     check_error(&["play", "--study", &path("none.toml")], 3, &["none.toml"]);
     std::fs::write(path("bad.toml"), "id = 3\n").expect("a file");
     check_error(&["play", "--study", &path("bad.toml")], 3, &["bad.toml"]);
-    check_error(&["study", "summary", &path("none.sqlite")], 1, &["none.sqlite"]);
+    check_error(&["study", "summary", &path("none.sqlite")], 3, &["none.sqlite", "no such file"]);
+    check_error(&["study", "summary", &path("bad.toml")], 3, &["bad.toml", "pace play --study"]);
+    check_error(&["study", "export", &path("none.sqlite")], 2, &["--csv|--jsonl"]);
+    check_error(&["bench", "play", "--agent", "nobody"], 2, &["nobody"]);
     check_error(&["bench", "play", "--rate", "0"], 2, &["--rate"]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("its address").port().to_string();

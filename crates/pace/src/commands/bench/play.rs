@@ -31,9 +31,12 @@ pub struct BenchPlayArgs {
     /// Actions of each per second.
     #[arg(long, default_value_t = 5.0)]
     rate: f64,
-    /// For how long.
+    /// How long they play when all have arrived.
     #[arg(long, default_value_t = 60.0)]
     seconds: f64,
+    /// Seconds over which they arrive, one after the other; not measured.
+    #[arg(long, default_value_t = 10.0)]
+    arrival: f64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -45,6 +48,11 @@ pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         args.rate > 0.0 && args.rate <= 25.0,
         "--rate: found {}, expected more than 0 and at most 25",
         args.rate
+    );
+    anyhow::ensure!(
+        (0.0..=3600.0).contains(&args.arrival),
+        "--arrival: found {}, expected from 0 to 3600 seconds",
+        args.arrival
     );
     let row = measure(args, duration)?;
     if args.json {
@@ -69,6 +77,13 @@ pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
+    // Here it can be said in one line; the server of our own would only be silent.
+    let offers = crate::commands::play::offers(&args.runs)?;
+    if offers.find(&args.agent).is_err() {
+        let known: Vec<&str> = offers.all().iter().map(|offer| &offer.id[..]).collect();
+        anyhow::bail!("--agent: found {:?}, expected one of {}", args.agent, known.join(", "));
+    }
+    drop(offers);
     let folder = ThrownAway::new();
     std::fs::create_dir_all(&folder.0).context("a folder for the study")?;
     let (study, store) = (folder.0.join("study.toml"), folder.0.join("study.sqlite"));
@@ -79,22 +94,31 @@ fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
         address: server.address,
         n_bots: args.sessions as usize,
         rate: args.rate,
+        arrival: Duration::from_secs_f64(args.arrival),
         duration,
         name: "bot".to_owned(),
         seed: 1,
     };
-    let mut report = play(&config).context("starting the bots")?;
+    let report = play(&config).context("starting the bots")?;
     let memory = memory.stop();
     server.stop();
-    let n_kept = StudyFile::open(&store)?.summary()?.steps;
+    let kept = StudyFile::open(&store)?.n_steps()?;
     let milliseconds = |time: Duration| rounded(time.as_secs_f64() * 1e3);
-    let [p50, p99, most] = [0.5, 0.99, 1.0].map(|share| milliseconds(report.quantile(share)));
+    let end = config.arrival + duration;
+    let [p50, p99, most] =
+        [0.5, 0.99, 1.0].map(|share| milliseconds(report.quantile(share, config.arrival..end)));
+    // Tells a server that gets slower from one that was disturbed for a moment.
+    let sixths: Vec<f64> = (0..6)
+        .map(|part| config.arrival + duration * part / 6..config.arrival + duration * (part + 1) / 6)
+        .map(|sent| milliseconds(report.quantile(0.99, sent)))
+        .collect();
     let at = |share: f64| memory.get((share * memory.len() as f64) as usize).or(memory.last()).copied();
     Ok(json!({
         "agent": args.agent,
         "sessions": args.sessions,
         "rate": args.rate,
         "seconds": args.seconds,
+        "arrival": args.arrival,
         "sent": report.sent,
         "acknowledged": report.acknowledged,
         "refused": report.refused,
@@ -104,8 +128,9 @@ fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
         "p50_ms": p50,
         "p99_ms": p99,
         "max_ms": most,
-        "steps_in_file": n_kept,
-        "lost_steps": report.acknowledged.saturating_sub(n_kept) + report.forgotten,
+        "p99_ms_by_sixth": sixths,
+        "steps_in_file": kept.values().sum::<usize>(),
+        "lost_steps": report.lost_steps(&kept) + report.forgotten,
         "rss_mb": { "early": at(1.0 / 3.0), "late": at(1.0) },
     }))
 }
