@@ -1,12 +1,13 @@
-// node pages.mjs SCREENSHOTS PAGE…
-//
-// Opens pages of `pace report` in a headless Chromium, as a person would: at a desk and on a phone, in light and in dark. A page must
+// Pages of `pace report` in a headless Chromium, as a person would open them: at a desk and on a phone, in light and in dark. A page must
 // have no error, ask nothing of a network, fit its screen, and its encounters must step forward and back.
 
 import assert from "node:assert/strict";
-import { existsSync, mkdirSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
-import { chromium } from "playwright-core";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+
+import { root, run, shots, startBrowser } from "./program.mjs";
 
 const SCREENS = [
   { name: "desktop", width: 1280, height: 900, scheme: "light" },
@@ -15,32 +16,32 @@ const SCREENS = [
   { name: "phone-dark", width: 390, height: 844, scheme: "dark" },
 ];
 
-const [folder, ...pages] = process.argv.slice(2);
-if (!folder || pages.length === 0) {
-  console.error("usage: node pages.mjs SCREENSHOTS PAGE…");
-  process.exit(2);
-}
-const known = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-const executablePath = known.find((path) => path && existsSync(path));
-if (!executablePath) {
-  console.error("found no Chromium; install it, or name it by CHROMIUM=PATH");
-  process.exit(1);
-}
-mkdirSync(folder, { recursive: true });
+let browser;
+let folder;
 
-// A browser of a root user, as in a container, has no sandbox to run in.
-const browser = await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
-try {
-  for (const path of pages) {
-    for (const screen of SCREENS) {
-      await check(path, screen);
-    }
-  }
-} finally {
-  await browser.close();
-}
+before(async () => {
+  browser = await startBrowser();
+  folder = mkdtempSync(join(tmpdir(), "pace-report-"));
+});
 
-async function check(path, screen) {
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const records = join(root, "crates/pace/tests/records");
+
+test("a report of many runs", async () => {
+  for (const screen of SCREENS) await check(join(records, "report/index.html"), "report-of-many", screen);
+});
+
+test("the page of one run", async () => {
+  const run_folder = readdirSync(join(records, "kept")).find((name) => name.startsWith("overcooked-"));
+  await run("report", join(records, "kept", run_folder), "--out", folder);
+  for (const screen of SCREENS) await check(join(folder, "report.html"), "report-of-one", screen);
+});
+
+async function check(path, name, screen) {
   const { width, height, scheme } = screen;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce" });
   const page = await context.newPage();
@@ -50,10 +51,11 @@ async function check(path, screen) {
   page.on("request", (request) => {
     if (!request.url().startsWith("file://")) complaints.push(`request: ${request.url()}`);
   });
-  await page.goto(`file://${resolve(path)}`);
+  await page.goto(`file://${path}`);
 
   const replays = await page.$$(".replay-stage");
   const n_records = await page.locator(".replay script[type='application/json']").count();
+  assert.ok(n_records > 0, "there are encounters to step through");
   assert.equal(replays.length, n_records, "a stage for every encounter");
   for (const stage of replays) {
     await stepThrough(page, stage);
@@ -63,12 +65,10 @@ async function check(path, screen) {
     await showOrigin(page, numbers[0]);
   }
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-  assert.ok(beyond <= 0, `${path} is ${beyond} pixels wider than a screen of ${width}`);
-  const name = `${basename(dirname(resolve(path)))}-${basename(path, ".html")}-${screen.name}.png`;
-  await page.screenshot({ path: join(folder, name), fullPage: true });
-  assert.deepEqual(complaints, [], `${path} on ${screen.name}`);
+  assert.ok(beyond <= 0, `${name} is ${beyond} pixels wider than a screen of ${width}`);
+  await page.screenshot({ path: join(shots, `${name}-${screen.name}.png`), fullPage: true });
+  assert.deepEqual(complaints, [], `${name} on ${screen.name}`);
   await context.close();
-  console.log(`ok  ${path} on ${screen.name}: ${replays.length} encounters, ${numbers.length} numbers`);
 }
 
 // Forward and back, by button, by key and by hand, and what is shown follows.

@@ -1,11 +1,23 @@
-// A server for a test: the built binary on a free port, and what the page says to it.
+// What the tests share: the program under test, a server of it on a free port, a browser, and the folder for screenshots.
 
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
 
-const root = resolve(dirname(fileURLToPath(import.meta.url)), "../../../..");
+export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
+
+/** Where screenshots are left for people to look at. */
+export const shots = process.env.PACE_SCREENSHOTS ?? join(root, "target/web");
+mkdirSync(shots, { recursive: true });
+
+/** Chromium: the one named by `CHROMIUM`, or Debian's. */
+export function startBrowser() {
+  // A browser of a root user, as in a container, has no sandbox to run in.
+  const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
+}
 
 /** The program under test: `PACE_BIN`, or what cargo has built last. */
 export function program() {

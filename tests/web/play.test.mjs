@@ -1,23 +1,18 @@
-// The page in a headless Chromium, played like a person would. Screenshots are kept in `screenshots/`.
+// The page in a headless Chromium, played like a person would. Screenshots are left in `target/web`.
 
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
 
-import { run, startServer } from "./server.mjs";
-
-const shots = process.env.PACE_SCREENSHOTS ?? join(dirname(fileURLToPath(import.meta.url)), "screenshots");
-mkdirSync(shots, { recursive: true });
+import { run, shots, startBrowser, startServer } from "./program.mjs";
 
 let browser;
 let server;
 
 before(async () => {
-  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  browser = await startBrowser();
   server = await startServer();
 });
 
