@@ -13,8 +13,8 @@ pub fn render(report: &Report) -> String {
     text.push_str(
         "Made by `pace report RECORDS --markdown FILE` from the record files; a test makes it anew and compares. Mean ± deviation \
          over seeds (divisor n, as in the paper). Where there are fewer seeds than were asked for, their number stands beside; \
-         with one seed there is no deviation. The highest of a column is bold only where at least two rows have three seeds at \
-         full budget. *not run* is just that.\n",
+         with one seed there is no deviation. The highest of a column is bold, among the methods under the preset that the study \
+         asks for, and only where at least two of them have three seeds at full budget. *not run* is just that.\n",
     );
     if let Some(scale) = report.runs.iter().map(|run| run.scale).find(|scale| *scale != 1.0) {
         let share = number::percent_fine(scale).replace('\u{a0}', " ");

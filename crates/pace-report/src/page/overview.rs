@@ -374,8 +374,9 @@ fn reading_section(report: &Report, out: &mut Markup) {
     out.leaf("h2", &[], "How to read the numbers");
     let few = format!(
         "± is the deviation over the seeds of training (divisor n), as in the paper; with one seed there is none. Intervals are \
-         of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest of a column is set in bold only \
-         where at least two rows have {SEEDS_TO_JUDGE} seeds or more at full budget."
+         of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest of a column is set in bold, \
+         among the methods under the preset that the study asks for, and only where at least two of them have {SEEDS_TO_JUDGE} seeds or \
+         more at full budget."
     );
     let normalised = "Normalised scores go from 0, the best that never adapts, to 1, an oracle that knows its peers; both are \
                       scripted and are measured on the same peers. The paper's pools and ours are drawn alike but need not be \
