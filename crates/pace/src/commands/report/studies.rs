@@ -14,7 +14,7 @@ use pace_report::study::{PaperNumber, RunEntry, Study, StudyCell};
 use serde_json::{Map, Value};
 
 /// More seeds than this are not looked for.
-const MOST_SEEDS: u64 = 32;
+const MOST_SEEDS: u64 = 100;
 
 /// More encounters than this on one page are too many to step through, and too large.
 const MOST_REPLAYS: usize = 6;
