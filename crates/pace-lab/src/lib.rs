@@ -128,7 +128,7 @@ pub use mind::{Guess, Mind, Slot};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
 pub use records::{EMBEDDING, RunRecords, find_runs};
-pub use replay::{ReplayOptions, record_replay};
+pub use replay::{ReplayOptions, write_replay};
 pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
 pub use run_config::{RunConfig, RunRequest};
 pub use run_folder::{RunFolder, RunView};

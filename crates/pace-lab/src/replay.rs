@@ -1,5 +1,7 @@
 //! One encounter of a trained agent, written down moment by moment for a page to step through.
 
+use std::path::{Path, PathBuf};
+
 use pace_games::{Action, Boundary, Ego, EgoStep, Ending, Metric, NO_ACTION, Seed, Split};
 use pace_learn::{Aftermath, Thought};
 use pace_report::{
@@ -7,6 +9,7 @@ use pace_report::{
 };
 
 use crate::adaptation::words;
+use crate::durable;
 use crate::error::LabError;
 use crate::mind::Mind;
 use crate::run_folder::RunView;
@@ -27,8 +30,27 @@ pub struct ReplayOptions {
     pub command: String,
 }
 
+/// Writes an encounter down: into `file`, or among the replays of the run, where the same encounter is the same file.
+pub fn write_replay(
+    view: &RunView,
+    options: &ReplayOptions,
+    file: Option<&Path>,
+) -> Result<(ReplayRecord, PathBuf), LabError> {
+    let replay = record_replay(view, options)?;
+    let path = match file {
+        Some(file) => file.to_owned(),
+        None => {
+            durable::create_folder(&view.replays_path())?;
+            let split = options.split.name().replace(':', "-");
+            view.replays_path().join(format!("{split}-{}-seed-{}.json", options.tuple, options.seed))
+        }
+    };
+    durable::write_atomically(&path, replay.to_json()?.as_bytes())?;
+    Ok((replay, path))
+}
+
 /// The agent of a run's newest checkpoint plays one encounter.
-pub fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord, LabError> {
+fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord, LabError> {
     let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
     let spec = game.spec();

@@ -21,9 +21,10 @@ pub(crate) fn official(
     is_turned: bool,
     n_test: usize,
 ) -> PeerPool<PredatorPreySpec> {
+    let n_sides = if is_turned { 4 } else { 1 };
     let (train, test) = match cast.n_prey {
-        2 => (tuples(&turned(&TRAIN_OF_3[..n_train], is_turned)), tuples(&TEST_OF_3[..n_test])),
-        3 => (tuples(&turned(&TRAIN_OF_5[..n_train], is_turned)), tuples(&TEST_OF_5[..n_test])),
+        2 => (tuples(&from_sides(n_sides, &TRAIN_OF_3[..n_train])), tuples(&TEST_OF_3[..n_test])),
+        3 => (tuples(&from_sides(n_sides, &TRAIN_OF_5[..n_train])), tuples(&TEST_OF_5[..n_test])),
         n_prey => panic!("there is no pool with {n_prey} prey"),
     };
     PeerPool::new(train, test).expect("training and test tuples have no path in common")
@@ -38,14 +39,16 @@ pub(crate) fn draw(cast: Cast, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> 
     tuple(&prey[..cast.n_predators - 1], &paths[..cast.n_prey])
 }
 
-/// The meetings, and if asked for those that they become when the square is turned by a quarter, a half and three quarters.
-fn turned<const P: usize, const Q: usize>(meetings: &[Meeting<P, Q>], is_turned: bool) -> Vec<Meeting<P, Q>> {
+/// The meetings, and what becomes of them when the square is looked at from so many of its sides; each once.
+fn from_sides<const P: usize, const Q: usize>(
+    n_sides: usize,
+    meetings: &[Meeting<P, Q>],
+) -> Vec<Meeting<P, Q>> {
     /// Steps along the ring of the paths' points that make a quarter turn.
     const QUARTER: usize = N_PATHS / 4;
     let mut all = meetings.to_vec();
-    let n_quarters = if is_turned { 4 } else { 1 };
     for (preferences, paths) in meetings {
-        for n in 1..n_quarters {
+        for n in 1..n_sides {
             let meeting = (*preferences, paths.map(|path| (path + n * QUARTER) % N_PATHS));
             if !all.contains(&meeting) {
                 all.push(meeting);

@@ -7,7 +7,7 @@ use clap::Args;
 use pace_games::Split;
 use pace_lab::{
     AdaptOptions, Adaptation, ReplayOptions, RunConfig, RunRequest, RunView, StopFlag, TrainingRun,
-    create_folder, record_replay, write_atomically,
+    write_replay,
 };
 use pace_report::table;
 use serde_json::{Map, Value};
@@ -79,9 +79,7 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         seed: args.seed,
         command: command_line(),
     };
-    let text = record_replay(&view, &replay)?.to_json().map_err(pace_lab::LabError::from)?;
-    create_folder(&view.replays_path())?;
-    write_atomically(&view.replays_path().join("test-3.json"), text.as_bytes())?;
+    write_replay(&view, &replay, None)?;
     let page = write_page(&args.out, &args.out)?;
     writeln!(out, "{}", table::headline(&record))?;
     writeln!(out, "{}", table::blocks(&record))?;

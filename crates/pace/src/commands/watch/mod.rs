@@ -13,7 +13,7 @@ use clap::Args;
 use pace_games::{
     AnyGame, Boundary, Ego, GAMES, GameError, Meeting, Moment, Seed, Split, Taken, TupleListing, find_game,
 };
-use pace_lab::{Mind, ReplayOptions, RunView, TrainedAgent, create_folder, record_replay, write_atomically};
+use pace_lab::{Mind, ReplayOptions, RunView, TrainedAgent, write_replay};
 use pace_learn::Aftermath;
 
 use crate::build_info::command_line;
@@ -109,17 +109,7 @@ fn record(
         seed: args.seed,
         command: command_line(),
     };
-    let replay = record_replay(view, &options)?;
-    let name = format!("{}-{}-seed-{}.json", split.name().replace(':', "-"), args.peer, args.seed);
-    let path = match file {
-        Some(file) => file.to_owned(),
-        None => {
-            create_folder(&view.replays_path())?;
-            view.replays_path().join(name)
-        }
-    };
-    let text = replay.to_json().map_err(pace_lab::LabError::from)?;
-    write_atomically(&path, text.as_bytes())?;
+    let (replay, path) = write_replay(view, &options, file)?;
     say(&format!("{} moments are written down; `pace report` shows them", replay.n_moments()));
     writeln!(out, "{}", path.display())?;
     Ok(())
