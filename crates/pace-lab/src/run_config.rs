@@ -182,10 +182,12 @@ impl RunConfig {
     }
 
     /// By what a run is recognised wherever its folder lies, also one that was written down before some key could be
-    /// chosen: a hash of all keys of today, and of the id, not the folder, of the run that it falls back on.
+    /// chosen: a hash of all keys of today that change anything, and of the id, not the folder, of the run that it falls
+    /// back on.
     pub fn id(&self) -> Result<String, GameError> {
         let mut config = self.clone();
         config.game_keys = keys_of(&*config.open_game()?);
+        config.train.still_idle_keys();
         if let Some(folder) = config.train.conservative_run().map(str::to_owned) {
             let id = id_in_name(&folder).unwrap_or(&folder);
             config.fall_back_on(id)?;

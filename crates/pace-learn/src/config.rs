@@ -466,6 +466,14 @@ impl TrainConfig {
         Ok(config)
     }
 
+    /// Gives keys that change nothing beside the others one value: runs that differ in these alone are the same run.
+    pub fn still_idle_keys(&mut self) {
+        if self.return_span == Span::Encounter {
+            // Credit goes on over the end of an episode, however it ended.
+            self.timeout_credit = TimeoutCredit::Kept;
+        }
+    }
+
     /// The folder of the run whose agent the method falls back on, where the keys ask for one.
     pub fn conservative_run(&self) -> Option<&str> {
         self.gscu.as_ref()?.conservative_run()

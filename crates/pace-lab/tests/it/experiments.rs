@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan};
+use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan, RunConfig, RunRequest};
 use pace_learn::{METHODS, TrainPreset};
+use serde_json::Map;
 
 fn all_runs(choices: &Choices) -> Vec<(Experiment, Vec<ExperimentRun>)> {
     EXPERIMENTS
@@ -74,6 +75,19 @@ fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
     assert!(rehearsed.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
     assert_eq!(rehearsed[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
     assert_eq!(rehearsed[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
+}
+
+#[test]
+fn a_key_that_changes_nothing_makes_no_other_run() {
+    let id = |method: &str, timeout_credit: &str| {
+        let overrides = Map::from_iter([("timeout_credit".to_owned(), timeout_credit.into())]);
+        let (game, preset) = ("overcooked", "paper");
+        let request = RunRequest { game, method, preset, seed: 1, file: None, overrides, scale: 1.0 };
+        RunConfig::resolve(&request).expect("good keys").id().expect("an id")
+    };
+    // How a time-out is credited is no question where credit goes on over the ends of episodes.
+    assert_eq!(id("pace", "kept"), id("pace", "dropped"));
+    assert_ne!(id("liam", "kept"), id("liam", "dropped"));
 }
 
 #[test]

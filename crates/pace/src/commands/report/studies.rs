@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use pace_games::{Preset, find_game};
+use pace_games::{GameError, Preset, find_game};
 use pace_lab::{
     Choices, EXPERIMENTS, Experiment, ExperimentRun, LabError, RunConfig, RunRecords, RunRequest, find_runs,
 };
@@ -34,19 +34,26 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     let chosen = experiments.iter().map(|name| format!(" --experiment {name}")).collect::<String>();
     let command = format!("pace report {}{chosen}", folder.display());
     let mut report = Report { command, ..Report::default() };
-    let mut configs = Vec::new();
-    let mut replays = Vec::new();
+    let mut read = Vec::new();
+    let mut ids = BTreeMap::new();
     for path in paths {
         let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
         match RunRecords::read(&path).and_then(|records| Ok((records.config.id()?, records))) {
             Err(error) => report.damaged.push(error.to_string()),
             Ok((id, records)) => {
-                report.damaged.extend(records.damaged.iter().map(LabError::to_string));
-                replays.extend(records.replays.values().cloned());
-                configs.push(records.config.clone());
-                report.runs.push(entry(name, id, records));
+                ids.insert(name.clone(), id);
+                read.push((name, records));
             }
         }
+    }
+    let mut configs = Vec::new();
+    let mut replays = Vec::new();
+    for (name, records) in read {
+        report.damaged.extend(records.damaged.iter().map(LabError::to_string));
+        replays.extend(records.replays.values().cloned());
+        configs.push(records.config.clone());
+        let id = id_among(&records.config, &ids)?;
+        report.runs.push(entry(name, id, records));
     }
     let mut by_id: BTreeMap<String, usize> = BTreeMap::new();
     for (place, run) in report.runs.iter().enumerate() {
@@ -69,6 +76,15 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     replays.sort_by_key(place);
     replays.truncate(MOST_REPLAYS);
     Ok((report, replays))
+}
+
+/// The id of a run. One that falls back on another knows it by its folder, whose id is known if it lies here too.
+fn id_among(config: &RunConfig, ids: &BTreeMap<String, String>) -> Result<String, GameError> {
+    let fallback = config.train.conservative_run().and_then(|folder| Path::new(folder).file_name());
+    let Some(id) = fallback.and_then(|name| ids.get(&*name.to_string_lossy())) else { return config.id() };
+    let mut config = config.clone();
+    config.fall_back_on(id)?;
+    config.id()
 }
 
 fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
