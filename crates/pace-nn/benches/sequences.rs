@@ -2,7 +2,8 @@
 
 use pace_nn::product::ProductShape;
 use pace_nn::{
-    DropoutKey, Gru, GruRows, Parameters, Store, TransformerConfig, TransformerLayer, TransformerRows,
+    DropoutKey, Gru, GruRows, Parameters, Sequences, Store, TransformerConfig, TransformerLayer,
+    TransformerRows,
 };
 
 fn main() {
@@ -77,18 +78,20 @@ fn transformer_passes(bencher: divan::Bencher<'_, '_>, length: usize) {
     let (layer, parameters) = transformer();
     let lengths = vec![length; 500 / length];
     let inputs = inputs(lengths.iter().sum());
+    let sources: Vec<u32> = (0..lengths.iter().sum::<usize>() as u32).collect();
     let (mut transposed, mut gradients) = (vec![0.0; parameters.len()], vec![0.0; parameters.len()]);
     layer.transpose(&parameters.values, &mut transposed);
     let (mut rows, mut d_inputs) = (TransformerRows::default(), vec![0.0; inputs.len()]);
     let key = Some(DropoutKey(1));
     bencher.bench_local(move || {
-        layer.forward(&parameters.values, &inputs, &lengths, key, &mut rows);
+        let sequences = Sequences { sources: &sources, lengths: &lengths };
+        layer.forward(&parameters.values, &inputs, sequences, key, &mut rows);
         rows.d_out.fill(0.01);
-        layer.backward(&transposed, &mut gradients, &inputs, &lengths, key, &mut rows, &mut d_inputs);
+        layer.backward(&transposed, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
     });
 }
 
 #[divan::bench(args = LENGTHS)]
 fn transformer_products(bencher: divan::Bencher<'_, '_>, length: usize) {
-    bench_products(bencher, &transformer().0.products(&vec![length; 500 / length]));
+    bench_products(bencher, &transformer().0.products(500 / length * length, &vec![length; 500 / length]));
 }

@@ -1,15 +1,46 @@
 //! Self-attention with several heads over a chunk of sequences of different lengths.
 //!
 //! Sequences lie one after the other, without padding: no row looks beyond its own sequence, which is what a padding mask
-//! is for. What follows it in a network is in `transformer`.
+//! is for. An input may be in many sequences, and its query, key and value are computed once. What follows it in a network
+//! is in `transformer`.
 
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
-use crate::kernels::{exponential, highest_of, sum_of, sum_of_products, vectorised};
+use crate::kernels::{add, exponential, highest_of, sum_of, sum_of_products, vectorised};
 use crate::linear::{Activation, Linear, Part, Store};
 use crate::parameters::Parameters;
 use crate::product::{ProductKind, ProductShape, Strided, multiply_strided};
 use crate::rows::fit;
+
+/// Sequences of inputs, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequences<'a> {
+    /// The input that each row is.
+    pub sources: &'a [u32],
+    /// The rows of each sequence.
+    pub lengths: &'a [usize],
+}
+
+impl Sequences<'_> {
+    /// Rows of all sequences.
+    pub fn n_rows(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Writes one row per row of the sequences: that of its input.
+    pub fn gather(&self, inputs: &[f32], width: usize, rows: &mut [f32]) {
+        for (row, source) in rows.chunks_exact_mut(width).zip(self.sources) {
+            row.copy_from_slice(&inputs[*source as usize * width..][..width]);
+        }
+    }
+
+    /// The way back: adds every row to that of its input.
+    pub fn scatter(&self, d_rows: &[f32], width: usize, d_inputs: &mut [f32]) {
+        for (d_row, source) in d_rows.chunks_exact(width).zip(self.sources) {
+            add(&mut d_inputs[*source as usize * width..][..width], d_row);
+        }
+    }
+}
 
 /// Where the weights lie: one layer for queries, keys and values, one after the heads.
 #[derive(Clone, Debug)]
@@ -24,7 +55,10 @@ pub struct Attention {
 /// The rows of one chunk, kept for the way back.
 #[derive(Clone, Debug, Default)]
 pub struct AttentionRows {
-    /// Queries, keys and values, each `width` long.
+    /// Queries, keys and values of every input, each `width` long.
+    projected_inputs: Vec<f32>,
+    d_projected_inputs: Vec<f32>,
+    /// The same of every row.
     projected: Vec<f32>,
     d_projected: Vec<f32>,
     /// For every sequence and every head, how much each row looks at each other one.
@@ -77,10 +111,10 @@ impl Attention {
         }
     }
 
-    /// The matrix products of one pass forward and back on sequences of these lengths.
-    pub fn products(&self, lengths: &[usize]) -> Vec<ProductShape> {
+    /// The matrix products of one pass forward and back on so many inputs, in sequences of these lengths.
+    pub fn products(&self, n_inputs: usize, lengths: &[usize]) -> Vec<ProductShape> {
         let (n_rows, head_width) = (lengths.iter().sum(), self.width / self.n_heads);
-        let mut products = self.projection.products(n_rows, &[Some(true)]);
+        let mut products = self.projection.products(n_inputs, &[Some(true)]);
         products.extend(self.output.products(n_rows, &[Some(true)]));
         for n in lengths.iter().copied() {
             use ProductKind::{Forward, WeightGradient};
@@ -94,19 +128,22 @@ impl Attention {
         products
     }
 
-    /// Computes one row of `output` per row. Without a key nothing is dropped.
+    /// Computes one row of `output` per row of the sequences. Without a key nothing is dropped.
     pub fn forward(
         &self,
         parameters: &[f32],
         inputs: &[f32],
-        lengths: &[usize],
+        sequences: Sequences<'_>,
         key: Option<DropoutKey>,
         rows: &mut AttentionRows,
         output: &mut [f32],
     ) {
-        let (n_rows, width) = (lengths.iter().sum::<usize>(), self.width);
+        let (n_rows, lengths, width) = (sequences.n_rows(), sequences.lengths, self.width);
+        let n_inputs = inputs.len() / width;
+        let projected_inputs = fit(&mut rows.projected_inputs, n_inputs * 3 * width);
+        self.projection.forward(parameters, &[Part::Dense(inputs)], n_inputs, projected_inputs);
         let projected = fit(&mut rows.projected, n_rows * 3 * width);
-        self.projection.forward(parameters, &[Part::Dense(inputs)], n_rows, projected);
+        sequences.gather(projected_inputs, 3 * width, projected);
         let weights = fit(&mut rows.weights, self.n_weights(lengths));
         let head_width = width / self.n_heads;
         let scale = 1.0 / (head_width as f32).sqrt();
@@ -150,13 +187,13 @@ impl Attention {
         transposed: &[f32],
         gradients: &mut [f32],
         inputs: &[f32],
-        lengths: &[usize],
+        sequences: Sequences<'_>,
         key: Option<DropoutKey>,
         rows: &mut AttentionRows,
         d_output: &mut [f32],
         d_inputs: (&mut [f32], Store),
     ) {
-        let (n_rows, width) = (lengths.iter().sum::<usize>(), self.width);
+        let (n_rows, lengths, width) = (sequences.n_rows(), sequences.lengths, self.width);
         let head_width = width / self.n_heads;
         let seen = &rows.seen[..n_rows * width];
         let d_seen = fit(&mut rows.d_seen, n_rows * width);
@@ -193,8 +230,11 @@ impl Attention {
                 multiply_strided([n, n, head_width], d_scores, other, d_of, Store::Overwrite);
             }
         }
-        let parts = [Part::Dense(inputs)];
-        self.projection.backward(transposed, gradients, &parts, &[], d_projected, &mut [Some(d_inputs)]);
+        let d_projected_inputs = fit(&mut rows.d_projected_inputs, 3 * inputs.len());
+        d_projected_inputs.fill(0.0);
+        sequences.scatter(d_projected, 3 * width, d_projected_inputs);
+        let (parts, mut d_parts) = ([Part::Dense(inputs)], [Some(d_inputs)]);
+        self.projection.backward(transposed, gradients, &parts, &[], d_projected_inputs, &mut d_parts);
     }
 
     /// Numbers in the weights of all heads and sequences.

@@ -29,7 +29,7 @@ pub mod initialise;
 pub mod threads;
 
 pub use adam::{Adam, AdamConfig};
-pub use attention::{Attention, AttentionRows};
+pub use attention::{Attention, AttentionRows, Sequences};
 pub use device::{Device, SimdPath};
 pub use dropout::{Dropout, DropoutKey};
 pub use gru::{Gru, GruRows};

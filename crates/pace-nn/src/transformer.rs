@@ -2,7 +2,7 @@
 //!
 //! `y = norm(x + drop(attention(x)))`, then `norm(y + drop(W₂ · drop(relu(W₁ · y))))`.
 
-use crate::attention::{Attention, AttentionRows};
+use crate::attention::{Attention, AttentionRows, Sequences};
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
 use crate::kernels::add;
@@ -39,7 +39,7 @@ pub struct TransformerLayer {
 /// The rows of one chunk, kept for the way back.
 #[derive(Clone, Debug, Default)]
 pub struct TransformerRows {
-    /// One row per input row.
+    /// One row per row of the sequences.
     pub out: Vec<f32>,
     /// The place for its gradient.
     pub d_out: Vec<f32>,
@@ -98,35 +98,35 @@ impl TransformerLayer {
         self.config.width
     }
 
-    /// The matrix products of one pass forward and back on sequences of these lengths.
-    pub fn products(&self, lengths: &[usize]) -> Vec<ProductShape> {
-        let mut products = self.attention.products(lengths);
+    /// The matrix products of one pass forward and back on so many inputs, in sequences of these lengths.
+    pub fn products(&self, n_inputs: usize, lengths: &[usize]) -> Vec<ProductShape> {
+        let mut products = self.attention.products(n_inputs, lengths);
         for layer in &self.forward_layers {
             products.extend(layer.products(lengths.iter().sum(), &[Some(true)]));
         }
         products
     }
 
-    /// Writes one row to `rows.out` per row of the sequences, which lie one after the other. Without a key nothing is
-    /// dropped.
+    /// Writes one row to `rows.out` per row of the sequences. Without a key nothing is dropped.
     pub fn forward(
         &self,
         parameters: &[f32],
         inputs: &[f32],
-        lengths: &[usize],
+        sequences: Sequences<'_>,
         key: Option<DropoutKey>,
         rows: &mut TransformerRows,
     ) {
-        let n_rows = lengths.iter().sum::<usize>();
+        let n_rows = sequences.n_rows();
         let n = n_rows * self.config.width;
         let [attended, forwarded] = &mut rows.normalised;
         let [attention_scales, forward_scales] = &mut rows.scales;
         let attended = fit(attended, n);
         let weights_key = key.map(|key| key.of(place::WEIGHTS));
-        self.attention.forward(parameters, inputs, lengths, weights_key, &mut rows.attention, attended);
+        self.attention.forward(parameters, inputs, sequences, weights_key, &mut rows.attention, attended);
         self.drop(key, place::ATTENDED, attended);
-        add(attended, inputs);
         let middle = fit(&mut rows.middle, n);
+        sequences.gather(inputs, self.config.width, middle);
+        add(attended, middle);
         self.attention_norm.forward(parameters, attended, fit(attention_scales, n_rows), middle);
 
         let hidden = fit(&mut rows.hidden, n_rows * self.config.hidden_width);
@@ -159,12 +159,12 @@ impl TransformerLayer {
         transposed: &[f32],
         gradients: &mut [f32],
         inputs: &[f32],
-        lengths: &[usize],
+        sequences: Sequences<'_>,
         key: Option<DropoutKey>,
         rows: &mut TransformerRows,
         d_inputs: &mut [f32],
     ) {
-        let n_rows = lengths.iter().sum::<usize>();
+        let n_rows = sequences.n_rows();
         let n = n_rows * self.config.width;
         let d_out = &mut rows.d_out[..n];
         let (normalised, scales) = (&rows.normalised[1][..n], &rows.scales[1][..n_rows]);
@@ -197,13 +197,14 @@ impl TransformerLayer {
 
         let (normalised, scales) = (&rows.normalised[0][..n], &rows.scales[0][..n_rows]);
         self.attention_norm.backward(transposed, gradients, normalised, scales, d_middle);
-        d_inputs.copy_from_slice(d_middle);
+        d_inputs.fill(0.0);
+        sequences.scatter(d_middle, self.config.width, d_inputs);
         self.drop(key, place::ATTENDED, d_middle);
         self.attention.backward(
             transposed,
             gradients,
             inputs,
-            lengths,
+            sequences,
             key.map(|key| key.of(place::WEIGHTS)),
             &mut rows.attention,
             d_middle,

@@ -6,8 +6,8 @@
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
 use pace_nn::product::ProductShape;
 use pace_nn::{
-    Activation, DropoutKey, Linear, Parameters, Part, Positions, TransformerConfig, TransformerLayer,
-    TransformerRows, kernels,
+    Activation, DropoutKey, Linear, Parameters, Part, Positions, Sequences, TransformerConfig,
+    TransformerLayer, TransformerRows, kernels,
 };
 
 use super::encoder::{ContextChunk, Encoder};
@@ -41,12 +41,14 @@ struct Level {
 /// The rows of a level, kept for the way back.
 #[derive(Debug, Default)]
 struct LevelRows {
-    /// The sequences, one after the other: where each row comes from, and its place.
+    /// The sequences, one after the other: where each row comes from.
     sources: Vec<u32>,
-    places: Vec<u32>,
     lengths: Vec<usize>,
+    /// The vectors with their positions, and behind them one for each row that stands for nothing. A vector has the same
+    /// place in all sequences that it is in.
     inputs: Vec<f32>,
     d_inputs: Vec<f32>,
+    places: Vec<u32>,
     layer: TransformerRows,
     means: Vec<f32>,
 }
@@ -183,7 +185,7 @@ impl Encoder for TransformerEncoder {
             let entries = &contexts[*lane].entries;
             if !entries.is_empty() {
                 let first = vectors.len() / width;
-                steps.push(first..first + entries.len() / width, &self.steps);
+                steps.push(first..first + entries.len() / width);
                 vectors.extend_from_slice(entries);
             }
         }
@@ -205,7 +207,7 @@ impl Encoder for TransformerEncoder {
                 Some(current - 1)
             };
             let finished = (first..vectors.len() / width).map(|row| row as u32);
-            episodes.push_sources(finished.chain(last), &self.episodes);
+            episodes.push_sources(finished.chain(last));
             is_empty.push(context.is_empty());
         }
         self.episodes.forward(parameters, vectors, None, episodes);
@@ -254,7 +256,7 @@ impl Encoder for TransformerEncoder {
         for lane in lanes {
             let first = vectors.len() / width;
             vectors.extend_from_slice(&contexts[*lane].entries);
-            steps.push(first..vectors.len() / width, &self.steps);
+            steps.push(first..vectors.len() / width);
         }
         self.steps.forward(parameters, vectors, None, steps);
         for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
@@ -275,13 +277,14 @@ impl Encoder for TransformerEncoder {
         rows: &mut TransformerLearnRows,
     ) {
         let (width, n_entries) = (self.width(), chunk.actions.len());
+        self.gather(chunk, rows);
         let entries = fit(&mut rows.entries, n_entries * width);
         let parts = [Part::Dense(&chunk.observations), Part::OneHot(&chunk.actions)];
         self.entry.forward(parameters, &parts, n_entries, entries);
-        self.gather(chunk, rows);
-        self.steps.forward(parameters, &rows.entries, key.map(|key| key.of(0)), &mut rows.steps);
+        self.steps.forward(parameters, entries, key.map(|key| key.of(0)), &mut rows.steps);
         let (steps, episodes) = (&rows.steps, &mut rows.episodes);
-        self.episodes.forward(parameters, &steps.means, key.map(|key| key.of(1)), episodes);
+        let vectors = &steps.means[..steps.lengths.len() * width];
+        self.episodes.forward(parameters, vectors, key.map(|key| key.of(1)), episodes);
         let n_selected = chunk.selected.len();
         let pooled = &episodes.means[..n_selected * width];
         self.g.forward(parameters, pooled, n_selected, &mut rows.latents);
@@ -321,8 +324,9 @@ impl Encoder for TransformerEncoder {
         let mut rows = TransformerLearnRows::default();
         self.gather(chunk, &mut rows);
         let mut products = self.entry.products(chunk.actions.len(), &[Some(false), None]);
-        products.extend(self.steps.layer.products(&rows.steps.lengths));
-        products.extend(self.episodes.layer.products(&rows.episodes.lengths));
+        products.extend(self.steps.layer.products(chunk.actions.len(), &rows.steps.lengths));
+        let n_vectors = rows.steps.lengths.len();
+        products.extend(self.episodes.layer.products(n_vectors, &rows.episodes.lengths));
         products.extend(self.g.products(chunk.selected.len()));
         products
     }
@@ -343,18 +347,18 @@ impl TransformerEncoder {
                 let end = start + chunk.lengths[episode] as usize;
                 while let Some(decision) = selected.next_if(|decision| *decision < end) {
                     let current = if decision > start {
-                        steps.push(start..decision, &self.steps);
+                        steps.push(start..decision);
                         Some(steps.lengths.len() as u32 - 1)
                     } else {
                         (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
                     };
-                    episodes.push_sources(finished.iter().copied().chain(current), &self.episodes);
+                    episodes.push_sources(finished.iter().copied().chain(current));
                 }
                 let terminal = (chunk.n_decisions + episode) as u32;
                 if episode + 1 < span.episodes.end {
                     finished.push(steps.lengths.len() as u32);
                     let decisions = (start..end).map(|row| row as u32);
-                    steps.push_sources(decisions.chain([terminal]), &self.steps);
+                    steps.push_sources(decisions.chain([terminal]));
                 }
                 start = end;
             }
@@ -370,19 +374,17 @@ impl Level {
         }
     }
 
-    /// Gathers the sequences from `vectors` and leaves the mean of each in `rows.means`; that of an empty one is zero.
+    /// Leaves the mean of every sequence of `vectors` in `rows.means`; that of an empty one is zero.
     fn forward(&self, parameters: &[f32], vectors: &[f32], key: Option<DropoutKey>, rows: &mut LevelRows) {
         let width = self.layer.width();
-        let inputs = fit(&mut rows.inputs, rows.sources.len() * width);
-        for (input, source) in inputs.chunks_exact_mut(width).zip(&rows.sources) {
-            if *source == NOTHING {
-                input.fill(0.0);
-            } else {
-                input.copy_from_slice(&vectors[*source as usize * width..][..width]);
-            }
-        }
+        rows.find_places(vectors.len() / width, self.positions.n_positions());
+        let inputs = fit(&mut rows.inputs, rows.places.len() * width);
+        let (of_vectors, of_nothing) = inputs.split_at_mut(vectors.len());
+        of_vectors.copy_from_slice(vectors);
+        of_nothing.fill(0.0);
         self.positions.forward(parameters, &rows.places, inputs);
-        self.layer.forward(parameters, inputs, &rows.lengths, key, &mut rows.layer);
+        let sequences = Sequences { sources: &rows.sources, lengths: &rows.lengths };
+        self.layer.forward(parameters, inputs, sequences, key, &mut rows.layer);
         let means = fit(&mut rows.means, rows.lengths.len() * width);
         means.fill(0.0);
         let mut first = 0;
@@ -407,7 +409,6 @@ impl Level {
         d_vectors: &mut [f32],
     ) {
         let width = self.layer.width();
-        let n = rows.sources.len() * width;
         let mut first = 0;
         for (d_mean, length) in d_means.chunks_exact(width).zip(&rows.lengths) {
             let last = first + length;
@@ -416,37 +417,50 @@ impl Level {
             }
             first = last;
         }
+        let n = rows.places.len() * width;
         let d_inputs = fit(&mut rows.d_inputs, n);
-        let (inputs, lengths) = (&rows.inputs[..n], &rows.lengths);
-        self.layer.backward(transposed, gradients, inputs, lengths, key, &mut rows.layer, d_inputs);
+        let sequences = Sequences { sources: &rows.sources, lengths: &rows.lengths };
+        let inputs = &rows.inputs[..n];
+        self.layer.backward(transposed, gradients, inputs, sequences, key, &mut rows.layer, d_inputs);
         self.positions.backward(gradients, &rows.places, d_inputs);
-        for (d_input, source) in d_inputs.chunks_exact(width).zip(&rows.sources) {
-            if *source != NOTHING {
-                kernels::add(&mut d_vectors[*source as usize * width..][..width], d_input);
-            }
-        }
+        kernels::add(d_vectors, &d_inputs[..d_vectors.len()]);
     }
 }
 
 impl LevelRows {
     fn clear(&mut self) {
         self.sources.clear();
-        self.places.clear();
         self.lengths.clear();
     }
 
     /// Adds the sequence of these consecutive vectors.
-    fn push(&mut self, sources: std::ops::Range<usize>, level: &Level) {
-        self.push_sources(sources.map(|row| row as u32), level);
+    fn push(&mut self, sources: std::ops::Range<usize>) {
+        self.push_sources(sources.map(|row| row as u32));
     }
 
-    /// Adds a sequence. What comes behind the last position has that one.
-    fn push_sources(&mut self, sources: impl Iterator<Item = u32>, level: &Level) {
+    /// Adds a sequence.
+    fn push_sources(&mut self, sources: impl Iterator<Item = u32>) {
         let first = self.sources.len();
         self.sources.extend(sources);
-        let n = self.sources.len() - first;
-        let last_position = level.positions.n_positions() as u32 - 1;
-        self.places.extend((0..n as u32).map(|place| place.min(last_position)));
-        self.lengths.push(n);
+        self.lengths.push(self.sources.len() - first);
+    }
+
+    /// The place of every vector in its sequences; what comes behind the last position has that one. Rows that stand for
+    /// nothing become inputs behind the vectors.
+    fn find_places(&mut self, n_vectors: usize, n_positions: usize) {
+        self.places.clear();
+        self.places.resize(n_vectors, 0);
+        let mut rows = self.sources.iter_mut();
+        for length in &self.lengths {
+            for (place, source) in rows.by_ref().take(*length).enumerate() {
+                let place = place.min(n_positions - 1) as u32;
+                if *source == NOTHING {
+                    *source = self.places.len() as u32;
+                    self.places.push(place);
+                } else {
+                    self.places[*source as usize] = place;
+                }
+            }
+        }
     }
 }

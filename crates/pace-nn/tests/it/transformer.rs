@@ -1,7 +1,7 @@
 //! Attention and what is built on it: gradients, PyTorch's numbers, and that sequences keep to themselves.
 
 use pace_nn::{
-    Attention, AttentionRows, Dropout, DropoutKey, LayerNorm, Parameters, Positions, Store,
+    Attention, AttentionRows, Dropout, DropoutKey, LayerNorm, Parameters, Positions, Sequences, Store,
     TransformerConfig, TransformerLayer, TransformerRows,
 };
 use serde_json::Value;
@@ -13,6 +13,13 @@ use crate::recording::{check_gradients, check_recorded, fill, floats, sizes};
 const LENGTHS: [usize; 4] = [3, 0, 1, 4];
 const N_ROWS: usize = 8;
 const WIDTH: usize = 6;
+
+/// Every row an input of its own, and the same sequences of fewer inputs, as where they begin alike.
+const SOURCES: [[u32; N_ROWS]; 2] = [[0, 1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 0, 0, 1, 2, 3]];
+
+fn apart(lengths: &[usize]) -> Vec<u32> {
+    (0..lengths.iter().sum::<usize>() as u32).collect()
+}
 
 fn transposed<F: Fn(&[f32], &mut [f32])>(parameters: &Parameters, transpose: F) -> Vec<f32> {
     let mut transposed = vec![f32::NAN; parameters.len()];
@@ -66,24 +73,27 @@ fn positions() {
 
 #[test]
 fn attention() {
-    for key in [None, Some(DropoutKey(5))] {
+    for (key, sources) in
+        [(None, SOURCES[0]), (Some(DropoutKey(5)), SOURCES[0]), (Some(DropoutKey(5)), SOURCES[1])]
+    {
         let mut parameters = Parameters::default();
         let attention = Attention::new(&mut parameters, "attention", WIDTH, 2, Dropout::new(0.3));
         parameters.values = numbers(parameters.len(), 3);
-        let mut inputs = numbers(N_ROWS * WIDTH, 1);
+        let sequences = Sequences { sources: &sources, lengths: &LENGTHS };
+        let mut inputs = numbers((1 + sources[N_ROWS - 1] as usize) * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
             let (mut rows, mut output) = (AttentionRows::default(), vec![f32::NAN; N_ROWS * WIDTH]);
-            attention.forward(values, inputs, &LENGTHS, key, &mut rows, &mut output);
+            attention.forward(values, inputs, sequences, key, &mut rows, &mut output);
             (rows, output)
         };
         let mut rows = forward(&parameters.values, &inputs).0;
         let mut gradients = vec![0.0; parameters.len()];
-        let (mut d_output, mut d_inputs) = (weights_of_outputs(inputs.len()), vec![1.0; inputs.len()]);
+        let (mut d_output, mut d_inputs) = (weights_of_outputs(N_ROWS * WIDTH), vec![1.0; inputs.len()]);
         attention.backward(
             &transposed(&parameters, |from, to| attention.transpose(from, to)),
             &mut gradients,
             &inputs,
-            &LENGTHS,
+            sequences,
             key,
             &mut rows,
             &mut d_output,
@@ -111,18 +121,21 @@ fn layer() -> (TransformerLayer, Parameters) {
 #[test]
 fn a_whole_layer() {
     let (layer, parameters) = layer();
-    for key in [None, Some(DropoutKey(5))] {
-        let mut inputs = numbers(N_ROWS * WIDTH, 1);
+    for (key, sources) in
+        [(None, SOURCES[0]), (Some(DropoutKey(5)), SOURCES[0]), (Some(DropoutKey(5)), SOURCES[1])]
+    {
+        let sequences = Sequences { sources: &sources, lengths: &LENGTHS };
+        let mut inputs = numbers((1 + sources[N_ROWS - 1] as usize) * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
             let mut rows = TransformerRows::default();
-            layer.forward(values, inputs, &LENGTHS, key, &mut rows);
+            layer.forward(values, inputs, sequences, key, &mut rows);
             rows
         };
         let mut rows = forward(&parameters.values, &inputs);
-        rows.d_out.copy_from_slice(&weights_of_outputs(inputs.len()));
+        rows.d_out.copy_from_slice(&weights_of_outputs(N_ROWS * WIDTH));
         let (mut gradients, mut d_inputs) = (vec![0.0; parameters.len()], vec![f32::NAN; inputs.len()]);
         let back = transposed(&parameters, |from, to| layer.transpose(from, to));
-        layer.backward(&back, &mut gradients, &inputs, &LENGTHS, key, &mut rows, &mut d_inputs);
+        layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
         let kept = inputs.clone();
         check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
             weigh(&forward(values, &kept).out)
@@ -138,11 +151,14 @@ fn a_sequence_sees_only_itself() {
     let (layer, parameters) = layer();
     let inputs = numbers(N_ROWS * WIDTH, 1);
     let mut rows = TransformerRows::default();
-    layer.forward(&parameters.values, &inputs, &LENGTHS, None, &mut rows);
+    let sequences = Sequences { sources: &SOURCES[0], lengths: &LENGTHS };
+    layer.forward(&parameters.values, &inputs, sequences, None, &mut rows);
     let mut first = 0;
     for n in LENGTHS {
         let mut alone = TransformerRows::default();
-        layer.forward(&parameters.values, &inputs[first * WIDTH..][..n * WIDTH], &[n], None, &mut alone);
+        let sequences = Sequences { sources: &apart(&[n]), lengths: &[n] };
+        let own = &inputs[first * WIDTH..][..n * WIDTH];
+        layer.forward(&parameters.values, own, sequences, None, &mut alone);
         for (alone, among) in alone.out.iter().zip(&rows.out[first * WIDTH..]) {
             assert!((alone - among).abs() < 1e-5, "{alone} {among}");
         }
@@ -165,6 +181,7 @@ fn a_recorded_layer_with_positions() {
     let layer = TransformerLayer::new(&mut parameters, "layer", config);
     fill(&mut parameters, &recording["parameters"]);
     let lengths = sizes(&recording["lengths"]);
+    let sequences = Sequences { sources: &apart(&lengths), lengths: &lengths };
     let places: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
     let mut inputs = floats(&recording["inputs"]);
     positions.forward(&parameters.values, &places, &mut inputs);
@@ -173,11 +190,11 @@ fn a_recorded_layer_with_positions() {
     for case in recording["cases"].as_array().expect("a list") {
         let is_dropping = case["is_dropping"].as_bool().expect("a flag");
         let key = is_dropping.then(|| DropoutKey(recording["key"].as_u64().expect("a key")));
-        layer.forward(&parameters.values, &inputs, &lengths, key, &mut rows);
+        layer.forward(&parameters.values, &inputs, sequences, key, &mut rows);
         check_recorded(&rows.out, &case["outputs"], "outputs");
         rows.d_out = floats(&recording["d_outputs"]);
         let (mut gradients, mut d_inputs) = (vec![0.0; parameters.len()], vec![f32::NAN; inputs.len()]);
-        layer.backward(&back, &mut gradients, &inputs, &lengths, key, &mut rows, &mut d_inputs);
+        layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
         positions.backward(&mut gradients, &places, &d_inputs);
         check_recorded(&d_inputs, &case["d_inputs"], "inputs");
         check_gradients(&parameters, &gradients, &case["gradients"]);
@@ -187,7 +204,7 @@ fn a_recorded_layer_with_positions() {
 #[test]
 fn the_products_are_those_of_both_passes() {
     let (layer, _) = layer();
-    let flops: f64 = layer.products(&LENGTHS).iter().map(|product| product.flops()).sum();
+    let flops: f64 = layer.products(N_ROWS, &LENGTHS).iter().map(|product| product.flops()).sum();
     let linear = N_ROWS * (4 * WIDTH * WIDTH + 2 * WIDTH * 5);
     let looks = 2 * (9 + 1 + 16) * WIDTH;
     assert_eq!(flops, 3.0 * 2.0 * (linear + looks) as f64);
