@@ -391,6 +391,8 @@ impl TrainConfig {
                         config.encounters_per_tuple = 13;
                         config.entropy_weight = 0.1;
                         config.exploration_weight = 0.3;
+                        // Deviation D10: half of the run is left for the game itself.
+                        config.exploration_decay_steps = 8_000_000;
                     }
                     _ => {
                         // Fewer passes with larger steps that fade: as good, and nearly twice as fast.
