@@ -185,13 +185,23 @@ impl RunConfig {
     /// chosen: a hash of all keys of today that change anything, and of the id, not the folder, of the run that it falls
     /// back on.
     pub fn id(&self) -> Result<String, GameError> {
+        match self.train.conservative_run() {
+            Some(folder) => self.id_falling_back_on(id_in_name(folder).unwrap_or(folder)),
+            None => self.id_of_keys(),
+        }
+    }
+
+    /// The same where the run that this one falls back on has this id, whatever its folder is called.
+    pub fn id_falling_back_on(&self, id: &str) -> Result<String, GameError> {
+        let mut config = self.clone();
+        config.fall_back_on(id)?;
+        config.id_of_keys()
+    }
+
+    fn id_of_keys(&self) -> Result<String, GameError> {
         let mut config = self.clone();
         config.game_keys = keys_of(&*config.open_game()?);
-        config.train.still_idle_keys();
-        if let Some(folder) = config.train.conservative_run().map(str::to_owned) {
-            let id = id_in_name(&folder).unwrap_or(&folder);
-            config.fall_back_on(id)?;
-        }
+        config.train.settle_idle_keys();
         Ok(blake3::hash(config.to_toml().as_bytes()).to_hex()[..ID_DIGITS].to_owned())
     }
 

@@ -469,7 +469,7 @@ impl TrainConfig {
     }
 
     /// Gives keys that change nothing beside the others one value: runs that differ in these alone are the same run.
-    pub fn still_idle_keys(&mut self) {
+    pub fn settle_idle_keys(&mut self) {
         if self.return_span == Span::Encounter {
             // Credit goes on over the end of an episode, however it ended.
             self.timeout_credit = TimeoutCredit::Kept;

@@ -69,6 +69,9 @@ fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
     assert_eq!(moved.id().expect("an id"), gscu.id);
     moved.fall_back_on("elsewhere/runs/other").expect("a key");
     assert_ne!(moved.id().expect("an id"), gscu.id);
+    // Whoever knows which run that folder holds can say so.
+    let needs = gscu.needs.as_deref().expect("another run");
+    assert_eq!(moved.id_falling_back_on(needs).expect("an id"), gscu.id);
     // A rehearsal is another run.
     let rehearsed =
         main.expand(&Choices { seeds: Some(1), scale: Some(0.5), ..Choices::default() }).expect("expands");

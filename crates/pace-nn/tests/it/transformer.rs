@@ -17,6 +17,10 @@ const WIDTH: usize = 6;
 /// Every row an input of its own, and the same sequences of fewer inputs, as where they begin alike.
 const SOURCES: [[u32; N_ROWS]; 2] = [[0, 1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 0, 0, 1, 2, 3]];
 
+/// What is dropped, and where rows come from.
+const CASES: [(Option<DropoutKey>, [u32; N_ROWS]); 3] =
+    [(None, SOURCES[0]), (Some(DropoutKey(5)), SOURCES[0]), (Some(DropoutKey(5)), SOURCES[1])];
+
 fn apart(lengths: &[usize]) -> Vec<u32> {
     (0..lengths.iter().sum::<usize>() as u32).collect()
 }
@@ -73,9 +77,7 @@ fn positions() {
 
 #[test]
 fn attention() {
-    for (key, sources) in
-        [(None, SOURCES[0]), (Some(DropoutKey(5)), SOURCES[0]), (Some(DropoutKey(5)), SOURCES[1])]
-    {
+    for (key, sources) in CASES {
         let mut parameters = Parameters::default();
         let attention = Attention::new(&mut parameters, "attention", WIDTH, 2, Dropout::new(0.3));
         parameters.values = numbers(parameters.len(), 3);
@@ -121,9 +123,7 @@ fn layer() -> (TransformerLayer, Parameters) {
 #[test]
 fn a_whole_layer() {
     let (layer, parameters) = layer();
-    for (key, sources) in
-        [(None, SOURCES[0]), (Some(DropoutKey(5)), SOURCES[0]), (Some(DropoutKey(5)), SOURCES[1])]
-    {
+    for (key, sources) in CASES {
         let sequences = Sequences { sources: &sources, lengths: &LENGTHS };
         let mut inputs = numbers((1 + sources[N_ROWS - 1] as usize) * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {

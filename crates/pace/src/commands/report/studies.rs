@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use pace_games::{GameError, Preset, find_game};
+use pace_games::{Preset, find_game};
 use pace_lab::{
     Choices, EXPERIMENTS, Experiment, ExperimentRun, LabError, RunConfig, RunRecords, RunRequest, find_runs,
 };
@@ -52,7 +52,10 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
         report.damaged.extend(records.damaged.iter().map(LabError::to_string));
         replays.extend(records.replays.values().cloned());
         configs.push(records.config.clone());
-        let id = id_among(&records.config, &ids)?;
+        let id = match fallback_id(&records.config, &ids) {
+            Some(fallback) => records.config.id_falling_back_on(fallback)?,
+            None => ids[&name].clone(),
+        };
         report.runs.push(entry(name, id, records));
     }
     let mut by_id: BTreeMap<String, usize> = BTreeMap::new();
@@ -78,13 +81,10 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     Ok((report, replays))
 }
 
-/// The id of a run. One that falls back on another knows it by its folder, whose id is known if it lies here too.
-fn id_among(config: &RunConfig, ids: &BTreeMap<String, String>) -> Result<String, GameError> {
-    let fallback = config.train.conservative_run().and_then(|folder| Path::new(folder).file_name());
-    let Some(id) = fallback.and_then(|name| ids.get(&*name.to_string_lossy())) else { return config.id() };
-    let mut config = config.clone();
-    config.fall_back_on(id)?;
-    config.id()
+/// The id of the run that this one falls back on, if it does and that one lies here too.
+fn fallback_id<'a>(config: &RunConfig, ids: &'a BTreeMap<String, String>) -> Option<&'a str> {
+    let name = Path::new(config.train.conservative_run()?).file_name()?;
+    ids.get(&*name.to_string_lossy()).map(String::as_str)
 }
 
 fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
