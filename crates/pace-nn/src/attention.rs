@@ -6,7 +6,7 @@
 
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
-use crate::kernels::{add, exponential, highest_of, sum_of, sum_of_products, vectorised};
+use crate::kernels::{LANES, add, exponential, highest_of, sum_of, sum_of_products, vectorised};
 use crate::linear::{Activation, Linear, Part, Store};
 use crate::parameters::Parameters;
 use crate::product::{ProductKind, ProductShape, Strided, multiply_strided};
@@ -61,7 +61,7 @@ pub struct AttentionRows {
     /// The same of every row.
     projected: Vec<f32>,
     d_projected: Vec<f32>,
-    /// For every sequence and every head, how much each row looks at each other one.
+    /// For every sequence and every head, how much each row looks at each other one: rows of [`stride`] numbers.
     weights: Vec<f32>,
     /// The same after dropout.
     dropped: Vec<f32>,
@@ -151,7 +151,7 @@ impl Attention {
             let queries = Strided::rows(&projected[query..], 3 * width);
             let keys = Strided::rows(&projected[query + width..], 3 * width).transposed();
             let weights = &mut weights[place];
-            multiply_strided([n, head_width, n], queries, keys, (weights, n), Store::Overwrite);
+            multiply_strided([n, head_width, n], queries, keys, (weights, stride(n)), Store::Overwrite);
             turn_to_weights(weights, n, scale);
         }
         let weights = match key {
@@ -166,7 +166,7 @@ impl Attention {
         let seen = fit(&mut rows.seen, n_rows * width);
         for Head { n, weights: place, query, seen: seen_at } in self.heads(lengths) {
             let values = Strided::rows(&projected[query + 2 * width..], 3 * width);
-            let weights = Strided::rows(&weights[place], n);
+            let weights = Strided::rows(&weights[place], stride(n));
             let seen = (&mut seen[seen_at..], width);
             multiply_strided([n, n, head_width], weights, values, seen, Store::Overwrite);
         }
@@ -208,9 +208,9 @@ impl Attention {
         for Head { n, weights: place, query, seen } in self.heads(lengths) {
             let d_seen = Strided::rows(&d_seen[seen..], width);
             let values = Strided::rows(&projected[query + 2 * width..], 3 * width).transposed();
-            let d_weights = (&mut d_weights[place.clone()], n);
+            let d_weights = (&mut d_weights[place.clone()], stride(n));
             multiply_strided([n, head_width, n], d_seen, values, d_weights, Store::Overwrite);
-            let used = Strided::rows(&used[place], n).transposed();
+            let used = Strided::rows(&used[place], stride(n)).transposed();
             let d_values = (&mut d_projected[query + 2 * width..], 3 * width);
             multiply_strided([n, n, head_width], used, d_seen, d_values, Store::Overwrite);
         }
@@ -221,7 +221,7 @@ impl Attention {
         for Head { n, weights: place, query, .. } in self.heads(lengths) {
             let d_weights = &mut d_weights[place.clone()];
             turn_back_from_weights(d_weights, &weights[place], n, scale);
-            let d_scores = Strided::rows(d_weights, n);
+            let d_scores = Strided::rows(d_weights, stride(n));
             for (of, other, d_scores) in
                 [(query, query + width, d_scores), (query + width, query, d_scores.transposed())]
             {
@@ -239,7 +239,7 @@ impl Attention {
 
     /// Numbers in the weights of all heads and sequences.
     fn n_weights(&self, lengths: &[usize]) -> usize {
-        self.n_heads * lengths.iter().map(|n| n * n).sum::<usize>()
+        self.n_heads * lengths.iter().map(|n| n * stride(*n)).sum::<usize>()
     }
 
     /// Every head of every sequence that has rows.
@@ -248,15 +248,16 @@ impl Attention {
         let sequences = lengths.iter().copied().scan((0, 0), move |(row, weight), n| {
             let begins = (n, *row, *weight);
             *row += n;
-            *weight += n_heads * n * n;
+            *weight += n_heads * n * stride(n);
             Some(begins)
         });
         sequences.filter(|(n, ..)| *n > 0).flat_map(move |(n, row, weight)| {
             (0..n_heads).map(move |head| {
-                let (start, column) = (weight + head * n * n, head * (width / n_heads));
+                let size = n * stride(n);
+                let (start, column) = (weight + head * size, head * (width / n_heads));
                 Head {
                     n,
-                    weights: start..start + n * n,
+                    weights: start..start + size,
                     query: row * 3 * width + column,
                     seen: row * width + column,
                 }
@@ -265,14 +266,22 @@ impl Attention {
     }
 }
 
+/// Numbers from one row of the weights of `n` rows to the next: whole vectors, of which what is behind the first `n` stands
+/// for nothing.
+fn stride(n: usize) -> usize {
+    n.next_multiple_of(LANES)
+}
+
 vectorised! {
-    /// Softmax of each row of `n` scaled scores, in place.
+    /// Softmax of the first `n` scaled scores of each row, in place.
     fn turn_to_weights(scores: &mut [f32], n: usize, scale: f32) {
-        for row in scores.chunks_exact_mut(n) {
+        for row in scores.chunks_exact_mut(stride(n)) {
+            row[n..].fill(f32::NEG_INFINITY);
             let highest = highest_of(row);
             for value in row.iter_mut() {
                 *value = exponential((*value - highest) * scale);
             }
+            row[n..].fill(0.0);
             let factor = 1.0 / sum_of(row);
             for value in row.iter_mut() {
                 *value *= factor;
@@ -284,7 +293,9 @@ vectorised! {
 vectorised! {
     /// The way back through [`turn_to_weights`], in place.
     fn turn_back_from_weights(d_weights: &mut [f32], weights: &[f32], n: usize, scale: f32) {
-        for (d_row, row) in d_weights.chunks_exact_mut(n).zip(weights.chunks_exact(n)) {
+        let stride = stride(n);
+        for (d_row, row) in d_weights.chunks_exact_mut(stride).zip(weights.chunks_exact(stride)) {
+            d_row[n..].fill(0.0);
             let along = sum_of_products(d_row, row);
             for (d_value, weight) in d_row.iter_mut().zip(row) {
                 *d_value = scale * weight * (*d_value - along);

@@ -90,11 +90,28 @@ vectorised! {
     }
 }
 
-/// Folds a row into sixteen interleaved lanes and the lanes into one number, in a fixed order that vectors of any width keep.
+/// Numbers that are worked on side by side: the widest vector there is.
+pub(crate) const LANES: usize = 16;
+
+/// Folds the lanes into one number, half onto half: few steps that wait for each other, in an order that vectors of any
+/// width keep.
+#[inline(always)]
+fn join_lanes(mut lanes: [f32; LANES], fold: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = fold(lanes[lane], lanes[lane + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// Folds a row into interleaved lanes and these into one number.
 #[inline(always)]
 fn fold_lanes(row: &[f32], start: f32, fold: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut lanes = [start; 16];
-    let (chunks, rest) = row.as_chunks::<16>();
+    let mut lanes = [start; LANES];
+    let (chunks, rest) = row.as_chunks::<LANES>();
     for chunk in chunks {
         for (lane, value) in lanes.iter_mut().zip(chunk) {
             *lane = fold(*lane, *value);
@@ -103,7 +120,7 @@ fn fold_lanes(row: &[f32], start: f32, fold: impl Fn(f32, f32) -> f32) -> f32 {
     for (lane, value) in lanes.iter_mut().zip(rest) {
         *lane = fold(*lane, *value);
     }
-    lanes.into_iter().fold(start, fold)
+    join_lanes(lanes, fold)
 }
 
 /// The sum of a row.
@@ -121,8 +138,8 @@ pub(crate) fn highest_of(row: &[f32]) -> f32 {
 /// The sum of the products of two rows, in the lanes of [`sum_of`].
 #[inline(always)]
 pub(crate) fn sum_of_products(one: &[f32], other: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; 16];
-    let ((ones, one_rest), (others, other_rest)) = (one.as_chunks::<16>(), other.as_chunks::<16>());
+    let mut lanes = [0.0f32; LANES];
+    let ((ones, one_rest), (others, other_rest)) = (one.as_chunks::<LANES>(), other.as_chunks::<LANES>());
     for (one, other) in ones.iter().zip(others) {
         for ((lane, one), other) in lanes.iter_mut().zip(one).zip(other) {
             *lane += one * other;
@@ -131,7 +148,7 @@ pub(crate) fn sum_of_products(one: &[f32], other: &[f32]) -> f32 {
     for ((lane, one), other) in lanes.iter_mut().zip(one_rest).zip(other_rest) {
         *lane += one * other;
     }
-    lanes.into_iter().sum()
+    join_lanes(lanes, |sum, value| sum + value)
 }
 
 vectorised! {

@@ -72,10 +72,13 @@ def replace_draws():
         assert dropout_p == RATE and not is_causal
         weights = torch.softmax(query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5 + attn_mask, -1)
         mask, start = torch.ones_like(weights), 0
-        drawn = factors(key_of(KEY, 0), HEADS * sum(n * n for n in LENGTHS))
-        for sequence, n in enumerate(LENGTHS):
-            mask[sequence, :, :n, :n] = drawn[start : start + HEADS * n * n].reshape(HEADS, n, n)
-            start += HEADS * n * n
+        # The engine's rows of weights are whole vectors of sixteen, of which the first n count.
+        strides = [-(-n // 16) * 16 for n in LENGTHS]
+        drawn = factors(key_of(KEY, 0), HEADS * sum(n * stride for n, stride in zip(LENGTHS, strides)))
+        for sequence, (n, stride) in enumerate(zip(LENGTHS, strides)):
+            end = start + HEADS * n * stride
+            mask[sequence, :, :n, :n] = drawn[start:end].reshape(HEADS, n, stride)[:, :, :n]
+            start = end
         return (weights * mask) @ value
 
     functional.dropout, functional.scaled_dot_product_attention = dropout, attention
