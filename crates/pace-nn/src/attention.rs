@@ -1,15 +1,19 @@
 //! Self-attention with several heads over a chunk of sequences of different lengths.
 //!
 //! Sequences lie one after the other, without padding: no row looks beyond its own sequence, which is what a padding mask
-//! is for. An input may be in many sequences, and its query, key and value are computed once. What follows it in a network
-//! is in `transformer`.
+//! is for. Many sequences begin alike, as the histories of an encounter's decisions do. What they share is computed once: the
+//! query, key and value of every input, and along every [`Chain`] what its links make of each other (see `chain`). What
+//! follows attention in a network is in `transformer`.
 
+use std::ops::Range;
+
+use crate::chain::{ChainHead, HeadPlace, SeenRows, stride};
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
-use crate::kernels::{LANES, add, exponential, highest_of, sum_of, sum_of_products, vectorised};
+use crate::kernels::add;
 use crate::linear::{Activation, Linear, Part, Store};
 use crate::parameters::Parameters;
-use crate::product::{ProductKind, ProductShape, Strided, multiply_strided};
+use crate::product::{ProductKind, ProductShape};
 use crate::rows::fit;
 
 /// Sequences of inputs, one after the other.
@@ -19,6 +23,20 @@ pub struct Sequences<'a> {
     pub sources: &'a [u32],
     /// The rows of each sequence.
     pub lengths: &'a [usize],
+    /// How they begin.
+    pub chains: &'a [Chain],
+    /// The inputs of all chains, one chain after the other.
+    pub links: &'a [u32],
+}
+
+/// How some sequences in a row begin: each is a beginning of the chain, not shorter than the one before, and may have one
+/// row of its own behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// How many sequences.
+    pub n_sequences: usize,
+    /// How many links.
+    pub n_links: usize,
 }
 
 impl Sequences<'_> {
@@ -56,31 +74,99 @@ pub struct Attention {
 #[derive(Clone, Debug, Default)]
 pub struct AttentionRows {
     /// Queries, keys and values of every input, each `width` long.
-    projected_inputs: Vec<f32>,
-    d_projected_inputs: Vec<f32>,
-    /// The same of every row.
     projected: Vec<f32>,
     d_projected: Vec<f32>,
-    /// For every sequence and every head, how much each row looks at each other one: rows of [`stride`] numbers.
-    weights: Vec<f32>,
-    /// The same after dropout.
-    dropped: Vec<f32>,
-    d_weights: Vec<f32>,
+    plan: Plan,
+    /// The score of every pair in the plan.
+    scores: Vec<f32>,
+    /// What its weight is multiplied by: zero where it is dropped.
+    kept: Vec<f32>,
+    /// For every head and row, its highest score and the sum of the exponentials of all less that.
+    maxima: Vec<f32>,
+    sums: Vec<f32>,
     /// What the heads saw.
     seen: Vec<f32>,
     d_seen: Vec<f32>,
+    head: ChainHead,
 }
 
-/// One head of one sequence.
-struct Head {
-    /// Rows of the sequence.
-    n: usize,
-    /// Place of the weights.
-    weights: std::ops::Range<usize>,
-    /// Place of the first row's query among the projected rows; key and value are one and two widths further.
-    query: usize,
-    /// Place of the first row's part among what the heads saw.
-    seen: usize,
+/// Where the pairs lie that look at each other, and for what sequences.
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    chains: Vec<ChainPlan>,
+    sequences: Vec<SequencePlan>,
+    /// Places for pairs, of all heads.
+    n_pairs: usize,
+}
+
+#[derive(Clone, Debug)]
+struct ChainPlan {
+    links: Range<usize>,
+    sequences: Range<usize>,
+    /// The first pair of its links: for every head a square with rows of [`stride`].
+    first_pair: usize,
+}
+
+#[derive(Clone, Debug)]
+struct SequencePlan {
+    first_row: usize,
+    /// How many links it begins with.
+    reach: usize,
+    /// The input of the row behind them, if there is one.
+    own: Option<u32>,
+    /// The first pair of that row: for every head `2 · reach + 1` of them.
+    first_pair: usize,
+}
+
+impl Plan {
+    fn make(&mut self, n_heads: usize, sequences: Sequences<'_>) {
+        let Sequences { sources, lengths, chains, links } = sequences;
+        let n_sequences: usize = chains.iter().map(|chain| chain.n_sequences).sum();
+        assert_eq!(lengths.len(), n_sequences, "every sequence is of a chain");
+        self.chains.clear();
+        self.sequences.clear();
+        self.n_pairs = 0;
+        let (mut first_row, mut first_link) = (0, 0);
+        for Chain { n_sequences, n_links } in chains.iter().copied() {
+            let (first, place) = (self.sequences.len(), first_link..first_link + n_links);
+            let links = &links[place.clone()];
+            let first_pair = self.n_pairs;
+            self.n_pairs += n_heads * n_links * stride(n_links);
+            let mut last_reach = 0;
+            for length in &lengths[first..first + n_sequences] {
+                let rows = &sources[first_row..first_row + length];
+                let is_on_chain = *length <= n_links && rows.last() == links[..*length].last();
+                let (reach, own) =
+                    if is_on_chain { (*length, None) } else { (length - 1, rows.last().copied()) };
+                debug_assert_eq!(rows[..reach], links[..reach], "a sequence begins with its chain");
+                assert!(last_reach <= reach, "a chain's sequences do not become shorter");
+                let first_pair = self.n_pairs;
+                self.sequences.push(SequencePlan { first_row, reach, own, first_pair });
+                if own.is_some() {
+                    self.n_pairs += n_heads * (2 * reach + 1);
+                }
+                first_row += length;
+                last_reach = reach;
+            }
+            let sequences = first..self.sequences.len();
+            first_link = place.end;
+            self.chains.push(ChainPlan { links: place, sequences, first_pair });
+        }
+    }
+}
+
+impl ChainPlan {
+    fn pairs(&self, head: usize) -> Range<usize> {
+        let n = self.links.len() * stride(self.links.len());
+        self.first_pair + head * n..self.first_pair + (head + 1) * n
+    }
+}
+
+impl SequencePlan {
+    fn pairs(&self, head: usize) -> Range<usize> {
+        let n = 2 * self.reach + 1;
+        self.first_pair + head * n..self.first_pair + (head + 1) * n
+    }
 }
 
 impl Attention {
@@ -111,12 +197,12 @@ impl Attention {
         }
     }
 
-    /// The matrix products of one pass forward and back on so many inputs, in sequences of these lengths.
-    pub fn products(&self, n_inputs: usize, lengths: &[usize]) -> Vec<ProductShape> {
-        let (n_rows, head_width) = (lengths.iter().sum(), self.width / self.n_heads);
+    /// The matrix products of one pass forward and back.
+    pub fn products(&self, n_inputs: usize, n_rows: usize, chains: &[Chain]) -> Vec<ProductShape> {
+        let head_width = self.width / self.n_heads;
         let mut products = self.projection.products(n_inputs, &[Some(true)]);
         products.extend(self.output.products(n_rows, &[Some(true)]));
-        for n in lengths.iter().copied() {
+        for n in chains.iter().map(|chain| chain.n_links) {
             use ProductKind::{Forward, WeightGradient};
             for _ in 0..self.n_heads {
                 // The weights and their gradient; what is seen, and the gradients of queries, values and keys.
@@ -128,7 +214,8 @@ impl Attention {
         products
     }
 
-    /// Computes one row of `output` per row of the sequences. Without a key nothing is dropped.
+    /// Computes one row of `output` per row of the sequences. Without a key nothing is dropped; with one, a pair of links is
+    /// dropped in all sequences of its chain or in none.
     pub fn forward(
         &self,
         parameters: &[f32],
@@ -138,37 +225,40 @@ impl Attention {
         rows: &mut AttentionRows,
         output: &mut [f32],
     ) {
-        let (n_rows, lengths, width) = (sequences.n_rows(), sequences.lengths, self.width);
+        let (n_rows, width) = (sequences.n_rows(), self.width);
         let n_inputs = inputs.len() / width;
-        let projected_inputs = fit(&mut rows.projected_inputs, n_inputs * 3 * width);
-        self.projection.forward(parameters, &[Part::Dense(inputs)], n_inputs, projected_inputs);
-        let projected = fit(&mut rows.projected, n_rows * 3 * width);
-        sequences.gather(projected_inputs, 3 * width, projected);
-        let weights = fit(&mut rows.weights, self.n_weights(lengths));
-        let head_width = width / self.n_heads;
-        let scale = 1.0 / (head_width as f32).sqrt();
-        for Head { n, weights: place, query, .. } in self.heads(lengths) {
-            let queries = Strided::rows(&projected[query..], 3 * width);
-            let keys = Strided::rows(&projected[query + width..], 3 * width).transposed();
-            let weights = &mut weights[place];
-            multiply_strided([n, head_width, n], queries, keys, (weights, stride(n)), Store::Overwrite);
-            turn_to_weights(weights, n, scale);
+        let AttentionRows { plan, head: along, .. } = rows;
+        let projected = fit(&mut rows.projected, n_inputs * 3 * width);
+        self.projection.forward(parameters, &[Part::Dense(inputs)], n_inputs, projected);
+        plan.make(self.n_heads, sequences);
+        let (scores, kept) = (fit(&mut rows.scores, plan.n_pairs), fit(&mut rows.kept, plan.n_pairs));
+        kept.fill(1.0);
+        if let Some(key) = key {
+            self.dropout.apply(key, kept);
         }
-        let weights = match key {
-            Some(key) => {
-                let dropped = fit(&mut rows.dropped, weights.len());
-                dropped.copy_from_slice(weights);
-                self.dropout.apply(key, dropped);
-                &*dropped
-            }
-            None => weights,
-        };
         let seen = fit(&mut rows.seen, n_rows * width);
-        for Head { n, weights: place, query, seen: seen_at } in self.heads(lengths) {
-            let values = Strided::rows(&projected[query + 2 * width..], 3 * width);
-            let weights = Strided::rows(&weights[place], stride(n));
-            let seen = (&mut seen[seen_at..], width);
-            multiply_strided([n, n, head_width], weights, values, seen, Store::Overwrite);
+        let maxima = fit(&mut rows.maxima, n_rows * self.n_heads);
+        let sums = fit(&mut rows.sums, n_rows * self.n_heads);
+        for (chain, head) in
+            plan.chains.iter().flat_map(|chain| (0..self.n_heads).map(move |head| (chain, head)))
+        {
+            let (place, pairs) = (self.place(head), chain.pairs(head));
+            along.load(projected, &sequences.links[chain.links.clone()], place);
+            along.score(&mut scores[pairs.clone()], place.head_width);
+            along.begin(place.head_width);
+            for sequence in &plan.sequences[chain.sequences.clone()] {
+                along.grow(sequence.reach, &scores[pairs.clone()], &kept[pairs.clone()], place.head_width);
+                let first = head * n_rows + sequence.first_row;
+                let (maxima, sums) = (&mut maxima[first..], &mut sums[first..]);
+                let seen = &mut seen[(sequence.first_row * width + place.column).min(n_rows * width)..];
+                if let Some(input) = sequence.own {
+                    let pairs = sequence.pairs(head);
+                    let pairs = (&mut scores[pairs.clone()], &kept[pairs]);
+                    along.see_with_own(projected, input, place, pairs, maxima, sums, seen);
+                } else {
+                    along.see(place, maxima, sums, seen);
+                }
+            }
         }
         self.output.forward(parameters, &[Part::Dense(seen)], n_rows, output);
     }
@@ -179,8 +269,8 @@ impl Attention {
         self.output.transpose(parameters, transposed);
     }
 
-    /// Takes the gradient of the output back through the chunk that was last computed, with its key: adds to `gradients`
-    /// and writes the gradient of the inputs.
+    /// Takes the gradient of the output back through the chunk that was last computed: adds to `gradients` and writes the
+    /// gradient of the inputs.
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
         &self,
@@ -188,118 +278,53 @@ impl Attention {
         gradients: &mut [f32],
         inputs: &[f32],
         sequences: Sequences<'_>,
-        key: Option<DropoutKey>,
         rows: &mut AttentionRows,
         d_output: &mut [f32],
         d_inputs: (&mut [f32], Store),
     ) {
-        let (n_rows, lengths, width) = (sequences.n_rows(), sequences.lengths, self.width);
-        let head_width = width / self.n_heads;
+        let (n_rows, width) = (sequences.n_rows(), self.width);
         let seen = &rows.seen[..n_rows * width];
         let d_seen = fit(&mut rows.d_seen, n_rows * width);
         let mut d_parts = [Some((&mut *d_seen, Store::Overwrite))];
         self.output.backward(transposed, gradients, &[Part::Dense(seen)], &[], d_output, &mut d_parts);
 
-        let projected = &rows.projected[..n_rows * 3 * width];
-        let d_projected = fit(&mut rows.d_projected, n_rows * 3 * width);
-        let weights = &rows.weights[..self.n_weights(lengths)];
-        let used = if key.is_some() { &rows.dropped[..weights.len()] } else { weights };
-        let d_weights = fit(&mut rows.d_weights, weights.len());
-        for Head { n, weights: place, query, seen } in self.heads(lengths) {
-            let d_seen = Strided::rows(&d_seen[seen..], width);
-            let values = Strided::rows(&projected[query + 2 * width..], 3 * width).transposed();
-            let d_weights = (&mut d_weights[place.clone()], stride(n));
-            multiply_strided([n, head_width, n], d_seen, values, d_weights, Store::Overwrite);
-            let used = Strided::rows(&used[place], stride(n)).transposed();
-            let d_values = (&mut d_projected[query + 2 * width..], 3 * width);
-            multiply_strided([n, n, head_width], used, d_seen, d_values, Store::Overwrite);
-        }
-        if let Some(key) = key {
-            self.dropout.apply(key, d_weights);
-        }
-        let scale = 1.0 / (head_width as f32).sqrt();
-        for Head { n, weights: place, query, .. } in self.heads(lengths) {
-            let d_weights = &mut d_weights[place.clone()];
-            turn_back_from_weights(d_weights, &weights[place], n, scale);
-            let d_scores = Strided::rows(d_weights, stride(n));
-            for (of, other, d_scores) in
-                [(query, query + width, d_scores), (query + width, query, d_scores.transposed())]
-            {
-                let other = Strided::rows(&projected[other..], 3 * width);
-                let d_of = (&mut d_projected[of..], 3 * width);
-                multiply_strided([n, n, head_width], d_scores, other, d_of, Store::Overwrite);
-            }
-        }
-        let d_projected_inputs = fit(&mut rows.d_projected_inputs, 3 * inputs.len());
-        d_projected_inputs.fill(0.0);
-        sequences.scatter(d_projected, 3 * width, d_projected_inputs);
-        let (parts, mut d_parts) = ([Part::Dense(inputs)], [Some(d_inputs)]);
-        self.projection.backward(transposed, gradients, &parts, &[], d_projected_inputs, &mut d_parts);
-    }
-
-    /// Numbers in the weights of all heads and sequences.
-    fn n_weights(&self, lengths: &[usize]) -> usize {
-        self.n_heads * lengths.iter().map(|n| n * stride(*n)).sum::<usize>()
-    }
-
-    /// Every head of every sequence that has rows.
-    fn heads(&self, lengths: &[usize]) -> impl Iterator<Item = Head> {
-        let (width, n_heads) = (self.width, self.n_heads);
-        let sequences = lengths.iter().copied().scan((0, 0), move |(row, weight), n| {
-            let begins = (n, *row, *weight);
-            *row += n;
-            *weight += n_heads * n * stride(n);
-            Some(begins)
-        });
-        sequences.filter(|(n, ..)| *n > 0).flat_map(move |(n, row, weight)| {
-            (0..n_heads).map(move |head| {
-                let size = n * stride(n);
-                let (start, column) = (weight + head * size, head * (width / n_heads));
-                Head {
-                    n,
-                    weights: start..start + size,
-                    query: row * 3 * width + column,
-                    seen: row * width + column,
+        let projected = &rows.projected[..3 * inputs.len()];
+        let d_projected = fit(&mut rows.d_projected, 3 * inputs.len());
+        d_projected.fill(0.0);
+        let AttentionRows { plan, head: along, scores, kept, maxima, sums, .. } = rows;
+        for (chain, head) in
+            plan.chains.iter().flat_map(|chain| (0..self.n_heads).map(move |head| (chain, head)))
+        {
+            let (place, pairs) = (self.place(head), chain.pairs(head));
+            let links = &sequences.links[chain.links.clone()];
+            let (link_scores, link_kept) = (&scores[pairs.clone()], &kept[pairs]);
+            along.load(projected, links, place);
+            along.begin_back(place.head_width);
+            for sequence in plan.sequences[chain.sequences.clone()].iter().rev() {
+                along.shrink(sequence.reach, link_scores, link_kept, place.head_width);
+                let first = head * n_rows + sequence.first_row;
+                let numbers = (sequence.first_row * width + place.column).min(seen.len());
+                let rows = SeenRows {
+                    maxima: &maxima[first..],
+                    sums: &sums[first..],
+                    seen: &seen[numbers..],
+                    d_seen: &d_seen[numbers..],
+                };
+                along.gather(place, &rows);
+                if let Some(input) = sequence.own {
+                    let pairs = sequence.pairs(head);
+                    let pairs = (&scores[pairs.clone()], &kept[pairs]);
+                    along.gather_own(projected, d_projected, input, place, pairs, &rows);
                 }
-            })
-        })
-    }
-}
-
-/// Numbers from one row of the weights of `n` rows to the next: whole vectors, of which what is behind the first `n` stands
-/// for nothing.
-fn stride(n: usize) -> usize {
-    n.next_multiple_of(LANES)
-}
-
-vectorised! {
-    /// Softmax of the first `n` scaled scores of each row, in place.
-    fn turn_to_weights(scores: &mut [f32], n: usize, scale: f32) {
-        for row in scores.chunks_exact_mut(stride(n)) {
-            row[n..].fill(f32::NEG_INFINITY);
-            let highest = highest_of(row);
-            for value in row.iter_mut() {
-                *value = exponential((*value - highest) * scale);
             }
-            row[n..].fill(0.0);
-            let factor = 1.0 / sum_of(row);
-            for value in row.iter_mut() {
-                *value *= factor;
-            }
+            along.finish_back(d_projected, links, link_scores, link_kept, place);
         }
+        let (parts, mut d_parts) = ([Part::Dense(inputs)], [Some(d_inputs)]);
+        self.projection.backward(transposed, gradients, &parts, &[], d_projected, &mut d_parts);
     }
-}
 
-vectorised! {
-    /// The way back through [`turn_to_weights`], in place.
-    fn turn_back_from_weights(d_weights: &mut [f32], weights: &[f32], n: usize, scale: f32) {
-        let stride = stride(n);
-        for (d_row, row) in d_weights.chunks_exact_mut(stride).zip(weights.chunks_exact(stride)) {
-            d_row[n..].fill(0.0);
-            let along = sum_of_products(d_row, row);
-            for (d_value, weight) in d_row.iter_mut().zip(row) {
-                *d_value = scale * weight * (*d_value - along);
-            }
-        }
+    fn place(&self, head: usize) -> HeadPlace {
+        let head_width = self.width / self.n_heads;
+        HeadPlace { width: self.width, column: head * head_width, head_width }
     }
 }

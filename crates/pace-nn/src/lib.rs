@@ -13,6 +13,7 @@ pub mod product;
 pub mod rows;
 
 pub mod attention;
+mod chain;
 pub mod dropout;
 pub mod gru;
 pub mod linear;
@@ -29,7 +30,7 @@ pub mod initialise;
 pub mod threads;
 
 pub use adam::{Adam, AdamConfig};
-pub use attention::{Attention, AttentionRows, Sequences};
+pub use attention::{Attention, AttentionRows, Chain, Sequences};
 pub use device::{Device, SimdPath};
 pub use dropout::{Dropout, DropoutKey};
 pub use gru::{Gru, GruRows};

@@ -2,7 +2,7 @@
 //!
 //! `y = norm(x + drop(attention(x)))`, then `norm(y + drop(W₂ · drop(relu(W₁ · y))))`.
 
-use crate::attention::{Attention, AttentionRows, Sequences};
+use crate::attention::{Attention, AttentionRows, Chain, Sequences};
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
 use crate::kernels::add;
@@ -98,11 +98,11 @@ impl TransformerLayer {
         self.config.width
     }
 
-    /// The matrix products of one pass forward and back on so many inputs, in sequences of these lengths.
-    pub fn products(&self, n_inputs: usize, lengths: &[usize]) -> Vec<ProductShape> {
-        let mut products = self.attention.products(n_inputs, lengths);
+    /// The matrix products of one pass forward and back.
+    pub fn products(&self, n_inputs: usize, n_rows: usize, chains: &[Chain]) -> Vec<ProductShape> {
+        let mut products = self.attention.products(n_inputs, n_rows, chains);
         for layer in &self.forward_layers {
-            products.extend(layer.products(lengths.iter().sum(), &[Some(true)]));
+            products.extend(layer.products(n_rows, &[Some(true)]));
         }
         products
     }
@@ -205,7 +205,6 @@ impl TransformerLayer {
             gradients,
             inputs,
             sequences,
-            key.map(|key| key.of(place::WEIGHTS)),
             &mut rows.attention,
             d_middle,
             (d_inputs, Store::Add),

@@ -6,7 +6,7 @@
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
 use pace_nn::product::ProductShape;
 use pace_nn::{
-    Activation, DropoutKey, Linear, Parameters, Part, Positions, Sequences, TransformerConfig,
+    Activation, Chain, DropoutKey, Linear, Parameters, Part, Positions, Sequences, TransformerConfig,
     TransformerLayer, TransformerRows, kernels,
 };
 
@@ -44,6 +44,9 @@ struct LevelRows {
     /// The sequences, one after the other: where each row comes from.
     sources: Vec<u32>,
     lengths: Vec<usize>,
+    /// What they begin with.
+    chains: Vec<Chain>,
+    links: Vec<u32>,
     /// The vectors with their positions, and behind them one for each row that stands for nothing. A vector has the same
     /// place in all sequences that it is in.
     inputs: Vec<f32>,
@@ -92,8 +95,6 @@ pub(crate) struct TransformerLearnRows {
     d_step_means: Vec<f32>,
     episodes: LevelRows,
     d_pooled: Vec<f32>,
-    /// The sequences of finished episodes of an encounter.
-    finished: Vec<u32>,
     latents: EncoderRows,
 }
 
@@ -184,8 +185,9 @@ impl Encoder for TransformerEncoder {
         for lane in lanes {
             let entries = &contexts[*lane].entries;
             if !entries.is_empty() {
-                let first = vectors.len() / width;
-                steps.push(first..first + entries.len() / width);
+                steps.begin_chain();
+                steps.link(vectors.len() / width, entries.len() / width);
+                steps.push(None);
                 vectors.extend_from_slice(entries);
             }
         }
@@ -198,7 +200,8 @@ impl Encoder for TransformerEncoder {
         let mut current = 0u32;
         for lane in lanes {
             let context = &contexts[*lane];
-            let first = vectors.len() / width;
+            episodes.begin_chain();
+            episodes.link(vectors.len() / width, context.finished.len() / width);
             vectors.extend_from_slice(&context.finished);
             let last = if context.entries.is_empty() {
                 (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
@@ -206,8 +209,7 @@ impl Encoder for TransformerEncoder {
                 current += 1;
                 Some(current - 1)
             };
-            let finished = (first..vectors.len() / width).map(|row| row as u32);
-            episodes.push_sources(finished.chain(last));
+            episodes.push(last);
             is_empty.push(context.is_empty());
         }
         self.episodes.forward(parameters, vectors, None, episodes);
@@ -254,9 +256,11 @@ impl Encoder for TransformerEncoder {
         vectors.clear();
         steps.clear();
         for lane in lanes {
-            let first = vectors.len() / width;
-            vectors.extend_from_slice(&contexts[*lane].entries);
-            steps.push(first..vectors.len() / width);
+            let entries = &contexts[*lane].entries;
+            steps.begin_chain();
+            steps.link(vectors.len() / width, entries.len() / width);
+            steps.push(None);
+            vectors.extend_from_slice(entries);
         }
         self.steps.forward(parameters, vectors, None, steps);
         for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
@@ -324,9 +328,12 @@ impl Encoder for TransformerEncoder {
         let mut rows = TransformerLearnRows::default();
         self.gather(chunk, &mut rows);
         let mut products = self.entry.products(chunk.actions.len(), &[Some(false), None]);
-        products.extend(self.steps.layer.products(chunk.actions.len(), &rows.steps.lengths));
-        let n_vectors = rows.steps.lengths.len();
-        products.extend(self.episodes.layer.products(n_vectors, &rows.episodes.lengths));
+        for (level, rows, n_inputs) in [
+            (&self.steps, &rows.steps, chunk.actions.len()),
+            (&self.episodes, &rows.episodes, rows.steps.lengths.len()),
+        ] {
+            products.extend(level.layer.products(n_inputs, rows.sources.len(), &rows.chains));
+        }
         products.extend(self.g.products(chunk.selected.len()));
         products
     }
@@ -336,29 +343,31 @@ impl TransformerEncoder {
     /// The sequences of a chunk: every episode that has a next one, the part of its episode before every selected decision,
     /// and for each of these decisions the episodes it looks back on.
     fn gather(&self, chunk: &ContextChunk, rows: &mut TransformerLearnRows) {
-        let TransformerLearnRows { steps, episodes, finished, .. } = rows;
+        let TransformerLearnRows { steps, episodes, .. } = rows;
         steps.clear();
         episodes.clear();
         let mut selected = chunk.selected.iter().copied().peekable();
         for span in &chunk.spans {
-            finished.clear();
+            episodes.begin_chain();
             let mut start = span.decisions.start;
             for episode in span.episodes.clone() {
+                steps.begin_chain();
                 let end = start + chunk.lengths[episode] as usize;
-                while let Some(decision) = selected.next_if(|decision| *decision < end) {
-                    let current = if decision > start {
-                        steps.push(start..decision);
-                        Some(steps.lengths.len() as u32 - 1)
-                    } else {
-                        (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
-                    };
-                    episodes.push_sources(finished.iter().copied().chain(current));
+                for decision in start..end {
+                    if selected.next_if_eq(&decision).is_some() {
+                        let current = if decision > start {
+                            Some(steps.push(None))
+                        } else {
+                            (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
+                        };
+                        episodes.push(current);
+                    }
+                    steps.link(decision, 1);
                 }
-                let terminal = (chunk.n_decisions + episode) as u32;
                 if episode + 1 < span.episodes.end {
-                    finished.push(steps.lengths.len() as u32);
-                    let decisions = (start..end).map(|row| row as u32);
-                    steps.push_sources(decisions.chain([terminal]));
+                    let terminal = (chunk.n_decisions + episode) as u32;
+                    let finished = steps.push(Some(terminal));
+                    episodes.link(finished as usize, 1);
                 }
                 start = end;
             }
@@ -383,7 +392,8 @@ impl Level {
         of_vectors.copy_from_slice(vectors);
         of_nothing.fill(0.0);
         self.positions.forward(parameters, &rows.places, inputs);
-        let sequences = Sequences { sources: &rows.sources, lengths: &rows.lengths };
+        let LevelRows { sources, lengths, chains, links, .. } = rows;
+        let sequences = Sequences { sources, lengths, chains, links };
         self.layer.forward(parameters, inputs, sequences, key, &mut rows.layer);
         let means = fit(&mut rows.means, rows.lengths.len() * width);
         means.fill(0.0);
@@ -419,7 +429,8 @@ impl Level {
         }
         let n = rows.places.len() * width;
         let d_inputs = fit(&mut rows.d_inputs, n);
-        let sequences = Sequences { sources: &rows.sources, lengths: &rows.lengths };
+        let LevelRows { sources, lengths, chains, links, .. } = rows;
+        let sequences = Sequences { sources, lengths, chains, links };
         let inputs = &rows.inputs[..n];
         self.layer.backward(transposed, gradients, inputs, sequences, key, &mut rows.layer, d_inputs);
         self.positions.backward(gradients, &rows.places, d_inputs);
@@ -431,18 +442,30 @@ impl LevelRows {
     fn clear(&mut self) {
         self.sources.clear();
         self.lengths.clear();
+        self.chains.clear();
+        self.links.clear();
     }
 
-    /// Adds the sequence of these consecutive vectors.
-    fn push(&mut self, sources: std::ops::Range<usize>) {
-        self.push_sources(sources.map(|row| row as u32));
+    /// The sequences that follow begin with the vectors linked from here on.
+    fn begin_chain(&mut self) {
+        self.chains.push(Chain { n_sequences: 0, n_links: 0 });
     }
 
-    /// Adds a sequence.
-    fn push_sources(&mut self, sources: impl Iterator<Item = u32>) {
-        let first = self.sources.len();
-        self.sources.extend(sources);
-        self.lengths.push(self.sources.len() - first);
+    /// Adds consecutive vectors to the chain.
+    fn link(&mut self, first: usize, n: usize) {
+        self.links.extend((first..first + n).map(|row| row as u32));
+        self.chains.last_mut().expect("a chain was begun").n_links += n;
+    }
+
+    /// Adds the sequence of all that is on the chain by now, and a vector of its own behind; returns its number.
+    fn push(&mut self, own: Option<u32>) -> u32 {
+        let chain = self.chains.last_mut().expect("a chain was begun");
+        chain.n_sequences += 1;
+        let links = &self.links[self.links.len() - chain.n_links..];
+        self.sources.extend_from_slice(links);
+        self.sources.extend(own);
+        self.lengths.push(links.len() + usize::from(own.is_some()));
+        self.lengths.len() as u32 - 1
     }
 
     /// The place of every vector in its sequences; what comes behind the last position has that one. Rows that stand for

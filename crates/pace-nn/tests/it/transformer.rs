@@ -1,7 +1,7 @@
 //! Attention and what is built on it: gradients, PyTorch's numbers, and that sequences keep to themselves.
 
 use pace_nn::{
-    Attention, AttentionRows, Dropout, DropoutKey, LayerNorm, Parameters, Positions, Sequences, Store,
+    Attention, AttentionRows, Chain, Dropout, DropoutKey, LayerNorm, Parameters, Positions, Sequences, Store,
     TransformerConfig, TransformerLayer, TransformerRows,
 };
 use serde_json::Value;
@@ -9,20 +9,78 @@ use serde_json::Value;
 use crate::gradients::{check_gradient, numbers, weigh, weights_of_outputs};
 use crate::recording::{check_gradients, check_recorded, fill, floats, sizes};
 
-/// Sequences of several lengths; an empty one has no rows.
-const LENGTHS: [usize; 4] = [3, 0, 1, 4];
-const N_ROWS: usize = 8;
 const WIDTH: usize = 6;
 
-/// Every row an input of its own, and the same sequences of fewer inputs, as where they begin alike.
-const SOURCES: [[u32; N_ROWS]; 2] = [[0, 1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 0, 0, 1, 2, 3]];
+/// Sequences as tests write them down.
+#[derive(Clone, Debug, Default)]
+struct Listed {
+    sources: Vec<u32>,
+    lengths: Vec<usize>,
+    chains: Vec<Chain>,
+    links: Vec<u32>,
+}
 
-/// What is dropped, and where rows come from.
-const CASES: [(Option<DropoutKey>, [u32; N_ROWS]); 3] =
-    [(None, SOURCES[0]), (Some(DropoutKey(5)), SOURCES[0]), (Some(DropoutKey(5)), SOURCES[1])];
+impl Listed {
+    /// With these links, sequences of the first so many, and of an input of their own.
+    fn chain(mut self, links: &[u32], sequences: &[(usize, Option<u32>)]) -> Listed {
+        for (reach, own) in sequences {
+            self.sources.extend(links[..*reach].iter().chain(own));
+            self.lengths.push(reach + usize::from(own.is_some()));
+        }
+        self.links.extend(links);
+        self.chains.push(Chain { n_sequences: sequences.len(), n_links: links.len() });
+        self
+    }
 
-fn apart(lengths: &[usize]) -> Vec<u32> {
-    (0..lengths.iter().sum::<usize>() as u32).collect()
+    /// Every row an input of its own.
+    fn apart(lengths: &[usize]) -> Listed {
+        lengths.iter().fold(Listed::default(), |listed, n| {
+            let first = listed.sources.len() as u32;
+            listed.chain(&(first..first + *n as u32).collect::<Vec<_>>(), &[(*n, None)])
+        })
+    }
+
+    fn sequences(&self) -> Sequences<'_> {
+        let Listed { sources, lengths, chains, links } = self;
+        Sequences { sources, lengths, chains, links }
+    }
+
+    fn n_inputs(&self) -> usize {
+        self.sources.iter().chain(&self.links).max().map_or(0, |source| *source as usize + 1)
+    }
+}
+
+/// Chains with and without sequences that look at all of them, sequences that have a row of their own, the same for several,
+/// and empty ones; links that no sequence looks at.
+fn chains() -> Listed {
+    Listed::default()
+        .chain(&[2, 0], &[])
+        .chain(
+            &[0, 1, 2, 3, 9],
+            &[
+                (0, None),
+                (0, Some(4)),
+                (1, None),
+                (1, Some(5)),
+                (3, Some(4)),
+                (3, None),
+                (4, None),
+                (4, Some(6)),
+            ],
+        )
+        .chain(&[], &[(0, Some(7))])
+        .chain(&[7, 8], &[(2, None)])
+}
+
+/// What is dropped, and the sequences.
+fn cases() -> Vec<(Option<DropoutKey>, Listed)> {
+    let apart = Listed::apart(&[3, 0, 1, 4]);
+    vec![
+        (None, apart.clone()),
+        (Some(DropoutKey(5)), apart),
+        (None, chains()),
+        (Some(DropoutKey(5)), chains()),
+    ]
 }
 
 fn transposed<F: Fn(&[f32], &mut [f32])>(parameters: &Parameters, transpose: F) -> Vec<f32> {
@@ -33,6 +91,7 @@ fn transposed<F: Fn(&[f32], &mut [f32])>(parameters: &Parameters, transpose: F) 
 
 #[test]
 fn layer_norm() {
+    const N_ROWS: usize = 8;
     let mut parameters = Parameters::default();
     let norm = LayerNorm::new(&mut parameters, "norm", WIDTH);
     parameters.values = numbers(parameters.len(), 3);
@@ -77,26 +136,25 @@ fn positions() {
 
 #[test]
 fn attention() {
-    for (key, sources) in CASES {
+    for (key, listed) in cases() {
         let mut parameters = Parameters::default();
         let attention = Attention::new(&mut parameters, "attention", WIDTH, 2, Dropout::new(0.3));
         parameters.values = numbers(parameters.len(), 3);
-        let sequences = Sequences { sources: &sources, lengths: &LENGTHS };
-        let mut inputs = numbers((1 + sources[N_ROWS - 1] as usize) * WIDTH, 1);
+        let (sequences, n) = (listed.sequences(), listed.sources.len() * WIDTH);
+        let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
-            let (mut rows, mut output) = (AttentionRows::default(), vec![f32::NAN; N_ROWS * WIDTH]);
+            let (mut rows, mut output) = (AttentionRows::default(), vec![f32::NAN; n]);
             attention.forward(values, inputs, sequences, key, &mut rows, &mut output);
             (rows, output)
         };
         let mut rows = forward(&parameters.values, &inputs).0;
         let mut gradients = vec![0.0; parameters.len()];
-        let (mut d_output, mut d_inputs) = (weights_of_outputs(N_ROWS * WIDTH), vec![1.0; inputs.len()]);
+        let (mut d_output, mut d_inputs) = (weights_of_outputs(n), vec![1.0; inputs.len()]);
         attention.backward(
             &transposed(&parameters, |from, to| attention.transpose(from, to)),
             &mut gradients,
             &inputs,
             sequences,
-            key,
             &mut rows,
             &mut d_output,
             (&mut d_inputs, Store::Add),
@@ -112,6 +170,34 @@ fn attention() {
     }
 }
 
+#[test]
+fn scores_of_any_size_are_weighed() {
+    // Along the chain scores rise, fall and rise again by more than an exponential can hold.
+    let mut parameters = Parameters::default();
+    let attention = Attention::new(&mut parameters, "attention", 1, 1, Dropout::new(0.0));
+    parameters.values.fill(1.0);
+    let listed = Listed::default().chain(&[0, 1, 2, 3], &[(1, None), (2, None), (3, Some(4)), (4, None)]);
+    let inputs = [20.0, 30.0, -30.0, 31.0, 40.0];
+    let (mut rows, mut output) = (AttentionRows::default(), vec![f32::NAN; listed.sources.len()]);
+    attention.forward(&parameters.values, &inputs, listed.sequences(), None, &mut rows, &mut output);
+    // Query, key and value are one more than the input, so is the output than what is seen. A row sees the highest value, or the
+    // lowest where its query is negative.
+    let expected =
+        [21.0, 31.0, 31.0, 41.0, 41.0, -29.0, 41.0, 32.0, 32.0, -29.0, 32.0].map(|seen| seen + 1.0);
+    for (found, expected) in output.iter().zip(expected) {
+        assert!((found - expected).abs() < 1e-4, "{output:?}");
+    }
+    let back = transposed(&parameters, |from, to| attention.transpose(from, to));
+    let (mut gradients, mut d_inputs) = (vec![0.0; parameters.len()], vec![f32::NAN; inputs.len()]);
+    let mut d_output = vec![1.0; output.len()];
+    let d = (&mut d_inputs[..], Store::Overwrite);
+    attention.backward(&back, &mut gradients, &inputs, listed.sequences(), &mut rows, &mut d_output, d);
+    // How often each input's value is seen.
+    for (found, expected) in d_inputs.iter().zip([1.0, 2.0, 2.0, 3.0, 3.0]) {
+        assert!((found - expected).abs() < 1e-3, "{d_inputs:?}");
+    }
+}
+
 fn layer() -> (TransformerLayer, Parameters) {
     let mut parameters = Parameters::default();
     let config = TransformerConfig { width: WIDTH, n_heads: 2, hidden_width: 5, dropout: 0.3 };
@@ -123,16 +209,16 @@ fn layer() -> (TransformerLayer, Parameters) {
 #[test]
 fn a_whole_layer() {
     let (layer, parameters) = layer();
-    for (key, sources) in CASES {
-        let sequences = Sequences { sources: &sources, lengths: &LENGTHS };
-        let mut inputs = numbers((1 + sources[N_ROWS - 1] as usize) * WIDTH, 1);
+    for (key, listed) in cases() {
+        let sequences = listed.sequences();
+        let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
             let mut rows = TransformerRows::default();
             layer.forward(values, inputs, sequences, key, &mut rows);
             rows
         };
         let mut rows = forward(&parameters.values, &inputs);
-        rows.d_out.copy_from_slice(&weights_of_outputs(N_ROWS * WIDTH));
+        rows.d_out.copy_from_slice(&weights_of_outputs(listed.sources.len() * WIDTH));
         let (mut gradients, mut d_inputs) = (vec![0.0; parameters.len()], vec![f32::NAN; inputs.len()]);
         let back = transposed(&parameters, |from, to| layer.transpose(from, to));
         layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
@@ -149,20 +235,24 @@ fn a_whole_layer() {
 #[test]
 fn a_sequence_sees_only_itself() {
     let (layer, parameters) = layer();
-    let inputs = numbers(N_ROWS * WIDTH, 1);
-    let mut rows = TransformerRows::default();
-    let sequences = Sequences { sources: &SOURCES[0], lengths: &LENGTHS };
-    layer.forward(&parameters.values, &inputs, sequences, None, &mut rows);
-    let mut first = 0;
-    for n in LENGTHS {
-        let mut alone = TransformerRows::default();
-        let sequences = Sequences { sources: &apart(&[n]), lengths: &[n] };
-        let own = &inputs[first * WIDTH..][..n * WIDTH];
-        layer.forward(&parameters.values, own, sequences, None, &mut alone);
-        for (alone, among) in alone.out.iter().zip(&rows.out[first * WIDTH..]) {
-            assert!((alone - among).abs() < 1e-5, "{alone} {among}");
+    for (_, listed) in cases() {
+        let inputs = numbers(listed.n_inputs() * WIDTH, 1);
+        let mut rows = TransformerRows::default();
+        layer.forward(&parameters.values, &inputs, listed.sequences(), None, &mut rows);
+        let mut first = 0;
+        for n in &listed.lengths {
+            let mut own = vec![f32::NAN; n * WIDTH];
+            let sources = &listed.sources[first..first + n];
+            for (row, source) in own.chunks_exact_mut(WIDTH).zip(sources) {
+                row.copy_from_slice(&inputs[*source as usize * WIDTH..][..WIDTH]);
+            }
+            let mut alone = TransformerRows::default();
+            layer.forward(&parameters.values, &own, Listed::apart(&[*n]).sequences(), None, &mut alone);
+            for (alone, among) in alone.out.iter().zip(&rows.out[first * WIDTH..]) {
+                assert!((alone - among).abs() < 1e-5, "{alone} {among}");
+            }
+            first += n;
         }
-        first += n;
     }
 }
 
@@ -181,7 +271,8 @@ fn a_recorded_layer_with_positions() {
     let layer = TransformerLayer::new(&mut parameters, "layer", config);
     fill(&mut parameters, &recording["parameters"]);
     let lengths = sizes(&recording["lengths"]);
-    let sequences = Sequences { sources: &apart(&lengths), lengths: &lengths };
+    let listed = Listed::apart(&lengths);
+    let sequences = listed.sequences();
     let places: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
     let mut inputs = floats(&recording["inputs"]);
     positions.forward(&parameters.values, &places, &mut inputs);
@@ -204,9 +295,12 @@ fn a_recorded_layer_with_positions() {
 #[test]
 fn the_products_are_those_of_both_passes() {
     let (layer, _) = layer();
-    let flops: f64 = layer.products(N_ROWS, &LENGTHS).iter().map(|product| product.flops()).sum();
-    let linear = N_ROWS * (4 * WIDTH * WIDTH + 2 * WIDTH * 5);
-    let looks = 2 * (9 + 1 + 16) * WIDTH;
+    let listed = chains();
+    let n_rows = listed.sources.len();
+    let products = layer.products(listed.n_inputs(), n_rows, &listed.chains);
+    let flops: f64 = products.iter().map(|product| product.flops()).sum();
+    let linear = listed.n_inputs() * 3 * WIDTH * WIDTH + n_rows * (WIDTH * WIDTH + 2 * WIDTH * 5);
+    let looks = 2 * (4 + 25 + 4) * WIDTH;
     assert_eq!(flops, 3.0 * 2.0 * (linear + looks) as f64);
 }
 
