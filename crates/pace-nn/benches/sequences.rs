@@ -2,7 +2,7 @@
 
 use pace_nn::product::ProductShape;
 use pace_nn::{
-    DropoutKey, Gru, GruRows, Parameters, Sequences, Store, TransformerConfig, TransformerLayer,
+    Chain, DropoutKey, Gru, GruRows, Parameters, Sequences, Store, TransformerConfig, TransformerLayer,
     TransformerRows,
 };
 
@@ -62,8 +62,8 @@ fn gru_products(bencher: divan::Bencher<'_, '_>, n_sequences: usize) {
     bench_products(bencher, &gru().0.products(&[n_sequences; N_STEPS], true));
 }
 
-/// About 500 rows in sequences of this length: whole episodes, half of one, and the episodes of an encounter.
-const LENGTHS: [usize; 3] = [41, 20, 5];
+/// All beginnings of a chain of this length: the steps of an episode, the episodes of an encounter, in Kuhn Poker too.
+const LENGTHS: [usize; 3] = [41, 5, 100];
 
 fn transformer() -> (TransformerLayer, Parameters) {
     let mut parameters = Parameters::default();
@@ -76,15 +76,16 @@ fn transformer() -> (TransformerLayer, Parameters) {
 #[divan::bench(args = LENGTHS)]
 fn transformer_passes(bencher: divan::Bencher<'_, '_>, length: usize) {
     let (layer, parameters) = transformer();
-    let lengths = vec![length; 500 / length];
-    let inputs = inputs(lengths.iter().sum());
-    let sources: Vec<u32> = (0..lengths.iter().sum::<usize>() as u32).collect();
+    let (inputs, links) = (inputs(length), (0..length as u32).collect::<Vec<_>>());
+    let lengths: Vec<usize> = (1..=length).collect();
+    let sources: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
     let (mut transposed, mut gradients) = (vec![0.0; parameters.len()], vec![0.0; parameters.len()]);
     layer.transpose(&parameters.values, &mut transposed);
     let (mut rows, mut d_inputs) = (TransformerRows::default(), vec![0.0; inputs.len()]);
     let key = Some(DropoutKey(1));
     bencher.bench_local(move || {
-        let sequences = Sequences { sources: &sources, lengths: &lengths };
+        let chains = &[Chain { n_sequences: length, n_links: length }];
+        let sequences = Sequences { sources: &sources, lengths: &lengths, chains, links: &links };
         layer.forward(&parameters.values, &inputs, sequences, key, &mut rows);
         rows.d_out.fill(0.01);
         layer.backward(&transposed, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
@@ -93,5 +94,6 @@ fn transformer_passes(bencher: divan::Bencher<'_, '_>, length: usize) {
 
 #[divan::bench(args = LENGTHS)]
 fn transformer_products(bencher: divan::Bencher<'_, '_>, length: usize) {
-    bench_products(bencher, &transformer().0.products(500 / length * length, &vec![length; 500 / length]));
+    let chains = [Chain { n_sequences: length, n_links: length }];
+    bench_products(bencher, &transformer().0.products(length, length * (length + 1) / 2, &chains));
 }
