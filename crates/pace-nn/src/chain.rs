@@ -263,6 +263,13 @@ fn unload(d_parts: &[Vec<f32>; 3], d_projected: &mut [f32], links: &[u32], place
     }
 }
 
+/// e to the power of each of two numbers less the higher one, of which one is always 1.
+#[inline(always)]
+fn exponentials_below_higher(one: f32, other: f32) -> [f32; 2] {
+    let below = exponential(-(one - other).abs());
+    if one >= other { [1.0, below] } else { [below, 1.0] }
+}
+
 #[inline(always)]
 fn add_scaled(to: &mut [f32], row: &[f32], factor: f32) {
     for (to, value) in to.iter_mut().zip(row) {
@@ -291,10 +298,8 @@ vectorised! {
             let (scores, kept, weights) = (&scores[pairs.clone()], &kept[pairs.clone()], &mut weights[pairs]);
             // Link by link is the usual way to grow.
             if let ([score], [kept], [weight]) = (scores, kept, &mut *weights) {
-                let higher = level.max(*score);
-                let faded = exponential(*level - higher);
-                let one = exponential(*score - higher);
-                (*level, *sum, *weight) = (higher, *sum * faded + one, one * kept);
+                let [faded, one] = exponentials_below_higher(*level, *score);
+                (*level, *sum, *weight) = (level.max(*score), *sum * faded + one, one * kept);
                 vector.iter_mut().for_each(|value| *value *= faded);
                 continue;
             }
@@ -344,10 +349,9 @@ vectorised! {
         for (row, query) in queries.chunks_exact(head_width).take(n).enumerate() {
             let score = sum_of_products(query, own_key);
             with_own[row] = score;
-            let higher = levels[row].max(score);
-            let (faded, one) = (exponential(levels[row] - higher), exponential(score - higher));
+            let [faded, one] = exponentials_below_higher(levels[row], score);
             let sum = sums[row] * faded + one;
-            (row_maxima[row], row_sums[row]) = (higher, sum);
+            (row_maxima[row], row_sums[row]) = (levels[row].max(score), sum);
             let (old, new) = (faded / sum, kept[row] * one / sum);
             let vector = &vectors[row * head_width..][..head_width];
             for ((seen, value), own) in seen[row * width..][..head_width].iter_mut().zip(vector).zip(own_value) {
@@ -413,11 +417,11 @@ vectorised! {
         let [width, head_width] = widths;
         let of_rows = levels.iter_mut().zip(offs).zip(vectors.chunks_exact_mut(head_width));
         for (row, ((level, off), vector)) in of_rows.enumerate() {
-            let lower = level.min(rows.maxima[row]);
-            let faded = exponential(lower - *level);
-            let factor = exponential(lower - rows.maxima[row]) / rows.sums[row];
+            let [factor, faded] = exponentials_below_higher(*level, rows.maxima[row]);
+            let factor = factor / rows.sums[row];
             let (seen, d_seen) = (&rows.seen[row * width..][..head_width], &rows.d_seen[row * width..][..head_width]);
-            (*level, *off) = (lower, *off * faded + factor * sum_of_products(seen, d_seen));
+            *level = level.min(rows.maxima[row]);
+            *off = *off * faded + factor * sum_of_products(seen, d_seen);
             for (value, d_seen) in vector.iter_mut().zip(d_seen) {
                 *value = *value * faded + factor * d_seen;
             }
