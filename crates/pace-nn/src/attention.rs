@@ -250,7 +250,7 @@ impl Attention {
                 along.grow(sequence.reach, &scores[pairs.clone()], &kept[pairs.clone()], place.head_width);
                 let first = head * n_rows + sequence.first_row;
                 let (maxima, sums) = (&mut maxima[first..], &mut sums[first..]);
-                let seen = &mut seen[(sequence.first_row * width + place.column).min(n_rows * width)..];
+                let seen = &mut seen[sequence.first_row * width..];
                 if let Some(input) = sequence.own {
                     let pairs = sequence.pairs(head);
                     let pairs = (&mut scores[pairs.clone()], &kept[pairs]);
@@ -303,12 +303,11 @@ impl Attention {
             for sequence in plan.sequences[chain.sequences.clone()].iter().rev() {
                 along.shrink(sequence.reach, link_scores, link_kept, place.head_width);
                 let first = head * n_rows + sequence.first_row;
-                let numbers = (sequence.first_row * width + place.column).min(seen.len());
                 let rows = SeenRows {
                     maxima: &maxima[first..],
                     sums: &sums[first..],
-                    seen: &seen[numbers..],
-                    d_seen: &d_seen[numbers..],
+                    seen: &seen[sequence.first_row * width..],
+                    d_seen: &d_seen[sequence.first_row * width..],
                 };
                 along.gather(place, &rows);
                 if let Some(input) = sequence.own {

@@ -6,6 +6,8 @@
 //! from the longest sequence to the shortest, each in terms of the lowest m so far, which no score of a link that is still
 //! there exceeds; a link is done when the sequences become too short for it.
 
+use std::ops::Range;
+
 use crate::kernels::{LANES, exponential, highest_of, sum_of, sum_of_products, vectorised};
 use crate::linear::Store;
 use crate::product::{Strided, multiply_strided};
@@ -27,13 +29,22 @@ pub(crate) struct HeadPlace {
     pub head_width: usize,
 }
 
+impl HeadPlace {
+    /// The head's numbers in a row.
+    #[inline(always)]
+    fn of(&self, row: usize) -> Range<usize> {
+        let first = row * self.width + self.column;
+        first..first + self.head_width
+    }
+}
+
 /// The rows of a sequence: what a head left there on the way forward.
 pub(crate) struct SeenRows<'a> {
     /// The highest score of each row.
     pub maxima: &'a [f32],
     /// The sum of the exponentials of scores, less the highest.
     pub sums: &'a [f32],
-    /// What all heads saw, from this head's first number on.
+    /// What all heads saw.
     pub seen: &'a [f32],
     /// Its gradient.
     pub d_seen: &'a [f32],
@@ -104,10 +115,9 @@ impl ChainHead {
 
     /// Writes what the rows of a sequence see that ends here.
     pub(crate) fn see(&self, place: HeadPlace, maxima: &mut [f32], sums: &mut [f32], seen: &mut [f32]) {
-        let HeadPlace { width, head_width, .. } = place;
         maxima[..self.reach].copy_from_slice(&self.levels[..self.reach]);
         sums[..self.reach].copy_from_slice(&self.sums[..self.reach]);
-        divide(&self.vectors[..self.reach * head_width], head_width, &self.sums, seen, width);
+        divide(&self.vectors, &self.sums[..self.reach], seen, place);
     }
 
     /// The same for a sequence with one more row, the projection of `input`. Its pairs are those of the links' rows with it,
@@ -126,7 +136,7 @@ impl ChainHead {
         load(&mut self.own, projected, &[input], place);
         let grown = [&self.levels[..self.reach], &self.sums, &self.vectors];
         let [links, own] = [&self.links, &self.own].map(|parts| parts.each_ref().map(|part| &part[..]));
-        see_with_own(links, own, grown, scores, kept, maxima, sums, seen, place.width);
+        see_with_own(links, own, grown, scores, kept, maxima, sums, seen, place);
     }
 
     /// Before the last sequence, on the way back.
@@ -171,7 +181,7 @@ impl ChainHead {
     /// Adds the gradients of what the rows of a sequence saw that ends here.
     pub(crate) fn gather(&mut self, place: HeadPlace, rows: &SeenRows<'_>) {
         let levels = &mut self.levels[..self.reach];
-        gather(rows, levels, &mut self.sums, &mut self.vectors, [place.width, place.head_width]);
+        gather(rows, levels, &mut self.sums, &mut self.vectors, place);
     }
 
     /// The same for the pairs of a sequence's own row; its gradient is added to that of the input's projection.
@@ -191,7 +201,7 @@ impl ChainHead {
         let [links, own] = [&self.links, &self.own].map(|parts| parts.each_ref().map(|part| &part[..]));
         let [d_links, d_own] =
             [&mut self.d_links, &mut self.d_own].map(|parts| parts.each_mut().map(|part| &mut part[..]));
-        gather_own(self.reach, links, own, d_links, d_own, pairs, rows, place.width);
+        gather_own(self.reach, links, own, d_links, d_own, pairs, rows, place);
         unload(&self.d_own, d_projected, &[input], place);
     }
 
@@ -228,7 +238,7 @@ impl ChainHead {
 }
 
 /// The pairs that looking at `after` links instead of `before` adds: rows and the links they look at.
-fn new_pairs(before: usize, after: usize) -> [(std::ops::Range<usize>, std::ops::Range<usize>); 2] {
+fn new_pairs(before: usize, after: usize) -> [(Range<usize>, Range<usize>); 2] {
     [(0..before, before..after), (before..after, 0..after)]
 }
 
@@ -319,10 +329,10 @@ vectorised! {
 
 vectorised! {
     /// Writes every vector over its sum into a row.
-    fn divide(vectors: &[f32], head_width: usize, sums: &[f32], seen: &mut [f32], width: usize) {
-        for ((row, vector), sum) in vectors.chunks_exact(head_width).enumerate().zip(sums) {
+    fn divide(vectors: &[f32], sums: &[f32], seen: &mut [f32], place: HeadPlace) {
+        for ((row, sum), vector) in sums.iter().enumerate().zip(vectors.chunks_exact(place.head_width)) {
             let factor = 1.0 / sum;
-            for (seen, value) in seen[row * width..][..head_width].iter_mut().zip(vector) {
+            for (seen, value) in seen[place.of(row)].iter_mut().zip(vector) {
                 *seen = value * factor;
             }
         }
@@ -340,7 +350,7 @@ vectorised! {
         row_maxima: &mut [f32],
         row_sums: &mut [f32],
         seen: &mut [f32],
-        width: usize,
+        place: HeadPlace,
     ) {
         let ([queries, keys, values], [own_query, own_key, own_value]) = (links, own);
         let [levels, sums, vectors] = grown;
@@ -354,7 +364,7 @@ vectorised! {
             (row_maxima[row], row_sums[row]) = (levels[row].max(score), sum);
             let (old, new) = (faded / sum, kept[row] * one / sum);
             let vector = &vectors[row * head_width..][..head_width];
-            for ((seen, value), own) in seen[row * width..][..head_width].iter_mut().zip(vector).zip(own_value) {
+            for ((seen, value), own) in seen[place.of(row)].iter_mut().zip(vector).zip(own_value) {
                 *seen = old * value + new * own;
             }
         }
@@ -363,7 +373,7 @@ vectorised! {
         }
         of_own[n] = sum_of_products(own_query, own_key);
         let highest = highest_of(of_own);
-        let seen = &mut seen[n * width..][..head_width];
+        let seen = &mut seen[place.of(n)];
         seen.fill(0.0);
         let mut sum = 0.0;
         let values = values.chunks_exact(head_width).take(n).chain([own_value]);
@@ -412,14 +422,13 @@ vectorised! {
         levels: &mut [f32],
         offs: &mut [f32],
         vectors: &mut [f32],
-        widths: [usize; 2],
+        place: HeadPlace,
     ) {
-        let [width, head_width] = widths;
-        let of_rows = levels.iter_mut().zip(offs).zip(vectors.chunks_exact_mut(head_width));
+        let of_rows = levels.iter_mut().zip(offs).zip(vectors.chunks_exact_mut(place.head_width));
         for (row, ((level, off), vector)) in of_rows.enumerate() {
             let [factor, faded] = exponentials_below_higher(*level, rows.maxima[row]);
             let factor = factor / rows.sums[row];
-            let (seen, d_seen) = (&rows.seen[row * width..][..head_width], &rows.d_seen[row * width..][..head_width]);
+            let (seen, d_seen) = (&rows.seen[place.of(row)], &rows.d_seen[place.of(row)]);
             *level = level.min(rows.maxima[row]);
             *off = *off * faded + factor * sum_of_products(seen, d_seen);
             for (value, d_seen) in vector.iter_mut().zip(d_seen) {
@@ -439,7 +448,7 @@ vectorised! {
         d_own: [&mut [f32]; 3],
         pairs: (&[f32], &[f32]),
         rows: &SeenRows<'_>,
-        width: usize,
+        place: HeadPlace,
     ) {
         let ([queries, keys, values], [own_query, own_key, own_value]) = (links, own);
         let ([d_queries, d_keys, d_values], [d_own_query, d_own_key, d_own_value]) = (d_links, d_own);
@@ -451,14 +460,14 @@ vectorised! {
             (weight * kept, weight * (kept * sum_of_products(d_seen, value) - along))
         };
         for row in 0..n {
-            let (seen, d_seen) = (&rows.seen[row * width..][..head_width], &rows.d_seen[row * width..][..head_width]);
+            let (seen, d_seen) = (&rows.seen[place.of(row)], &rows.d_seen[place.of(row)]);
             let along = sum_of_products(seen, d_seen);
             let (weight, d_score) = pair(row, scores[row], kept[row], own_value, d_seen, along);
             add_scaled(d_own_value, d_seen, weight);
             add_scaled(&mut d_queries[slice(row)], own_key, d_score);
             add_scaled(d_own_key, &queries[slice(row)], d_score);
         }
-        let (seen, d_seen) = (&rows.seen[n * width..][..head_width], &rows.d_seen[n * width..][..head_width]);
+        let (seen, d_seen) = (&rows.seen[place.of(n)], &rows.d_seen[place.of(n)]);
         let along = sum_of_products(seen, d_seen);
         for link in 0..n {
             let at = slice(link);
