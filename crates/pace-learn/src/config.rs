@@ -376,9 +376,9 @@ impl TrainConfig {
                 // Deviation D3: what is learned last should not be forgotten again.
                 config.learning_rate_decay = Decay::Linear;
                 config.entropy_decay = Decay::Linear;
+                // Deviation D5: what a peer wants or does, and not which of the training peers it is.
+                config.identify = Identify::Traits;
                 if matches!(game, "overcooked" | "predator-prey") {
-                    // Deviation D5: what a peer wants or does, and not which of the training peers it is.
-                    config.identify = Identify::Traits;
                     // Deviation D7: whole encounters, four times as fast, and no tuple is missing from a gradient.
                     config.minibatch = Minibatch::Balanced;
                     config.gae_lambda = 0.9;
@@ -395,12 +395,8 @@ impl TrainConfig {
                         config.exploration_decay_steps = 8_000_000;
                     }
                     _ => {
-                        // Fewer passes with larger steps that fade: as good, and nearly twice as fast.
                         config.gae_lambda = 0.8;
-                        config.auxiliary_weight = 0.3;
                         config.entropy_weight = 2e-2;
-                        config.epochs = 8;
-                        config.learning_rate = 7e-4;
                     }
                 }
             }

@@ -52,7 +52,7 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             preset: "best",
             seed: args.seed,
             file: None,
-            overrides: Map::from_iter([("total_steps".to_owned(), Value::from(args.steps))]),
+            overrides: overrides(args.steps),
             scale: 1.0,
         })?;
         say("training PACE on Kuhn Poker against 40 peers; Ctrl-C stops and keeps what is done");
@@ -105,4 +105,17 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         args.out.display()
     )?;
     Ok(())
+}
+
+/// So short a run wants fewer passes with larger steps than `best` takes at full budget; and names instead of traits, since
+/// how often a peer is named can be counted.
+fn overrides(steps: u64) -> Map<String, Value> {
+    let keys = [
+        ("total_steps", Value::from(steps)),
+        ("epochs", Value::from(8)),
+        ("learning_rate", Value::from(7e-4)),
+        ("identify", Value::from("classes")),
+        ("auxiliary_weight", Value::from(0.3)),
+    ];
+    keys.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
 }
