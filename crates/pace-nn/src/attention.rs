@@ -153,9 +153,15 @@ impl Plan {
             self.chains.push(ChainPlan { links: place, sequences, first_pair });
         }
     }
+
+    /// Every chain with every head.
+    fn chains_by_head(&self, n_heads: usize) -> impl Iterator<Item = (&ChainPlan, usize)> {
+        self.chains.iter().flat_map(move |chain| (0..n_heads).map(move |head| (chain, head)))
+    }
 }
 
 impl ChainPlan {
+    /// The pairs of its links, as one head has them.
     fn pairs(&self, head: usize) -> Range<usize> {
         let n = self.links.len() * stride(self.links.len());
         self.first_pair + head * n..self.first_pair + (head + 1) * n
@@ -163,6 +169,7 @@ impl ChainPlan {
 }
 
 impl SequencePlan {
+    /// The pairs of its own row, as one head has them.
     fn pairs(&self, head: usize) -> Range<usize> {
         let n = 2 * self.reach + 1;
         self.first_pair + head * n..self.first_pair + (head + 1) * n
@@ -239,24 +246,22 @@ impl Attention {
         let seen = fit(&mut rows.seen, n_rows * width);
         let maxima = fit(&mut rows.maxima, n_rows * self.n_heads);
         let sums = fit(&mut rows.sums, n_rows * self.n_heads);
-        for (chain, head) in
-            plan.chains.iter().flat_map(|chain| (0..self.n_heads).map(move |head| (chain, head)))
-        {
-            let (place, pairs) = (self.place(head), chain.pairs(head));
-            along.load(projected, &sequences.links[chain.links.clone()], place);
-            along.score(&mut scores[pairs.clone()], place.head_width);
-            along.begin(place.head_width);
+        for (chain, head) in plan.chains_by_head(self.n_heads) {
+            let pairs = chain.pairs(head);
+            along.load(projected, &sequences.links[chain.links.clone()], self.place(head));
+            along.score(&mut scores[pairs.clone()]);
+            along.begin();
             for sequence in &plan.sequences[chain.sequences.clone()] {
-                along.grow(sequence.reach, &scores[pairs.clone()], &kept[pairs.clone()], place.head_width);
+                along.grow(sequence.reach, &scores[pairs.clone()], &kept[pairs.clone()]);
                 let first = head * n_rows + sequence.first_row;
                 let (maxima, sums) = (&mut maxima[first..], &mut sums[first..]);
                 let seen = &mut seen[sequence.first_row * width..];
                 if let Some(input) = sequence.own {
                     let pairs = sequence.pairs(head);
                     let pairs = (&mut scores[pairs.clone()], &kept[pairs]);
-                    along.see_with_own(projected, input, place, pairs, maxima, sums, seen);
+                    along.see_with_own(projected, input, pairs, maxima, sums, seen);
                 } else {
-                    along.see(place, maxima, sums, seen);
+                    along.see(maxima, sums, seen);
                 }
             }
         }
@@ -292,16 +297,14 @@ impl Attention {
         let d_projected = fit(&mut rows.d_projected, 3 * inputs.len());
         d_projected.fill(0.0);
         let AttentionRows { plan, head: along, scores, kept, maxima, sums, .. } = rows;
-        for (chain, head) in
-            plan.chains.iter().flat_map(|chain| (0..self.n_heads).map(move |head| (chain, head)))
-        {
-            let (place, pairs) = (self.place(head), chain.pairs(head));
+        for (chain, head) in plan.chains_by_head(self.n_heads) {
+            let pairs = chain.pairs(head);
             let links = &sequences.links[chain.links.clone()];
             let (link_scores, link_kept) = (&scores[pairs.clone()], &kept[pairs]);
-            along.load(projected, links, place);
-            along.begin_back(place.head_width);
+            along.load(projected, links, self.place(head));
+            along.begin_back();
             for sequence in plan.sequences[chain.sequences.clone()].iter().rev() {
-                along.shrink(sequence.reach, link_scores, link_kept, place.head_width);
+                along.shrink(sequence.reach, link_scores, link_kept);
                 let first = head * n_rows + sequence.first_row;
                 let rows = SeenRows {
                     maxima: &maxima[first..],
@@ -309,14 +312,14 @@ impl Attention {
                     seen: &seen[sequence.first_row * width..],
                     d_seen: &d_seen[sequence.first_row * width..],
                 };
-                along.gather(place, &rows);
+                along.gather(&rows);
                 if let Some(input) = sequence.own {
                     let pairs = sequence.pairs(head);
                     let pairs = (&scores[pairs.clone()], &kept[pairs]);
-                    along.gather_own(projected, d_projected, input, place, pairs, &rows);
+                    along.gather_own(projected, d_projected, input, pairs, &rows);
                 }
             }
-            along.finish_back(d_projected, links, link_scores, link_kept, place);
+            along.finish_back(d_projected, links, link_scores, link_kept);
         }
         let (parts, mut d_parts) = ([Part::Dense(inputs)], [Some(d_inputs)]);
         self.projection.backward(transposed, gradients, &parts, &[], d_projected, &mut d_parts);

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crate::kernels::{LANES, exponential, highest_of, sum_of, sum_of_products, vectorised};
+use crate::kernels::{self, LANES, exponential, highest_of, sum_of, sum_of_products, vectorised};
 use crate::linear::Store;
 use crate::product::{Strided, multiply_strided};
 
@@ -19,7 +19,7 @@ pub(crate) fn stride(n: usize) -> usize {
 }
 
 /// Where a head's numbers lie in rows.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadPlace {
     /// Numbers in a row of all heads.
     pub width: usize,
@@ -53,6 +53,7 @@ pub(crate) struct SeenRows<'a> {
 /// A chain as one head has it, and what grows along it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChainHead {
+    place: HeadPlace,
     /// Scaled queries, keys and values of the links, and their gradients.
     links: [Vec<f32>; 3],
     d_links: [Vec<f32>; 3],
@@ -75,12 +76,13 @@ pub(crate) struct ChainHead {
 impl ChainHead {
     /// Takes a chain's queries, keys and values from those of all inputs.
     pub(crate) fn load(&mut self, projected: &[f32], links: &[u32], place: HeadPlace) {
+        self.place = place;
         load(&mut self.links, projected, links, place);
     }
 
     /// Writes the score of every pair of links.
-    pub(crate) fn score(&self, scores: &mut [f32], head_width: usize) {
-        let [queries, keys, _] = &self.links;
+    pub(crate) fn score(&self, scores: &mut [f32]) {
+        let ([queries, keys, _], head_width) = (&self.links, self.place.head_width);
         let n = queries.len() / head_width;
         let (queries, keys) =
             (Strided::rows(queries, head_width), Strided::rows(keys, head_width).transposed());
@@ -88,18 +90,18 @@ impl ChainHead {
     }
 
     /// Before the first sequence.
-    pub(crate) fn begin(&mut self, head_width: usize) {
-        self.reset(head_width, f32::NEG_INFINITY);
+    pub(crate) fn begin(&mut self) {
+        self.reset(f32::NEG_INFINITY);
         self.reach = 0;
     }
 
     /// Lets the rows look at the first `reach` links.
-    pub(crate) fn grow(&mut self, reach: usize, scores: &[f32], kept: &[f32], head_width: usize) {
+    pub(crate) fn grow(&mut self, reach: usize, scores: &[f32], kept: &[f32]) {
         if reach == self.reach {
             return;
         }
         let ChainHead { levels, sums, vectors, weights, .. } = self;
-        let (n, before) = (levels.len(), self.reach);
+        let (n, before, head_width) = (levels.len(), self.reach, self.place.head_width);
         take_in(scores, kept, stride(n), [before, reach], levels, sums, vectors, weights);
         for (rows, links) in new_pairs(before, reach) {
             multiply_strided(
@@ -114,10 +116,10 @@ impl ChainHead {
     }
 
     /// Writes what the rows of a sequence see that ends here.
-    pub(crate) fn see(&self, place: HeadPlace, maxima: &mut [f32], sums: &mut [f32], seen: &mut [f32]) {
+    pub(crate) fn see(&self, maxima: &mut [f32], sums: &mut [f32], seen: &mut [f32]) {
         maxima[..self.reach].copy_from_slice(&self.levels[..self.reach]);
         sums[..self.reach].copy_from_slice(&self.sums[..self.reach]);
-        divide(&self.vectors, &self.sums[..self.reach], seen, place);
+        divide(&self.vectors, &self.sums[..self.reach], seen, self.place);
     }
 
     /// The same for a sequence with one more row, the projection of `input`. Its pairs are those of the links' rows with it,
@@ -127,21 +129,20 @@ impl ChainHead {
         &mut self,
         projected: &[f32],
         input: u32,
-        place: HeadPlace,
         (scores, kept): (&mut [f32], &[f32]),
         maxima: &mut [f32],
         sums: &mut [f32],
         seen: &mut [f32],
     ) {
-        load(&mut self.own, projected, &[input], place);
+        load(&mut self.own, projected, &[input], self.place);
         let grown = [&self.levels[..self.reach], &self.sums, &self.vectors];
         let [links, own] = [&self.links, &self.own].map(|parts| parts.each_ref().map(|part| &part[..]));
-        see_with_own(links, own, grown, scores, kept, maxima, sums, seen, place);
+        see_with_own(links, own, grown, scores, kept, maxima, sums, seen, self.place);
     }
 
     /// Before the last sequence, on the way back.
-    pub(crate) fn begin_back(&mut self, head_width: usize) {
-        self.reset(head_width, f32::INFINITY);
+    pub(crate) fn begin_back(&mut self) {
+        self.reset(f32::INFINITY);
         self.reach = self.levels.len();
         for (d_part, part) in self.d_links.iter_mut().zip(&self.links) {
             refill(d_part, part.len(), 0.0);
@@ -149,11 +150,11 @@ impl ChainHead {
     }
 
     /// Takes off all links but the first `reach`: no sequence that follows looks at them.
-    pub(crate) fn shrink(&mut self, reach: usize, scores: &[f32], kept: &[f32], head_width: usize) {
+    pub(crate) fn shrink(&mut self, reach: usize, scores: &[f32], kept: &[f32]) {
         if reach == self.reach {
             return;
         }
-        let n = self.levels.len();
+        let (n, head_width) = (self.levels.len(), self.place.head_width);
         let ChainHead { levels, sums, vectors, weights, d_weights, .. } = self;
         for (rows, links) in new_pairs(reach, self.reach) {
             multiply_strided(
@@ -179,9 +180,9 @@ impl ChainHead {
     }
 
     /// Adds the gradients of what the rows of a sequence saw that ends here.
-    pub(crate) fn gather(&mut self, place: HeadPlace, rows: &SeenRows<'_>) {
+    pub(crate) fn gather(&mut self, rows: &SeenRows<'_>) {
         let levels = &mut self.levels[..self.reach];
-        gather(rows, levels, &mut self.sums, &mut self.vectors, place);
+        gather(rows, levels, &mut self.sums, &mut self.vectors, self.place);
     }
 
     /// The same for the pairs of a sequence's own row; its gradient is added to that of the input's projection.
@@ -190,19 +191,18 @@ impl ChainHead {
         projected: &[f32],
         d_projected: &mut [f32],
         input: u32,
-        place: HeadPlace,
         pairs: (&[f32], &[f32]),
         rows: &SeenRows<'_>,
     ) {
-        load(&mut self.own, projected, &[input], place);
+        load(&mut self.own, projected, &[input], self.place);
         for d_part in &mut self.d_own {
-            refill(d_part, place.head_width, 0.0);
+            refill(d_part, self.place.head_width, 0.0);
         }
         let [links, own] = [&self.links, &self.own].map(|parts| parts.each_ref().map(|part| &part[..]));
         let [d_links, d_own] =
             [&mut self.d_links, &mut self.d_own].map(|parts| parts.each_mut().map(|part| &mut part[..]));
-        gather_own(self.reach, links, own, d_links, d_own, pairs, rows, place);
-        unload(&self.d_own, d_projected, &[input], place);
+        gather_own(self.reach, links, own, d_links, d_own, pairs, rows, self.place);
+        unload(&self.d_own, d_projected, &[input], self.place);
     }
 
     /// Adds the gradient of the links to that of all inputs' projections; no sequence is left.
@@ -212,10 +212,9 @@ impl ChainHead {
         links: &[u32],
         scores: &[f32],
         kept: &[f32],
-        place: HeadPlace,
     ) {
-        let (n, head_width) = (links.len(), place.head_width);
-        self.shrink(0, scores, kept, head_width);
+        let (n, head_width) = (links.len(), self.place.head_width);
+        self.shrink(0, scores, kept);
         let d_scores = Strided::rows(&self.d_weights, stride(n));
         let [queries, keys, _] = self.links.each_ref().map(|part| Strided::rows(part, head_width));
         let [d_queries, d_keys, _] = &mut self.d_links;
@@ -224,10 +223,11 @@ impl ChainHead {
         {
             multiply_strided([n, n, head_width], d_scores, others, (d_part, head_width), Store::Add);
         }
-        unload(&self.d_links, d_projected, links, place);
+        unload(&self.d_links, d_projected, links, self.place);
     }
 
-    fn reset(&mut self, head_width: usize, level: f32) {
+    fn reset(&mut self, level: f32) {
+        let head_width = self.place.head_width;
         let n = self.links[0].len() / head_width;
         refill(&mut self.levels, n, level);
         refill(&mut self.sums, n, 0.0);
@@ -268,7 +268,7 @@ fn unload(d_parts: &[Vec<f32>; 3], d_projected: &mut [f32], links: &[u32], place
         let factor = if index == 0 { scale } else { 1.0 };
         for (d_row, link) in d_part.chunks_exact(head_width).zip(links) {
             let place = (*link as usize * 3 + index) * width + column;
-            add_scaled(&mut d_projected[place..][..head_width], d_row, factor);
+            kernels::add_scaled(&mut d_projected[place..][..head_width], d_row, factor);
         }
     }
 }
@@ -280,6 +280,7 @@ fn exponentials_below_higher(one: f32, other: f32) -> [f32; 2] {
     if one >= other { [1.0, below] } else { [below, 1.0] }
 }
 
+/// [`kernels::add_scaled`] for passes that are compiled for every width of vector themselves.
 #[inline(always)]
 fn add_scaled(to: &mut [f32], row: &[f32], factor: f32) {
     for (to, value) in to.iter_mut().zip(row) {

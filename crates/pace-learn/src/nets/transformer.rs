@@ -185,9 +185,7 @@ impl Encoder for TransformerEncoder {
         for lane in lanes {
             let entries = &contexts[*lane].entries;
             if !entries.is_empty() {
-                steps.begin_chain();
-                steps.link(vectors.len() / width, entries.len() / width);
-                steps.push(None);
+                steps.push_alone(vectors.len() / width, entries.len() / width, None);
                 vectors.extend_from_slice(entries);
             }
         }
@@ -200,8 +198,7 @@ impl Encoder for TransformerEncoder {
         let mut current = 0u32;
         for lane in lanes {
             let context = &contexts[*lane];
-            episodes.begin_chain();
-            episodes.link(vectors.len() / width, context.finished.len() / width);
+            let first = vectors.len() / width;
             vectors.extend_from_slice(&context.finished);
             let last = if context.entries.is_empty() {
                 (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
@@ -209,7 +206,7 @@ impl Encoder for TransformerEncoder {
                 current += 1;
                 Some(current - 1)
             };
-            episodes.push(last);
+            episodes.push_alone(first, context.finished.len() / width, last);
             is_empty.push(context.is_empty());
         }
         self.episodes.forward(parameters, vectors, None, episodes);
@@ -257,9 +254,7 @@ impl Encoder for TransformerEncoder {
         steps.clear();
         for lane in lanes {
             let entries = &contexts[*lane].entries;
-            steps.begin_chain();
-            steps.link(vectors.len() / width, entries.len() / width);
-            steps.push(None);
+            steps.push_alone(vectors.len() / width, entries.len() / width, None);
             vectors.extend_from_slice(entries);
         }
         self.steps.forward(parameters, vectors, None, steps);
@@ -466,6 +461,13 @@ impl LevelRows {
         self.sources.extend(own);
         self.lengths.push(links.len() + usize::from(own.is_some()));
         self.lengths.len() as u32 - 1
+    }
+
+    /// Adds the only sequence of a chain of consecutive vectors.
+    fn push_alone(&mut self, first: usize, n: usize, own: Option<u32>) {
+        self.begin_chain();
+        self.link(first, n);
+        self.push(own);
     }
 
     /// The place of every vector in its sequences; what comes behind the last position has that one. Rows that stand for
