@@ -35,6 +35,8 @@ pub struct AdaptOptions {
     pub detector: Detector,
     /// What clearing leaves.
     pub clear_keeps: ClearKeeps,
+    /// What the logits of its actions are divided by; as the run's keys say if absent.
+    pub temperature: Option<f64>,
     /// Keys of the game that are not to be as in training.
     pub game_keys: Map<String, Value>,
     /// Whether the latents of one encounter with each tuple are wanted.
@@ -58,6 +60,7 @@ impl AdaptOptions {
             switch_at: None,
             detector: Detector::None,
             clear_keeps: ClearKeeps::Last,
+            temperature: None,
             game_keys: Map::new(),
             keep_latents: false,
             seed,
@@ -97,6 +100,9 @@ impl AdaptOptions {
             if self.clear_keeps != ClearKeeps::Last {
                 name.push_str(&format!("-keeps-{}", self.clear_keeps.name()));
             }
+        }
+        if let Some(temperature) = self.temperature {
+            name.push_str(&format!("-temperature-{temperature}"));
         }
         // Latents are of one encounter with each tuple, so that few passes will do; these must not replace many.
         if self.keep_latents {
@@ -146,6 +152,10 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
         config_hash: Some(config.hash()),
         steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
+    };
+    let agent = match options.temperature {
+        Some(temperature) => agent.with_temperature(temperature / config.train.temperature),
+        None => agent,
     };
     adapt_agent(&agent, &*game, &config, run, options)
 }
@@ -300,6 +310,7 @@ pub fn adapt_agent(
         seed: Some(options.seed),
         episodes,
         context_episodes: Some(context_episodes),
+        temperature: options.temperature,
         game_keys: changed_keys(trained, game),
         mean: all.mean,
         standard_error: all.standard_error,

@@ -29,6 +29,8 @@ pub(crate) trait AnyAgent: Debug + Send + Sync {
     fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter>;
     /// Its policy, for others to follow.
     fn policy(self: Arc<Self>) -> Policy;
+    /// See [`Agent::with_temperature`].
+    fn with_temperature(&self, temperature: f64) -> Agent;
     /// See [`Agent::peer_sight`].
     fn peer_sight(&self) -> PeerSight;
     /// Plays some of the encounters that `adapt` numbers, side by side.
@@ -74,7 +76,13 @@ impl Agent {
         model: &[u8],
     ) -> Result<Agent, TrainError> {
         let pool = &game.pool(Split::Train);
-        method.load(&Setting { game, pool, config, conservative }, model)
+        let agent = method.load(&Setting { game, pool, config, conservative }, model)?;
+        Ok(agent.with_temperature(config.temperature))
+    }
+
+    /// The same agent with the logits of its actions divided by `temperature`: below 1 it acts more decidedly.
+    pub fn with_temperature(&self, temperature: f64) -> Agent {
+        if temperature == 1.0 { self.clone() } else { self.inner.with_temperature(temperature) }
     }
 
     /// The length of the observations it can read, and the number of actions it chooses from.
@@ -196,7 +204,7 @@ impl Ego for AgentEncounter {
 }
 
 /// An agent that is one network.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Trained<N: Network> {
     pub(crate) net: N,
     pub(crate) parameters: Vec<f32>,
@@ -230,6 +238,15 @@ impl<N: Network> AnyAgent for Trained<N> {
 
     fn policy(self: Arc<Self>) -> Policy {
         Policy::of_trained(self)
+    }
+
+    fn with_temperature(&self, temperature: f64) -> Agent {
+        let Trained { net, mut parameters } = Trained::clone(self);
+        let head = net.policy_head();
+        for tensor in [head.weights(), head.biases()] {
+            parameters[tensor.range()].iter_mut().for_each(|weight| *weight /= temperature as f32);
+        }
+        Agent::new(Trained { net, parameters })
     }
 
     fn peer_sight(&self) -> PeerSight {

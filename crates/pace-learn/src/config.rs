@@ -137,6 +137,9 @@ pub enum EncoderKind {
     /// A mean over episodes of the mean over each episode's entries.
     #[default]
     Means,
+    /// The same for half of the features; of the others the highest value that any entry had. What was seen once is not
+    /// thinned out by what comes after.
+    MeansAndMaxima,
     /// Attention among an episode's entries, then among episodes.
     Transformer,
 }
@@ -270,6 +273,9 @@ pub struct TrainConfig {
     /// Whether a recurrent method is shown the terminal observation, as one more step without loss.
     #[serde(default)]
     pub rnn_sees_terminal: bool,
+    /// What the logits of the agent's actions are divided by when it adapts; in training it draws as the network says.
+    #[serde(default = "as_it_is")]
+    pub temperature: f64,
     /// How PACE pools the entries of a context.
     #[serde(default)]
     pub encoder: EncoderKind,
@@ -313,6 +319,10 @@ fn twenty() -> usize {
 
 fn half() -> f64 {
     0.5
+}
+
+fn as_it_is() -> f64 {
+    1.0
 }
 
 impl TrainConfig {
@@ -442,6 +452,7 @@ impl TrainConfig {
             hidden_state_span: Span::Encounter,
             chunk_steps: 20,
             rnn_sees_terminal: false,
+            temperature: 1.0,
             encoder: EncoderKind::Means,
             encoder_dropout: 0.5,
             encoder_width: 64,
@@ -519,6 +530,7 @@ impl TrainConfig {
         within("gradient_clip", self.gradient_clip, 1e-6, 1e9)?;
         within("discount", self.discount, 0.0, 1.0)?;
         within("gae_lambda", self.gae_lambda, 0.0, 1.0)?;
+        within("temperature", self.temperature, 1e-3, 1e3)?;
         within("encoder_dropout", self.encoder_dropout, 0.0, 0.99)?;
         within("clip", self.clip, 1e-3, 10.0)?;
         within("value_clip", self.value_clip, 1e-3, 1e9)?;

@@ -1,34 +1,46 @@
 //! The running context of every lane: two vectors and two counts, O(1) per step.
 //!
-//! The same mean of means over a whole encounter at once, with its way back, is `pace_nn::PrefixMeans`; a test holds the two
+//! The same pooling over a whole encounter at once, with its way back, is `pace_nn::PrefixPool`; a test holds the two
 //! together.
 
 use std::collections::VecDeque;
+
+use pace_nn::kernels;
 
 use crate::config::EmptyEpisode;
 
 /// The pooled entries of one encounter so far.
 #[derive(Clone, Debug)]
 pub(crate) struct RunningContext {
+    /// So many of the first features are averaged; of the others the highest counts.
+    n_means: usize,
     empty_episode: EmptyEpisode,
     /// The most episodes kept, the current one included; the oldest is dropped beyond.
     window: Option<usize>,
+    /// The means of the finished episodes added up, and their highest values.
     finished: Vec<f32>,
     n_finished: usize,
-    /// The means that make up `finished`, kept only where there is a window.
-    means: VecDeque<Vec<f32>>,
+    /// Each episode's share in `finished`, kept only where there is a window.
+    episodes: VecDeque<Vec<f32>>,
+    /// The entries of the current episode added up, and their highest values.
     current: Vec<f32>,
     n_entries: usize,
 }
 
 impl RunningContext {
-    pub(crate) fn new(width: usize, empty_episode: EmptyEpisode, window: Option<usize>) -> RunningContext {
+    pub(crate) fn new(
+        width: usize,
+        n_means: usize,
+        empty_episode: EmptyEpisode,
+        window: Option<usize>,
+    ) -> RunningContext {
         RunningContext {
+            n_means,
             empty_episode,
             window,
             finished: vec![0.0; width],
             n_finished: 0,
-            means: VecDeque::new(),
+            episodes: VecDeque::new(),
             current: vec![0.0; width],
             n_entries: 0,
         }
@@ -38,7 +50,7 @@ impl RunningContext {
     pub(crate) fn clear(&mut self) {
         self.finished.fill(0.0);
         self.current.fill(0.0);
-        self.means.clear();
+        self.episodes.clear();
         (self.n_finished, self.n_entries) = (0, 0);
     }
 
@@ -49,44 +61,50 @@ impl RunningContext {
 
     /// Writes the pooled vector as a decision sees it now.
     pub(crate) fn pool_into(&self, pooled: &mut [f32]) {
-        self.pool_with(&self.current, self.n_entries, pooled);
-    }
-
-    /// The same, as if the current episode had these entries instead.
-    pub(crate) fn pool_with(&self, current: &[f32], n_entries: usize, pooled: &mut [f32]) {
-        if n_entries == 0 {
+        let (means, highest) = pooled.split_at_mut(self.n_means);
+        let (finished, current) = (&self.finished, &self.current);
+        if self.n_entries == 0 {
             let divisor = match self.empty_episode {
                 EmptyEpisode::LeftOut => self.n_finished.max(1),
                 EmptyEpisode::CountsAsZero => self.n_finished + 1,
             };
-            pace_nn::kernels::scale_into(pooled, &self.finished, 1.0 / divisor as f32);
-            return;
+            kernels::scale_into(means, finished, 1.0 / divisor as f32);
+        } else {
+            let outer = 1.0 / (self.n_finished + 1) as f32;
+            kernels::blend_into(means, finished, outer, current, outer / self.n_entries as f32);
         }
-        let outer = 1.0 / (self.n_finished + 1) as f32;
-        pace_nn::kernels::blend_into(pooled, &self.finished, outer, current, outer / n_entries as f32);
+        highest.copy_from_slice(&finished[self.n_means..]);
+        kernels::raise(highest, &current[self.n_means..]);
     }
 
     /// An entry of the current episode.
     pub(crate) fn add_entry(&mut self, features: &[f32]) {
-        pace_nn::kernels::add(&mut self.current, features);
+        let (sums, highest) = self.current.split_at_mut(self.n_means);
+        kernels::add(sums, features);
+        kernels::raise(highest, &features[self.n_means..]);
         self.n_entries += 1;
     }
 
     /// The last entry of the current episode, which becomes one of the finished ones.
     pub(crate) fn end_episode(&mut self, terminal_features: &[f32]) {
         let inner = 1.0 / (self.n_entries + 1) as f32;
-        pace_nn::kernels::add_scaled(&mut self.finished, &self.current, inner);
-        pace_nn::kernels::add_scaled(&mut self.finished, terminal_features, inner);
+        let (sums, highest) = self.current.split_at_mut(self.n_means);
+        kernels::raise(highest, &terminal_features[self.n_means..]);
+        let (all_means, all_highest) = self.finished.split_at_mut(self.n_means);
+        kernels::add_scaled(all_means, sums, inner);
+        kernels::add_scaled(all_means, terminal_features, inner);
+        kernels::raise(all_highest, highest);
         self.n_finished += 1;
         if let Some(window) = self.window {
-            let mut mean = vec![0.0; self.current.len()];
-            pace_nn::kernels::blend_into(&mut mean, &self.current, inner, terminal_features, inner);
-            self.means.push_back(mean);
+            let mut episode = self.current.clone();
+            let (sums, means) = (&self.current[..self.n_means], &mut episode[..self.n_means]);
+            kernels::blend_into(means, sums, inner, terminal_features, inner);
+            self.episodes.push_back(episode);
             // The episode that begins now needs a place in the window too. Until something leaves, the sum stays as it is:
             // the same bytes as without a window.
-            if self.means.len() + 1 > window.max(1) {
-                self.means.pop_front();
-                self.sum_means();
+            if self.episodes.len() + 1 > window.max(1) {
+                self.episodes.pop_front();
+                self.sum_up();
             }
         }
         self.current.fill(0.0);
@@ -96,16 +114,18 @@ impl RunningContext {
     /// Forgets every finished episode but the last. Only a context with a window knows its episodes one by one.
     pub(crate) fn keep_last_episode(&mut self) {
         assert!(self.window.is_some() && self.n_entries == 0, "between two episodes, with a window");
-        self.means.drain(..self.means.len().saturating_sub(1));
-        self.sum_means();
+        self.episodes.drain(..self.episodes.len().saturating_sub(1));
+        self.sum_up();
     }
 
-    fn sum_means(&mut self) {
+    fn sum_up(&mut self) {
         self.finished.fill(0.0);
-        for mean in &self.means {
-            pace_nn::kernels::add(&mut self.finished, mean);
+        let (means, highest) = self.finished.split_at_mut(self.n_means);
+        for episode in &self.episodes {
+            kernels::add(means, episode);
+            kernels::raise(highest, &episode[self.n_means..]);
         }
-        self.n_finished = self.means.len();
+        self.n_finished = self.episodes.len();
     }
 }
 
@@ -116,7 +136,7 @@ mod tests {
 
     #[test]
     fn running_and_whole_encounter_pooling_agree() {
-        let width = 3;
+        let (width, n_means) = (3, 2);
         let lengths = [2u32, 1, 4, 3];
         let mut state = 3u32;
         let mut number = || {
@@ -130,9 +150,10 @@ mod tests {
             (EmptyEpisode::CountsAsZero, pace_nn::EmptyEpisode::CountsAsZero),
         ] {
             let mut whole = vec![0.0; decisions.len()];
-            pace_nn::PrefixMeans::new(width, theirs).forward(&decisions, &terminals, &lengths, &mut whole);
-            let mut running = RunningContext::new(width, ours, None);
-            let mut wide_window = RunningContext::new(width, ours, Some(99));
+            let mut pool = pace_nn::PrefixPool::new(width, n_means, theirs);
+            pool.forward(&decisions, &terminals, &lengths, &mut whole);
+            let mut running = RunningContext::new(width, n_means, ours, None);
+            let mut wide_window = RunningContext::new(width, n_means, ours, Some(99));
             let mut row = 0;
             for (episode, length) in lengths.iter().enumerate() {
                 for _ in 0..*length {
@@ -157,40 +178,43 @@ mod tests {
 
     #[test]
     fn a_window_forgets_the_oldest_episode() {
-        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(3));
-        for value in [1.0, 2.0, 3.0, 4.0] {
-            context.add_entry(&[value]);
-            context.end_episode(&[value]);
+        let mut context = RunningContext::new(2, 1, EmptyEpisode::LeftOut, Some(3));
+        for (value, other) in [(1.0, 9.0), (2.0, 8.0), (3.0, 5.0), (4.0, 7.0)] {
+            context.add_entry(&[value, 0.0]);
+            context.end_episode(&[value, other]);
         }
-        let mut pooled = [0.0];
+        let mut pooled = [0.0; 2];
         context.pool_into(&mut pooled);
         // Three episodes with the current one: the last two finished.
-        assert_eq!(pooled, [3.5]);
-        context.add_entry(&[6.5]);
+        assert_eq!(pooled, [3.5, 7.0]);
+        context.add_entry(&[6.5, 7.5]);
         context.pool_into(&mut pooled);
         assert!((pooled[0] - 13.5 / 3.0).abs() < 1e-6, "{pooled:?}");
+        assert_eq!(pooled[1], 7.5);
     }
 
     #[test]
     fn clearing_may_keep_the_last_episode() {
-        let mut context = RunningContext::new(1, EmptyEpisode::LeftOut, Some(9));
-        let mut pooled = [0.0];
-        for value in [1.0, 2.0, 4.0] {
-            context.add_entry(&[value]);
-            context.end_episode(&[value]);
+        let mut context = RunningContext::new(2, 1, EmptyEpisode::LeftOut, Some(9));
+        let mut pooled = [0.0; 2];
+        for (value, other) in [(1.0, 9.0), (2.0, 8.0), (4.0, 5.0)] {
+            context.add_entry(&[value, other]);
+            context.end_episode(&[value, 0.0]);
         }
         context.keep_last_episode();
         context.pool_into(&mut pooled);
-        assert_eq!(pooled, [4.0]);
+        assert_eq!(pooled, [4.0, 5.0]);
         // It counts like any other from then on.
-        context.add_entry(&[8.0]);
-        context.end_episode(&[8.0]);
+        context.add_entry(&[8.0, 3.0]);
+        context.end_episode(&[8.0, 6.0]);
         context.pool_into(&mut pooled);
-        assert_eq!(pooled, [6.0]);
+        assert_eq!(pooled, [6.0, 6.0]);
         context.clear();
         assert!(context.is_empty());
         // Nothing to keep is nothing to forget.
         context.keep_last_episode();
         assert!(context.is_empty());
+        context.pool_into(&mut pooled);
+        assert_eq!(pooled, [0.0, 0.0]);
     }
 }

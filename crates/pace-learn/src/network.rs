@@ -7,8 +7,8 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed};
-use pace_nn::Parameters;
 use pace_nn::product::ProductShape;
+use pace_nn::{Linear, Parameters};
 
 use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
@@ -34,6 +34,9 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Names, shapes and places of the weights.
     fn layout(&self) -> &Parameters;
+
+    /// The layer that the logits come from.
+    fn policy_head(&self) -> &Linear;
 
     /// First weights (methods.md 2.3).
     fn initialise(&self, seed: Seed) -> Vec<f32>;

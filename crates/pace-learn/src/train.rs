@@ -302,6 +302,6 @@ impl Trainer {
 
     /// The network as it is now, ready to meet peers.
     pub fn agent(&self) -> Agent {
-        self.training.agent()
+        self.training.agent().with_temperature(self.config.temperature)
     }
 }

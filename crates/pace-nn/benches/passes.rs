@@ -6,7 +6,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use pace_nn::loss::softmax_rows;
-use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, Linear, Parameters, Part, PrefixMeans, Store};
+use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, Linear, Parameters, Part, PrefixPool, Store};
 
 fn main() {
     divan::main();
@@ -178,29 +178,32 @@ fn encoder_backward(bencher: Bencher<'_, '_>, shape: &Shape) {
     Bench::encoder(shape).run_backward(bencher, false);
 }
 
-#[divan::bench(args = &SHAPES)]
-fn prefix_means_forward(bencher: Bencher<'_, '_>, shape: &Shape) {
+/// All features averaged, or half of them.
+const SHARES_OF_MEANS: [usize; 2] = [1, 2];
+
+#[divan::bench(args = &SHAPES, consts = SHARES_OF_MEANS)]
+fn prefix_pool_forward<const SHARE: usize>(bencher: Bencher<'_, '_>, shape: &Shape) {
     let lengths = vec![shape.episode_length; shape.n_episodes];
     let n_values = shape.n_episodes * shape.episode_length as usize * shape.encoder_width;
     let (decisions, terminals) = (numbers(n_values), numbers(shape.n_episodes * shape.encoder_width));
     let mut pooled = vec![0.0; n_values];
-    let mut means = PrefixMeans::new(shape.encoder_width, EmptyEpisode::LeftOut);
+    let mut pool = PrefixPool::new(shape.encoder_width, shape.encoder_width / SHARE, EmptyEpisode::LeftOut);
     bencher
         .counter(ItemsCount::new(n_values))
-        .bench_local(|| means.forward(&decisions, &terminals, &lengths, &mut pooled));
+        .bench_local(|| pool.forward(&decisions, &terminals, &lengths, &mut pooled));
 }
 
-#[divan::bench(args = &SHAPES)]
-fn prefix_means_backward(bencher: Bencher<'_, '_>, shape: &Shape) {
+#[divan::bench(args = &SHAPES, consts = SHARES_OF_MEANS)]
+fn prefix_pool_backward<const SHARE: usize>(bencher: Bencher<'_, '_>, shape: &Shape) {
     let lengths = vec![shape.episode_length; shape.n_episodes];
     let n_values = shape.n_episodes * shape.episode_length as usize * shape.encoder_width;
+    let (decisions, terminals) = (numbers(n_values), numbers(shape.n_episodes * shape.encoder_width));
     let d_pooled = numbers(n_values);
-    let mut d_decisions = vec![0.0; n_values];
-    let mut d_terminals = vec![0.0; shape.n_episodes * shape.encoder_width];
-    let mut means = PrefixMeans::new(shape.encoder_width, EmptyEpisode::LeftOut);
-    bencher
-        .counter(ItemsCount::new(n_values))
-        .bench_local(|| means.backward(&d_pooled, &lengths, &mut d_decisions, &mut d_terminals));
+    let (mut d_decisions, mut d_terminals) = (vec![0.0; n_values], vec![0.0; terminals.len()]);
+    let mut pool = PrefixPool::new(shape.encoder_width, shape.encoder_width / SHARE, EmptyEpisode::LeftOut);
+    bencher.counter(ItemsCount::new(n_values)).bench_local(|| {
+        pool.backward(&decisions, &terminals, &lengths, &d_pooled, &mut d_decisions, &mut d_terminals);
+    });
 }
 
 fn bench_softmax(bencher: Bencher<'_, '_>, groups: &[usize]) {

@@ -280,6 +280,15 @@ vectorised! {
 }
 
 vectorised! {
+    /// `highest = max(highest, values)`.
+    pub fn raise(highest: &mut [f32], values: &[f32]) {
+        for (highest, value) in highest.iter_mut().zip(values) {
+            *highest = if *value > *highest { *value } else { *highest };
+        }
+    }
+}
+
+vectorised! {
     /// `sums += factor · values`.
     pub fn add_scaled(sums: &mut [f32], values: &[f32], factor: f32) {
         for (sum, value) in sums.iter_mut().zip(values) {

@@ -37,6 +37,6 @@ pub use gru::{Gru, GruRows};
 pub use linear::{Activation, Linear, Part, Store};
 pub use norm::LayerNorm;
 pub use parameters::{ParameterError, Parameters, TensorSpec};
-pub use pool::{EmptyEpisode, PrefixMeans};
+pub use pool::{EmptyEpisode, PrefixPool};
 pub use positions::Positions;
 pub use transformer::{TransformerConfig, TransformerLayer, TransformerRows};

@@ -44,6 +44,9 @@ pub struct AdaptRecord {
     /// The most episodes the context kept, the current one included; all if nothing.
     #[serde(default)]
     pub context_episodes: Option<usize>,
+    /// What the logits of the actions were divided by; nothing where that was left to the run's keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
     /// The keys of the game that were set otherwise than in training.
     #[serde(default)]
     pub game_keys: BTreeMap<String, Value>,

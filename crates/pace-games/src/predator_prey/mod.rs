@@ -63,6 +63,10 @@ pub struct PredatorPreyConfig {
     /// Whether training also meets what quarter turns make of these tuples: the same paths in combinations that the authors
     /// left out. The game looks the same from all four sides.
     pub turned_tuples: bool,
+    /// Copies of each training tuple whose prey walk practice lines: straight ones along the same sides, shorter, deeper or off
+    /// the middle.
+    #[serde(default)]
+    pub practice_copies: usize,
     /// The size of the test pool.
     pub n_test_tuples: usize,
     /// The number of other agents that an observation has room for; 0 for as many as there are peers. With 5, an ego
@@ -83,6 +87,7 @@ impl Configure for PredatorPreyConfig {
             n_obstacles: MAX_OBSTACLES,
             n_train_tuples: pools::N_TRAIN,
             turned_tuples: false,
+            practice_copies: 0,
             n_test_tuples: pools::N_TEST,
             observation_slots: 0,
         }
@@ -101,6 +106,8 @@ impl PredatorPreyConfig {
         expect(self.n_obstacles <= MAX_OBSTACLES, "n_obstacles", self.n_obstacles, "0, 1 or 2")?;
         let n_train = self.n_train_tuples;
         expect((1..=pools::N_TRAIN).contains(&n_train), "n_train_tuples", n_train, "a number from 1 to 16")?;
+        let n_copies = self.practice_copies;
+        expect(n_copies <= pools::MAX_COPIES, "practice_copies", n_copies, "a number from 0 to 8")?;
         let n_test = self.n_test_tuples;
         expect((1..=pools::N_TEST).contains(&n_test), "n_test_tuples", n_test, "a number from 1 to 24")?;
         let slots = self.observation_slots;
@@ -283,8 +290,12 @@ impl Game for PredatorPrey {
     }
 
     fn pool(&self) -> PeerPool<PredatorPreySpec> {
-        let PredatorPreyConfig { n_train_tuples, turned_tuples, n_test_tuples, .. } = self.config;
-        pools::official(self.cast, n_train_tuples, turned_tuples, n_test_tuples)
+        let training = pools::Training {
+            n_tuples: self.config.n_train_tuples,
+            is_turned: self.config.turned_tuples,
+            n_copies: self.config.practice_copies,
+        };
+        pools::official(self.cast, training, self.config.n_test_tuples)
     }
 
     fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {

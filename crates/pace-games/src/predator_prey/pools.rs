@@ -2,7 +2,7 @@
 
 use super::bodies::Cast;
 use super::peers::PredatorPreySpec;
-use super::peers::prey::N_PATHS;
+use super::peers::prey::{N_LINES, N_PATHS, line_along};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -12,22 +12,53 @@ pub(crate) const N_TRAIN: usize = 16;
 /// The most test tuples there are.
 pub(crate) const N_TEST: usize = 24;
 
-/// The first tuples of the authors' pools, in their order; after them, if asked for, what quarter turns make of those for
-/// training. Paths with an odd number are for training, the others for testing: the ego is tested with prey whose paths it
-/// has never seen.
-pub(crate) fn official(
-    cast: Cast,
-    n_train: usize,
-    is_turned: bool,
-    n_test: usize,
-) -> PeerPool<PredatorPreySpec> {
-    let n_sides = if is_turned { 4 } else { 1 };
+/// The most copies of a tuple with practice lines.
+pub(crate) const MAX_COPIES: usize = N_LINES;
+
+/// What training meets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Training {
+    /// So many of the authors' tuples.
+    pub n_tuples: usize,
+    /// Whether also what quarter turns make of them.
+    pub is_turned: bool,
+    /// Copies of each of these with the prey on practice lines.
+    pub n_copies: usize,
+}
+
+/// The first tuples of the authors' pools, in their order; those for training as `training` wants them. Paths with an odd
+/// number are for training, the others for testing: the ego is tested with prey whose paths it has never seen.
+pub(crate) fn official(cast: Cast, training: Training, n_test: usize) -> PeerPool<PredatorPreySpec> {
     let (train, test) = match cast.n_prey {
-        2 => (tuples(&from_sides(n_sides, &TRAIN_OF_3[..n_train])), tuples(&TEST_OF_3[..n_test])),
-        3 => (tuples(&from_sides(n_sides, &TRAIN_OF_5[..n_train])), tuples(&TEST_OF_5[..n_test])),
+        2 => (training.of(&TRAIN_OF_3), tuples(&TEST_OF_3[..n_test])),
+        3 => (training.of(&TRAIN_OF_5), tuples(&TEST_OF_5[..n_test])),
         n_prey => panic!("there is no pool with {n_prey} prey"),
     };
     PeerPool::new(train, test).expect("training and test tuples have no path in common")
+}
+
+impl Training {
+    fn of<const P: usize, const Q: usize>(
+        self,
+        meetings: &[Meeting<P, Q>],
+    ) -> Vec<PeerTuple<PredatorPreySpec>> {
+        let n_sides = if self.is_turned { 4 } else { 1 };
+        let mut all = from_sides(n_sides, &meetings[..self.n_tuples]);
+        // Every prey takes the lines along a side in turn, each prey in another order.
+        let mut n_taken = [[0; N_PATHS]; Q];
+        for (preferences, paths) in all.clone() {
+            for _ in 0..self.n_copies {
+                let mut lines = paths;
+                for (prey, path) in lines.iter_mut().enumerate() {
+                    let n_taken = &mut n_taken[prey][*path];
+                    *path = line_along(*path, *n_taken * (2 * prey + 1) % N_LINES);
+                    *n_taken += 1;
+                }
+                all.push((preferences, lines));
+            }
+        }
+        tuples(&all)
+    }
 }
 
 /// Any paths that differ from each other, any preferences that differ from each other, all equally likely.
@@ -62,13 +93,15 @@ fn tuples<const P: usize, const Q: usize>(meetings: &[Meeting<P, Q>]) -> Vec<Pee
     meetings.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
 }
 
-/// The class of a prey is the number of its path within its split, which half the path's number is in both.
+/// The class of a prey is the number of its path within its split, which half the path's number is in both; the lines come
+/// after the paths of the game.
 fn tuple(preferences: &[usize], paths: &[usize]) -> PeerTuple<PredatorPreySpec> {
+    let class = |path: &usize| if *path < N_PATHS { path / 2 } else { path - N_PATHS / 2 };
     let predators = preferences.iter().map(|&prefers| PredatorPreySpec::Predator { prefers });
     let prey = paths.iter().map(|&path| PredatorPreySpec::Prey { path });
     PeerTuple {
         specs: predators.chain(prey).collect(),
-        classes: preferences.iter().copied().chain(paths.iter().map(|path| path / 2)).collect(),
+        classes: preferences.iter().copied().chain(paths.iter().map(class)).collect(),
     }
 }
 

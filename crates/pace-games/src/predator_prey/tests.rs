@@ -6,7 +6,7 @@ use super::bodies::{
     Body, Cast, ControlForce, EAST, MAX_PREY, NORTH, PREDATOR, PREY, Point, SOUTH, STAY, WEST, World,
     distance,
 };
-use super::peers::prey::{N_PATHS, waypoint_of};
+use super::peers::prey::{N_LINES, N_PATHS, waypoint_of};
 use super::references::fixed::{CANDIDATES, FixedEgo, best_static};
 use super::row::Row;
 use super::watchtowers::TOWERS;
@@ -15,7 +15,7 @@ use crate::config::{Configure, GameError, Preset};
 use crate::ego::{Ego, Reference, play_encounter};
 use crate::encounter::{Encounter, PeerViews};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Seat};
-use crate::peer::{Peer, PeerTuple};
+use crate::peer::{Peer, PeerSpec, PeerTuple};
 use crate::seed::Seed;
 
 fn game_with(preset: Preset, change: impl FnOnce(&mut PredatorPreyConfig)) -> PredatorPrey {
@@ -394,6 +394,44 @@ fn turned_tuples_are_the_same_paths_in_every_combination() {
                 paths.iter().map(|path| (path + N_PATHS - paths[0]) % N_PATHS).collect::<Vec<_>>()
             };
             assert!(plain.train().iter().any(|other| apart(other) == apart(tuple)));
+        }
+    }
+}
+
+#[test]
+fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
+    for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
+        let turned = game_with(Preset::Paper, |config| {
+            (config.n_peers, config.turned_tuples) = (n_peers, true);
+        });
+        let practice = game_with(Preset::Paper, |config| {
+            (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
+        });
+        let (turned, practice) = (turned.pool(), practice.pool());
+        let (plain, copies) = practice.train().split_at(n_tuples);
+        assert_eq!(plain, turned.train());
+        assert_eq!(practice.test(), turned.test());
+        assert_eq!(copies.len(), 4 * n_tuples);
+        let prey_slots = n_peers - paths_of(&copies[0]).len()..n_peers;
+        for (index, copy) in copies.iter().enumerate() {
+            assert!(!copies[..index].contains(copy), "{copy:?} is there twice");
+            let original = &plain[index / 4];
+            for slot in prey_slots.clone() {
+                assert_eq!(copy.specs[slot].kind(), original.specs[slot].kind());
+            }
+            for (line, side) in paths_of(copy).into_iter().zip(paths_of(original)) {
+                let places = [0, 1, 2].map(|waypoint| waypoint_of(line, waypoint));
+                let across = if side % 4 == 1 { 1 } else { 0 };
+                assert!(places.iter().all(|place| place[across] == places[0][across]), "{places:?}");
+                assert_eq!(places[0][across] > 0.0, waypoint_of(side, 0)[across] > 0.0, "the same side");
+                assert!(places.iter().flatten().all(|part| part.abs() < 1.0));
+            }
+        }
+        // Every prey walks every line along every side.
+        for slot in prey_slots {
+            assert_eq!(practice.n_classes()[slot], 4 + 4 * N_LINES);
+            let is_met = |class: usize| practice.train().iter().any(|tuple| tuple.classes[slot] == class);
+            assert!((0..practice.n_classes()[slot]).all(is_met));
         }
     }
 }

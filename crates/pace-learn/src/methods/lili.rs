@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::product::ProductShape;
-use pace_nn::{Parameters, kernels};
+use pace_nn::{Linear, Parameters, kernels};
 
 use super::{Method, baseline, check_baseline};
 use crate::config::{ContextAction, EmptyContext, Minibatch, TrainConfig};
@@ -78,6 +78,10 @@ impl Network for LiliNet {
 
     fn layout(&self) -> &Parameters {
         &self.layout
+    }
+
+    fn policy_head(&self) -> &Linear {
+        self.actor_critic.policy_head()
     }
 
     fn initialise(&self, seed: Seed) -> Vec<f32> {

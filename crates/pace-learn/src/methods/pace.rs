@@ -5,14 +5,14 @@
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
-use pace_nn::Parameters;
 use pace_nn::product::ProductShape;
+use pace_nn::{Linear, Parameters};
 
 use super::{Adjust, Method, check_minibatch};
 use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
-    ActorCritic, ActorCriticRows, ContextChunk, Encoder, MeansEncoder, PeerIdentifier, Span,
+    ActorCritic, ActorCriticRows, ContextChunk, Encoder, PeerIdentifier, PoolEncoder, Span,
     TransformerEncoder, fit,
 };
 use crate::network::{Acted, Decisions, Network, Sizes};
@@ -50,7 +50,9 @@ pub(crate) const PACE_TF: Method =
 const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
     fn of(config: &TrainConfig) -> Method {
         match config.encoder {
-            EncoderKind::Means => Method::of::<PaceNet<MeansEncoder>>("", "", |_| {}),
+            EncoderKind::Means | EncoderKind::MeansAndMaxima => {
+                Method::of::<PaceNet<PoolEncoder>>("", "", |_| {})
+            }
             EncoderKind::Transformer => Method::of::<PaceNet<TransformerEncoder>>("", "", |_| {}),
         }
     }
@@ -66,7 +68,7 @@ const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut Tr
 
 /// The layout of PACE's weights and the shape of what goes in and out.
 #[derive(Clone, Debug)]
-pub(crate) struct PaceNet<E: Encoder = MeansEncoder> {
+pub(crate) struct PaceNet<E: Encoder = PoolEncoder> {
     encoder: E,
     identifier: PeerIdentifier,
     actor_critic: ActorCritic,
@@ -115,6 +117,10 @@ impl<E: Encoder> Network for PaceNet<E> {
 
     fn layout(&self) -> &Parameters {
         &self.layout
+    }
+
+    fn policy_head(&self) -> &Linear {
+        self.actor_critic.policy_head()
     }
 
     fn initialise(&self, seed: Seed) -> Vec<f32> {

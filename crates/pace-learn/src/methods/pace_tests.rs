@@ -8,7 +8,7 @@ use super::recorded::{
     Recording, check_differences, check_recorded, everything, gradient, integers, parameters,
 };
 use crate::batch::Batch;
-use crate::config::{ContextAction, TrainConfig, TrainPreset};
+use crate::config::{ContextAction, EncoderKind, TrainConfig, TrainPreset};
 use crate::learner::{LossWeights, UpdateJob};
 use crate::network::Network;
 
@@ -16,12 +16,13 @@ fn recording() -> Recording {
     Recording::parse(include_str!("../../tests/pytorch/pace_loss.json"))
 }
 
-fn net(recording: &Recording, empty_context: &Value, empty_episode: &Value) -> PaceNet {
+fn net(recording: &Recording, encoder: EncoderKind, case: &Value) -> PaceNet {
     let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
     config.encoder_width = recording.size("encoder_width");
     config.hidden_width = recording.size("hidden_width");
-    config.empty_context = serde_json::from_value(empty_context.clone()).expect("a known name");
-    config.empty_episode = serde_json::from_value(empty_episode.clone()).expect("a known name");
+    config.encoder = encoder;
+    config.empty_context = serde_json::from_value(case["empty_context"].clone()).expect("a known name");
+    config.empty_episode = serde_json::from_value(case["empty_episode"].clone()).expect("a known name");
     // Only peers may be without an action, and some recorded entries are.
     config.context_action = ContextAction::Peer;
     let pool = PoolListing { n_classes: integers(&recording.0["n_classes"]), ..PoolListing::default() };
@@ -42,10 +43,15 @@ fn batch(recording: &Recording) -> (Batch, Vec<Vec<usize>>) {
 
 /// Calls `check` for every recorded case with the network, its weights, the job and the recorded results.
 fn for_every_case(check: impl Fn(&PaceNet, &[f32], &UpdateJob<'_>, &Value)) {
+    for_every_case_with(EncoderKind::Means, check);
+}
+
+/// The same with another encoder of the same weights, whose results are not recorded.
+fn for_every_case_with(encoder: EncoderKind, check: impl Fn(&PaceNet, &[f32], &UpdateJob<'_>, &Value)) {
     let recording = recording();
     let (batch, classes) = batch(&recording);
     for case in recording.0["cases"].as_array().expect("a list") {
-        let net = net(&recording, &case["empty_context"], &case["empty_episode"]);
+        let net = net(&recording, encoder, case);
         let parameters = parameters(&net, &recording.0["parameters"]);
         let weights = recording.weights(batch.n_decisions());
         everything(&net, &batch, &classes, weights, |job| check(&net, &parameters, job, case));
@@ -61,7 +67,21 @@ fn loss_and_gradients_equal_pytorchs() {
 
 #[test]
 fn gradients_are_how_the_loss_changes() {
-    for_every_case(|net, parameters, job, _| check_differences(net, parameters, job, 1));
+    for encoder in [EncoderKind::Means, EncoderKind::MeansAndMaxima] {
+        for_every_case_with(encoder, |net, parameters, job, _| check_differences(net, parameters, job, 1));
+    }
+}
+
+#[test]
+fn highest_features_are_others_than_means() {
+    let gradients = |encoder: EncoderKind| {
+        let all = std::cell::RefCell::new(Vec::new());
+        for_every_case_with(encoder, |net, parameters, job, _| {
+            all.borrow_mut().push(gradient(net, parameters, job).gradients);
+        });
+        all.into_inner()
+    };
+    assert_ne!(gradients(EncoderKind::Means), gradients(EncoderKind::MeansAndMaxima));
 }
 
 #[test]

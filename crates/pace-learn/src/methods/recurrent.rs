@@ -108,6 +108,10 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         &self.layout
     }
 
+    fn policy_head(&self) -> &Linear {
+        &self.actor
+    }
+
     fn initialise(&self, seed: Seed) -> Vec<f32> {
         let mut parameters = self.layout.clone();
         let mut rng = seed.stream("trunk");

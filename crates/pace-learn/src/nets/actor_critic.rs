@@ -70,6 +70,11 @@ impl ActorCritic {
         Self::with_activation(parameters, observation_size, latent_size, hidden_width, n_actions, relu)
     }
 
+    /// The layer that the logits come from.
+    pub(crate) fn policy_head(&self) -> &Linear {
+        &self.actor[2]
+    }
+
     /// The same with another activation after the hidden layers.
     pub(crate) fn with_activation(
         parameters: &mut Parameters,

@@ -1,6 +1,6 @@
 //! χ, the context encoder: what it must be able to do, and the f and g that its kinds are built of (methods.md 2.1).
 //!
-//! How entries are pooled between f and g is what the kinds differ in: `means` and `transformer`.
+//! How entries are pooled between f and g is what the kinds differ in: `pool` and `transformer`.
 
 use std::fmt::Debug;
 use std::ops::Range;

@@ -3,8 +3,8 @@
 mod actor_critic;
 mod encoder;
 mod identifier;
-mod means;
 mod peer_model;
+mod pool;
 mod transformer;
 mod transition;
 
@@ -14,8 +14,8 @@ mod transformer_tests;
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
 pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, EncoderRows, LatentHead, Span};
 pub(crate) use identifier::PeerIdentifier;
-pub(crate) use means::MeansEncoder;
 pub(crate) use peer_model::{PeerModel, PeerModelRows};
+pub(crate) use pool::PoolEncoder;
 pub(crate) use transformer::TransformerEncoder;
 pub(crate) use transition::{TransitionPredictor, TransitionRows};
 

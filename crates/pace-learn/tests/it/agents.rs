@@ -187,6 +187,31 @@ fn a_saved_agent_thinks_what_it_thought() {
 }
 
 #[test]
+fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
+    // What GSCU does is a bandit's choice between its own policy and another's.
+    let methods = || METHODS.iter().filter(|method| method.id != "gscu");
+    for (entry, method) in GAMES.iter().flat_map(|entry| methods().map(move |method| (entry, method))) {
+        let (agent, config, game, model) = agent(method, entry, TrainPreset::Paper);
+        let config = TrainConfig { temperature: 0.5, ..config };
+        let sharp = Agent::from_bytes(method, &*game, &config, &model).expect("its own file");
+        let seed = Seed::new(1);
+        let mut lanes = game.lanes(Split::Test, 1, agent.peer_sight());
+        lanes.begin(0, 0, 1, seed);
+        let observation = lanes.block().observations.to_vec();
+        let [plain, sharp, again] = [&agent, &sharp, &agent.with_temperature(0.5)]
+            .map(|agent| agent.encounter_with(seed).think(&observation));
+        assert_eq!(sharp, again);
+        let squares: Vec<f32> = plain.probabilities.iter().map(|probability| probability.powi(2)).collect();
+        let total: f32 = squares.iter().sum();
+        for (found, square) in sharp.probabilities.iter().zip(&squares) {
+            assert!((found - square / total).abs() < 1e-5, "{} {}: {sharp:?}", entry.id, method.id);
+        }
+        assert_ne!(plain.probabilities, sharp.probabilities);
+        assert_eq!(Thought { probabilities: plain.probabilities.clone(), ..sharp }, plain);
+    }
+}
+
+#[test]
 fn thoughts_are_distributions() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
         let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);

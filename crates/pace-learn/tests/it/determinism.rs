@@ -1,7 +1,7 @@
 //! The same run, whatever the number of threads and wherever it was cut: weights, optimiser and log, byte for byte.
 
 use pace_games::{GAMES, Split};
-use pace_learn::config::{Decay, Minibatch};
+use pace_learn::config::{Decay, EncoderKind, Minibatch};
 use pace_learn::train::NamedBytes;
 use pace_learn::{TrainConfig, TrainError, TrainPreset, Trainer};
 
@@ -41,7 +41,12 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
                 Minibatch::Chunks => Minibatch::Chunks,
                 _ => kinds[index % kinds.len()],
             };
-            let config = TrainConfig { minibatch, learning_rate_decay: Decay::Linear, ..config };
+            // Of the encoders without a method of their own, `best` stands for the one that no preset has.
+            let encoder = match (config.encoder, preset) {
+                (EncoderKind::Means, TrainPreset::Best) => EncoderKind::MeansAndMaxima,
+                (encoder, _) => encoder,
+            };
+            let config = TrainConfig { minibatch, encoder, learning_rate_decay: Decay::Linear, ..config };
             let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
             check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
         }

@@ -69,6 +69,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         seed: None,
         episodes: 1,
         context_episodes: None,
+        temperature: None,
         game_keys: BTreeMap::from([(text(), serde_json::json!(HOSTILE))]),
         mean: -3.93,
         standard_error: None,

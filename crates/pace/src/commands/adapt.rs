@@ -47,6 +47,10 @@ pub struct AdaptArgs {
     /// with the new peers; or `nothing`, as the paper says.
     #[arg(long, default_value = "last", value_name = "WHAT")]
     clear_keeps: String,
+    /// What the logits of its actions are divided by: below 1 it acts more decidedly than it was trained to. As the run's key
+    /// `temperature` says if not given.
+    #[arg(long)]
+    temperature: Option<f64>,
     /// Sets one key of the game otherwise than in training, for example `n_peers=3`; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -82,6 +86,12 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     check("--episodes", args.episodes, 10_000)?;
     check("--context-episodes", args.context_episodes, 10_000)?;
     check("--switch-at", args.switch_at, 9_999)?;
+    if let Some(found) = args.temperature {
+        anyhow::ensure!(
+            (1e-3..=1e3).contains(&found),
+            "--temperature: found {found}, expected 0.001 to 1000"
+        );
+    }
     args.input.exit_with();
     let view = RunView::open(&args.run)?;
     let split = Split::parse(&args.pool)?;
@@ -92,6 +102,7 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         switch_at: args.switch_at,
         detector: Detector::parse(&args.detector)?,
         clear_keeps: ClearKeeps::parse(&args.clear_keeps)?,
+        temperature: args.temperature,
         game_keys: parse_overrides(&args.overrides)?,
         keep_latents: args.latents.is_some(),
         command: command_line(),

@@ -22,9 +22,9 @@ pub enum PredatorPreySpec {
         /// The number of that prey among the prey, from 0.
         prefers: usize,
     },
-    /// A prey that walks to and fro on one of the eight paths.
+    /// A prey that walks to and fro on one of the eight paths, or, in training, on a practice line.
     Prey {
-        /// The path, 0 to 7.
+        /// The path, 0 to 7; the lines are numbered from 8.
         path: usize,
     },
 }
@@ -35,7 +35,22 @@ impl PeerSpec for PredatorPreySpec {
             PredatorPreySpec::Predator { prefers } => {
                 format!("predator after prey {}", prey::letter(*prefers))
             }
-            PredatorPreySpec::Prey { path } => format!("prey on path {path} ({})", prey::path_name(*path)),
+            PredatorPreySpec::Prey { path } if *path < prey::N_PATHS => {
+                format!("prey on path {path} ({})", prey::path_name(*path))
+            }
+            PredatorPreySpec::Prey { path } => {
+                format!("prey on line {path} ({})", prey::path_name(prey::in_the_game(*path)))
+            }
+        }
+    }
+
+    /// Lines along one side are of one kind with it.
+    fn kind(&self) -> String {
+        match self {
+            PredatorPreySpec::Predator { .. } => self.describe(),
+            PredatorPreySpec::Prey { path } => {
+                PredatorPreySpec::Prey { path: prey::in_the_game(*path) }.describe()
+            }
         }
     }
 
@@ -85,7 +100,7 @@ impl Peer<PredatorPrey> for PredatorPreyPeer {
                 assert!(prefers < n_prey, "a predator prefers prey {prefers} of {n_prey}");
             }
             PredatorPreySpec::Prey { path } => {
-                assert!(path < prey::N_PATHS, "there are {} paths, found {path}", prey::N_PATHS);
+                assert!(path < prey::N_WITH_LINES, "there are {} paths, found {path}", prey::N_WITH_LINES);
             }
         }
         PredatorPreyPeer { spec: *spec, waypoint: 0 }

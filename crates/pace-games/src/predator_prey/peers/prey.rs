@@ -15,10 +15,46 @@ pub(crate) const ARRIVED_WITHIN: f64 = 0.1;
 const RING: [Point; N_PATHS] =
     [[0.8, 0.0], [0.8, 0.8], [0.0, 0.8], [-0.8, 0.8], [-0.8, 0.0], [-0.8, -0.8], [0.0, -0.8], [0.8, -0.8]];
 
+/// The number of kinds of practice lines.
+pub(crate) const N_LINES: usize = LINES.len();
+/// Paths with practice lines: the eight of the game, then each line along the top, the left, the bottom and the right.
+pub(crate) const N_WITH_LINES: usize = N_PATHS + N_LINES * N_SIDES;
+const N_SIDES: usize = 4;
+
+/// Straight lines beside those of the game, none around a corner: how far from the middle of the square, from where, to where.
+const LINES: [(f64, f64, f64); 8] = [
+    (0.8, 0.8, 0.0),
+    (0.8, 0.0, -0.8),
+    (0.5, 0.8, -0.8),
+    (0.2, 0.8, -0.8),
+    (0.8, 0.4, -0.4),
+    (0.95, 0.9, -0.9),
+    (0.6, 0.8, -0.2),
+    (0.6, 0.2, -0.8),
+];
+
+/// The path of line `line` along the side that `path` is.
+pub(crate) fn line_along(path: usize, line: usize) -> usize {
+    assert!(path < N_PATHS && path % 2 == 1 && line < N_LINES, "line {line} along path {path}");
+    N_PATHS + N_SIDES * line + path / 2
+}
+
+/// The path of the game that is most like a path: the side that a line goes along.
+pub(crate) fn in_the_game(path: usize) -> usize {
+    path.checked_sub(N_PATHS).map_or(path, |line| line % N_SIDES * 2 + 1)
+}
+
 /// The place of a point of a path.
 #[inline]
 pub(crate) fn waypoint_of(path: usize, waypoint: usize) -> Point {
-    RING[(path + [0, 1, 2, 1][waypoint]) % N_PATHS]
+    match path.checked_sub(N_PATHS) {
+        None => RING[(path + [0, 1, 2, 1][waypoint]) % N_PATHS],
+        Some(line) => {
+            let (depth, from, to) = LINES[line / N_SIDES];
+            let along = [from, (from + to) / 2.0, to, (from + to) / 2.0][waypoint];
+            (0..line % N_SIDES).fold([along, depth], |[x, y], _| [-y, x])
+        }
+    }
 }
 
 /// The middle of a path: the mean of its three places.

@@ -12,7 +12,7 @@ use crate::predator_prey::bodies::{
     Body, Cast, Laws, MAX_OBSTACLES, MAX_PREY, OBSTACLE_SIZE, PREDATOR, PREY, Point, STEP_SECS, distance,
     from_to, length,
 };
-use crate::predator_prey::peers::prey::N_PATHS;
+use crate::predator_prey::peers::prey::{self, N_PATHS};
 use crate::predator_prey::peers::{PredatorPreySpec, predator};
 use crate::predator_prey::view::{Layout, Seen};
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
@@ -91,7 +91,8 @@ impl Knowledge {
                 PredatorPreySpec::Predator { prefers } => knowledge.preferences.told(slot, prefers),
                 PredatorPreySpec::Prey { path } => {
                     let mut paths = [0.0; N_PATHS];
-                    paths[path] = 1.0;
+                    // It knows the paths of the game, and takes a practice line for the side it goes along.
+                    paths[prey::in_the_game(path)] = 1.0;
                     knowledge.whereabouts[slot + 1 - cast.n_predators] = Whereabouts::unseen(&paths);
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pace_games::{GameError, GameSpec, PeerSight, PoolListing, Seed};
 use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Parameters};
+use pace_nn::{Activation, Linear, Parameters};
 
 use super::embedding::Embedding;
 use super::keys::{Advantages, GradientClipping, GscuConfig, HiddenActivation};
@@ -86,6 +86,10 @@ impl Network for GscuNet {
 
     fn layout(&self) -> &Parameters {
         &self.layout
+    }
+
+    fn policy_head(&self) -> &Linear {
+        self.actor_critic.policy_head()
     }
 
     fn initialise(&self, seed: Seed) -> Vec<f32> {

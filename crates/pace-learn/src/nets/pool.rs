@@ -1,25 +1,28 @@
-//! The paper's pooling: a mean over episodes of the mean over each episode's entries (methods.md 2.1, 5.1).
+//! The paper's pooling, a mean over episodes of the mean over each episode's entries (methods.md 2.1, 5.1); if asked for, of
+//! half of the features the highest value instead.
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
 use pace_nn::product::ProductShape;
-use pace_nn::{DropoutKey, Parameters, PrefixMeans};
+use pace_nn::{DropoutKey, Parameters, PrefixPool};
 
 use super::encoder::{ContextChunk, Encoder};
 use super::{CHUNK_ROWS, ContextEncoder, EncoderRows, blank_first, fit};
-use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
+use crate::config::{EmptyContext, EmptyEpisode, EncoderKind, TrainConfig};
 use crate::context::RunningContext;
 
-/// f, means, g.
+/// f, pooling, g.
 #[derive(Clone, Debug)]
-pub(crate) struct MeansEncoder {
+pub(crate) struct PoolEncoder {
     layers: ContextEncoder,
+    /// So many of the first features are averaged.
+    n_means: usize,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
 }
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
-pub(crate) struct MeansActRows {
+pub(crate) struct PoolActRows {
     entries: EncoderRows,
     no_actions: Vec<Action>,
     pooled: Vec<f32>,
@@ -29,9 +32,9 @@ pub(crate) struct MeansActRows {
 
 /// The rows of a pass that learns.
 #[derive(Debug, Default)]
-pub(crate) struct MeansLearnRows {
+pub(crate) struct PoolLearnRows {
     entries: EncoderRows,
-    means: Option<PrefixMeans>,
+    pool: Option<PrefixPool>,
     all_pooled: Vec<f32>,
     d_all_pooled: Vec<f32>,
     pooled: Vec<f32>,
@@ -39,17 +42,21 @@ pub(crate) struct MeansLearnRows {
     latents: EncoderRows,
 }
 
-impl Encoder for MeansEncoder {
+impl Encoder for PoolEncoder {
     type Context = RunningContext;
-    type ActRows = MeansActRows;
-    type LearnRows = MeansLearnRows;
+    type ActRows = PoolActRows;
+    type LearnRows = PoolLearnRows;
 
     const CHUNK_ROWS: usize = CHUNK_ROWS;
 
-    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> MeansEncoder {
+    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> PoolEncoder {
         let (observation_size, n_actions) = (spec.observation_size, spec.n_actions());
-        MeansEncoder {
+        PoolEncoder {
             layers: ContextEncoder::new(parameters, observation_size, n_actions, config.encoder_width),
+            n_means: match config.encoder {
+                EncoderKind::MeansAndMaxima => config.encoder_width / 2,
+                EncoderKind::Means | EncoderKind::Transformer => config.encoder_width,
+            },
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
         }
@@ -72,7 +79,7 @@ impl Encoder for MeansEncoder {
     }
 
     fn context(&self, window: Option<usize>) -> RunningContext {
-        RunningContext::new(self.width(), self.empty_episode, window)
+        RunningContext::new(self.width(), self.n_means, self.empty_episode, window)
     }
 
     fn forget(&self, context: &mut RunningContext) {
@@ -88,7 +95,7 @@ impl Encoder for MeansEncoder {
         parameters: &[f32],
         contexts: &[RunningContext],
         lanes: &[usize],
-        rows: &mut MeansActRows,
+        rows: &mut PoolActRows,
     ) {
         let (n_rows, width) = (lanes.len(), self.width());
         let pooled = fit(&mut rows.pooled, n_rows * width);
@@ -101,7 +108,7 @@ impl Encoder for MeansEncoder {
         blank_first(self.empty_context, &rows.is_empty, width, &mut rows.latents.out);
     }
 
-    fn latents(rows: &MeansActRows) -> &[f32] {
+    fn latents(rows: &PoolActRows) -> &[f32] {
         &rows.latents.out
     }
 
@@ -112,7 +119,7 @@ impl Encoder for MeansEncoder {
         actions: &[Action],
         contexts: &mut [RunningContext],
         lanes: &[usize],
-        rows: &mut MeansActRows,
+        rows: &mut PoolActRows,
     ) {
         self.layers.encode_entries(parameters, observations, actions, &mut rows.entries);
         for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
@@ -126,7 +133,7 @@ impl Encoder for MeansEncoder {
         terminal_observations: &[f32],
         contexts: &mut [RunningContext],
         lanes: &[usize],
-        rows: &mut MeansActRows,
+        rows: &mut PoolActRows,
     ) {
         rows.no_actions.resize(lanes.len(), NO_ACTION);
         self.layers.encode_entries(parameters, terminal_observations, &rows.no_actions, &mut rows.entries);
@@ -140,7 +147,7 @@ impl Encoder for MeansEncoder {
         parameters: &[f32],
         chunk: &ContextChunk,
         _key: Option<DropoutKey>,
-        rows: &mut MeansLearnRows,
+        rows: &mut PoolLearnRows,
     ) {
         let (width, n_decisions) = (self.width(), chunk.n_decisions);
         self.layers.encode_entries(parameters, &chunk.observations, &chunk.actions, &mut rows.entries);
@@ -149,14 +156,15 @@ impl Encoder for MeansEncoder {
             EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
             EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
         };
-        let means = rows.means.get_or_insert_with(|| PrefixMeans::new(width, empty_episode));
+        let pool = rows.pool.get_or_insert_with(|| PrefixPool::new(width, self.n_means, empty_episode));
         let all_pooled = fit(&mut rows.all_pooled, n_decisions * width);
         for span in &chunk.spans {
-            means.forward(
-                &features[span.decisions.start * width..span.decisions.end * width],
+            let decisions = span.decisions.start * width..span.decisions.end * width;
+            pool.forward(
+                &features[decisions.clone()],
                 &terminals[span.episodes.start * width..span.episodes.end * width],
                 &chunk.lengths[span.episodes.clone()],
-                &mut all_pooled[span.decisions.start * width..span.decisions.end * width],
+                &mut all_pooled[decisions],
             );
         }
         let n_selected = chunk.selected.len();
@@ -173,7 +181,7 @@ impl Encoder for MeansEncoder {
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
-    fn latents_and_gradients(rows: &mut MeansLearnRows) -> (&[f32], &mut [f32]) {
+    fn latents_and_gradients(rows: &mut PoolLearnRows) -> (&[f32], &mut [f32]) {
         (&rows.latents.out, &mut rows.latents.d_out)
     }
 
@@ -183,7 +191,7 @@ impl Encoder for MeansEncoder {
         gradients: &mut [f32],
         chunk: &ContextChunk,
         _key: Option<DropoutKey>,
-        rows: &mut MeansLearnRows,
+        rows: &mut PoolLearnRows,
     ) {
         let (width, n_decisions, n_selected) = (self.width(), chunk.n_decisions, chunk.selected.len());
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
@@ -202,13 +210,18 @@ impl Encoder for MeansEncoder {
             d_all_pooled
         };
         let (d_features, d_terminals) = rows.entries.d_out.split_at_mut(n_decisions * width);
-        let means = rows.means.as_mut().expect("made on the way forward");
+        let (features, terminals) = rows.entries.out.split_at(n_decisions * width);
+        let pool = rows.pool.as_mut().expect("made on the way forward");
         for span in &chunk.spans {
-            means.backward(
-                &d_all_pooled[span.decisions.start * width..span.decisions.end * width],
+            let decisions = span.decisions.start * width..span.decisions.end * width;
+            let episodes = span.episodes.start * width..span.episodes.end * width;
+            pool.backward(
+                &features[decisions.clone()],
+                &terminals[episodes.clone()],
                 &chunk.lengths[span.episodes.clone()],
-                &mut d_features[span.decisions.start * width..span.decisions.end * width],
-                &mut d_terminals[span.episodes.start * width..span.episodes.end * width],
+                &d_all_pooled[decisions.clone()],
+                &mut d_features[decisions],
+                &mut d_terminals[episodes],
             );
         }
         let (observations, actions) = (&chunk.observations, &chunk.actions);
