@@ -72,14 +72,25 @@ pub enum Decay {
     Constant,
     /// In a straight line to zero at the last step.
     Linear,
+    /// By the square of that: half of the way through a quarter is left.
+    Quadratic,
 }
 
 impl Decay {
     /// What is left of `value` when `progress` (0 to 1) of the budget is spent.
+    ///
+    /// ```
+    /// # use pace_learn::config::Decay;
+    /// let half_way = [Decay::Constant, Decay::Linear, Decay::Quadratic].map(|decay| decay.apply(8.0, 0.5));
+    /// assert_eq!(half_way, [8.0, 4.0, 2.0]);
+    /// // Whoever goes on past the budget is left with nothing.
+    /// assert_eq!(Decay::Quadratic.apply(8.0, 1.1), 0.0);
+    /// ```
     pub fn apply(self, value: f64, progress: f64) -> f64 {
         match self {
             Decay::Constant => value,
             Decay::Linear => value * (1.0 - progress).max(0.0),
+            Decay::Quadratic => value * (1.0 - progress).max(0.0).powi(2),
         }
     }
 }
