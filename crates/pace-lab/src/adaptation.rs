@@ -153,10 +153,6 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
         steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
-    let agent = match options.temperature {
-        Some(temperature) => agent.with_temperature(temperature / config.train.temperature),
-        None => agent,
-    };
     adapt_agent(&agent, &*game, &config, run, options)
 }
 
@@ -168,6 +164,9 @@ pub fn adapt_agent(
     run: RunRecord,
     options: &AdaptOptions,
 ) -> Result<Adaptation, LabError> {
+    // The agent comes with the run's temperature.
+    let temperature = options.temperature.map_or(1.0, |given| given / config.train.temperature);
+    let agent = &agent.with_temperature(temperature);
     let game = &*config.open_game_with(&options.game_keys)?;
     let spec = game.spec();
     let shape = (spec.observation_size, spec.n_actions());

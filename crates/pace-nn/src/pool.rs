@@ -27,11 +27,10 @@ pub struct PrefixPool {
     current: Vec<f32>,
     /// The highest values so far.
     highest: Vec<f32>,
-    /// Which entry had each of them first; [`NOBODY`] as long as none was above zero.
-    holders: Vec<usize>,
+    /// Which entry had each of them first; nobody as long as none was above zero. Ends of episodes are numbered after all
+    /// decisions.
+    holders: Vec<Option<usize>>,
 }
-
-const NOBODY: usize = usize::MAX;
 
 impl PrefixPool {
     /// Room for vectors of `width` numbers, the first `n_means` of which are averaged. Of the others the highest counts, and
@@ -46,7 +45,7 @@ impl PrefixPool {
             finished: vec![0.0; n_means],
             current: vec![0.0; n_means],
             highest: vec![0.0; n_highest],
-            holders: vec![NOBODY; n_highest],
+            holders: vec![None; n_highest],
         }
     }
 
@@ -152,20 +151,18 @@ impl PrefixPool {
             entry[n_means..].fill(0.0);
         }
         self.highest.fill(0.0);
-        self.holders.fill(NOBODY);
+        self.holders.fill(None);
         let n_decisions = d_pooled.len() / width;
         let mut row = 0;
         for (episode, length) in lengths.iter().enumerate() {
             for _ in 0..*length {
                 for (place, d_highest) in d_pooled[row * width..][n_means..width].iter().enumerate() {
-                    match self.holders[place] {
-                        NOBODY => {}
-                        // Ends of episodes are numbered after all decisions.
-                        holder if holder < n_decisions => {
-                            d_decisions[holder * width + n_means + place] += d_highest;
-                        }
-                        holder => d_terminals[(holder - n_decisions) * width + n_means + place] += d_highest,
-                    }
+                    let Some(holder) = self.holders[place] else { continue };
+                    let (d_entries, entry) = match holder.checked_sub(n_decisions) {
+                        None => (&mut *d_decisions, holder),
+                        Some(episode) => (&mut *d_terminals, episode),
+                    };
+                    d_entries[entry * width + n_means + place] += d_highest;
                 }
                 self.take(row, &decisions[row * width..][n_means..width]);
                 row += 1;
@@ -178,7 +175,7 @@ impl PrefixPool {
     fn take(&mut self, entry: usize, values: &[f32]) {
         for ((highest, holder), value) in self.highest.iter_mut().zip(&mut self.holders).zip(values) {
             if value > highest {
-                (*highest, *holder) = (*value, entry);
+                (*highest, *holder) = (*value, Some(entry));
             }
         }
     }

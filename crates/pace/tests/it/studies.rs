@@ -116,6 +116,31 @@ fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
 }
 
 #[test]
+fn a_temperature_is_given_or_the_runs_own() {
+    let scratch = scratch();
+    let [plain, sharp] = ["1", "0.5"].map(|temperature| {
+        let run = scratch.path().join(format!("run-{temperature}"));
+        let key = format!("temperature={temperature}");
+        let more = ["--set", "warm_up_steps=0", "--steps", "1000", "--set", &key];
+        check(&mut pace(&train(&run, &more)), FINISHED);
+        run
+    });
+    let blocks = |run: &Path, more: &[&str]| {
+        let record = adapt(run, &[&["--passes", "2"], more].concat());
+        (record["temperature"].clone(), numbers(&record, "by_episode", "mean"))
+    };
+    let as_trained = blocks(&plain, &[]);
+    let given = blocks(&plain, &["--temperature", "0.5"]);
+    assert!(plain.join("adapt/test-temperature-0.5.json").exists());
+    assert_eq!((&as_trained.0, &given.0), (&Value::Null, &0.5.into()));
+    assert_ne!(as_trained.1, given.1);
+    // Training takes no notice of it.
+    assert_eq!(blocks(&sharp, &[]), (Value::Null, given.1.clone()));
+    assert_eq!(blocks(&sharp, &["--temperature", "0.5"]), given);
+    assert_eq!(blocks(&sharp, &["--temperature", "1"]).1, as_trained.1);
+}
+
+#[test]
 fn the_grid_of_horizons() {
     let scratch = scratch();
     for n_context in [4, 8] {

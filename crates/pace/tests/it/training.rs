@@ -553,6 +553,7 @@ fn numbers_that_adapt_cannot_take() {
     refused(&["--context-episodes", "0"], &["--context-episodes", "found 0"]);
     refused(&["--threads", "0"], &["--threads", "found 0"]);
     refused(&["--switch-at", "0"], &["--switch-at", "found 0"]);
+    refused(&["--temperature", "0"], &["--temperature", "found 0", "0.001 to 1000"]);
     refused(&["--detector", "dorp:0.8"], &["dorp:0.8", "none, drop:C, known"]);
     refused(&["--clear-keeps", "all"], &["clear-keeps", "all", "last, nothing"]);
     let refused_value =
