@@ -24,9 +24,10 @@ pub struct ContractBreach {
 
 /// Plays `game` with random egos against all its peers and watches every promise; returns the names of the checks.
 pub fn check_contract<G: Game>(game: &G, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
-    let checks: [(&'static str, Check<G>); 8] = [
+    let checks: [(&'static str, Check<G>); 9] = [
         ("the spec is sensible", spec_is_sensible),
         ("the pool fits the spec", pool_fits_spec),
+        ("from every side there is the same to see, to do and to meet", sides_lose_nothing),
         ("every observation is written in full and finite", observations_are_full),
         ("peers choose legal actions and keep their behaviour", peers_are_lawful),
         ("every state is possible, can be drawn, and survives writing and reading", states_survive),
@@ -100,6 +101,44 @@ fn pool_fits_spec<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let drawn = game.draw_tuple(&mut seed.stream("draw"));
     ensure(drawn.specs.len() == n_peers, || format!("a drawn tuple has {} peers", drawn.specs.len()))?;
     ensure(pool.content_hash() == game.pool().content_hash(), || "the pool is not the same twice".to_owned())
+}
+
+fn sides_lose_nothing<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let Some(sides) = game.sides() else { return Ok(()) };
+    let (spec, pool) = (game.spec(), game.pool());
+    let is_order = |places: &mut dyn Iterator<Item = usize>, n: usize| {
+        let mut places: Vec<usize> = places.collect();
+        places.sort_unstable();
+        places.into_iter().eq(0..n)
+    };
+    for (side, turn) in sides.turns.iter().enumerate() {
+        let numbers = &mut turn.numbers.iter().map(|(from, _)| *from);
+        ensure(is_order(numbers, spec.observation_size), || format!("side {side} loses a number"))?;
+        let actions = &mut turn.actions.iter().map(|action| usize::from(*action));
+        ensure(is_order(actions, spec.n_actions()), || format!("side {side} loses an action"))?;
+        ensure(turn.classes.len() == spec.n_peers(), || format!("side {side} has not every slot"))?;
+        for (classes, n_classes) in turn.classes.iter().zip(pool.n_classes()) {
+            let is_whole = is_order(&mut classes.iter().copied(), *n_classes);
+            ensure(is_whole, || format!("side {side} loses a class"))?;
+        }
+    }
+    play_everywhere(game, seed, |encounter, aftermath| {
+        let mut observation = vec![0.0; spec.observation_size];
+        if aftermath.is_some() {
+            return Ok(());
+        }
+        game.observe(encounter.state(), Seat::EGO, &mut observation);
+        let from = |side: usize| {
+            let mut seen = Vec::new();
+            sides.turns[side].see(&observation, &mut seen);
+            seen
+        };
+        ensure(from(0) == observation, || "the first side changes something".to_owned())?;
+        let own = sides.own(&observation);
+        ensure(sides.own(&from(own)) == 0, || {
+            format!("side {own} is not the ego's own once it looks from there")
+        })
+    })
 }
 
 fn pairs<T>(items: &[T]) -> impl Iterator<Item = (&T, &T)> {

@@ -12,6 +12,7 @@ use crate::game::{Action, DecisionPoint, Drawing, Game, GameSpec, NO_ACTION, Sea
 use crate::peer::{PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
+use crate::side::Sides;
 use crate::table::{AnyTable, Table};
 
 /// One line of `GAMES`.
@@ -152,6 +153,9 @@ pub struct PoolListing {
     pub traits: Vec<Vec<Vec<f32>>>,
     /// The tuples in order.
     pub tuples: Vec<TupleListing>,
+    /// See [`Game::sides`].
+    #[serde(skip)]
+    pub sides: Option<Sides>,
 }
 
 /// One tuple of peers.
@@ -244,6 +248,7 @@ impl<G: Game> AnyGame for Opened<G> {
                     specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
                 })
                 .collect(),
+            sides: self.game.sides(),
         }
     }
 

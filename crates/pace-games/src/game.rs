@@ -14,6 +14,7 @@ use crate::ego::Reference;
 use crate::peer::{Peer, PeerTuple, SpecOf};
 use crate::pool::PeerPool;
 use crate::seed::Stream;
+use crate::side::Sides;
 
 /// An index into [`GameSpec::action_names`].
 pub type Action = u8;
@@ -310,6 +311,11 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Whom we train with and whom we are tested with.
     fn pool(&self) -> PeerPool<SpecOf<Self>>;
+
+    /// The sides from which the game and its training pool are the same; nothing if there is one only.
+    fn sides(&self) -> Option<Sides> {
+        None
+    }
 
     /// A tuple drawn from the whole family of peers.
     fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<SpecOf<Self>>;

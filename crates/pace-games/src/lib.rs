@@ -26,6 +26,7 @@ pub mod game;
 pub mod peer;
 pub mod pool;
 pub mod seed;
+pub mod side;
 
 pub mod arena;
 pub mod encounter;
@@ -53,6 +54,7 @@ pub use game::{
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};
 pub use seed::{Seed, Stream};
+pub use side::{Sides, Turn};
 pub use table::{AnyTable, Table, TableMove};
 
 /// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.

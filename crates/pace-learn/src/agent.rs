@@ -4,11 +4,12 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pace_games::{Action, AnyGame, Ego, NO_ACTION, PeerSight, Seed, Split, Stream};
+use pace_games::{Action, AnyGame, Ego, NO_ACTION, PeerSight, Seed, Split, Stream, Turn};
 use pace_nn::loss::{sample_categorical, softmax};
 
 use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
 use crate::config::TrainConfig;
+use crate::crew::see;
 use crate::methods::{Method, Setting};
 use crate::network::{Decisions, Network};
 use crate::policy::Policy;
@@ -229,6 +230,7 @@ impl<N: Network> AnyAgent for Trained<N> {
         self.net.begin(&mut context, seed);
         Box::new(TrainedEncounter {
             context: [context],
+            side: None,
             seed,
             rows: N::ActRows::default(),
             waiting: None,
@@ -268,9 +270,11 @@ struct TrainedEncounter<N: Network> {
     agent: Arc<Trained<N>>,
     /// One lane.
     context: [N::Context; 1],
+    /// The side that the ego looks from, once it has seen something and the game has several.
+    side: Option<usize>,
     seed: Seed,
     rows: N::ActRows,
-    /// The last decision, until the peers' actions are known.
+    /// The last decision as it is from there, until the peers' actions are known.
     waiting: Option<(Vec<f32>, Action)>,
 }
 
@@ -278,6 +282,21 @@ impl<N: Network> TrainedEncounter<N> {
     fn act(&mut self, observation: &[f32]) {
         let Trained { net, parameters } = &*self.agent;
         net.act(parameters, observation, &self.context, &[0], &mut self.rows);
+    }
+
+    /// What a side changes.
+    fn turn(&self) -> Option<&Turn> {
+        self.agent.net.sides().zip(self.side).map(|(sides, side)| &sides.turns[side])
+    }
+
+    /// An observation from the ego's own side, which the first one settles.
+    fn look(&mut self, observation: &[f32]) -> Vec<f32> {
+        if self.side.is_none() {
+            self.side = self.agent.net.sides().map(|sides| sides.own(observation));
+        }
+        let mut seen = Vec::with_capacity(observation.len());
+        see(self.turn(), observation, &mut seen);
+        seen
     }
 
     fn store_waiting(&mut self, aftermath: &Aftermath<'_>) {
@@ -303,27 +322,39 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
         // Other peers, other luck.
         self.seed = self.seed.child("encounter", &[]);
         self.agent.net.begin(&mut self.context[0], self.seed);
-        self.waiting = None;
+        (self.side, self.waiting) = (None, None);
     }
 
     fn think(&mut self, observation: &[f32]) -> Thought {
         self.store_waiting(&Aftermath::default());
-        self.act(observation);
+        let seen = self.look(observation);
+        self.act(&seen);
         let net = &self.agent.net;
         let acted = net.acted(&self.rows);
         let mut probabilities = acted.logits[..net.sizes().n_actions].to_vec();
         softmax(&mut probabilities);
-        Thought {
-            probabilities,
-            value: acted.values[0],
-            latent: acted.latents[..acted.latent_size].to_vec(),
-            posteriors: net.slots().into_iter().map(|slot| acted.posteriors[slot].to_vec()).collect(),
+        let slots = net.slots().into_iter();
+        let mut posteriors: Vec<Vec<f32>> = slots.map(|slot| acted.posteriors[slot].to_vec()).collect();
+        if let Some(turn) = self.turn() {
+            // As the game calls them.
+            let from_here = probabilities.clone();
+            turn.actions
+                .iter()
+                .zip(from_here)
+                .for_each(|(action, probability)| probabilities[usize::from(*action)] = probability);
+            for (posterior, classes) in posteriors.iter_mut().zip(&turn.classes) {
+                *posterior = classes.iter().map(|class| posterior[*class]).collect();
+            }
         }
+        let latent = acted.latents[..acted.latent_size].to_vec();
+        Thought { probabilities, value: acted.values[0], latent, posteriors }
     }
 
     fn acted(&mut self, observation: &[f32], action: Action) {
         self.store_waiting(&Aftermath::default());
-        self.waiting = Some((observation.to_vec(), action));
+        let seen = self.look(observation);
+        let chosen = self.turn().map_or(action, |turn| turn.action_from_here(action));
+        self.waiting = Some((seen, chosen));
     }
 
     fn told(&mut self, aftermath: &Aftermath<'_>) {
@@ -332,7 +363,8 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         self.store_waiting(&Aftermath::default());
+        let seen = self.look(terminal_observation);
         let Trained { net, parameters } = &*self.agent;
-        net.end_episodes(parameters, terminal_observation, &mut self.context, &[0], &mut self.rows);
+        net.end_episodes(parameters, &seen, &mut self.context, &[0], &mut self.rows);
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Batch {
     pub(crate) keypoints_visited: Vec<bool>,
     /// The training tuple of each encounter.
     pub(crate) tuples: Vec<u32>,
+    /// The side that the ego looks from in each encounter.
+    pub(crate) sides: Vec<u8>,
     decision_starts: Vec<usize>,
     episode_starts: Vec<usize>,
 }
@@ -94,11 +96,17 @@ impl Batch {
         self.episode_starts[encounter]..end
     }
 
-    /// Opens the next encounter; what is pushed from now on belongs to it.
+    /// Opens the next encounter, looked at from the first side; what is pushed from now on belongs to it.
     pub(crate) fn open_encounter(&mut self, tuple: u32) {
+        self.open_encounter_from(tuple, 0);
+    }
+
+    /// The same from any side.
+    pub(crate) fn open_encounter_from(&mut self, tuple: u32, side: u8) {
         self.decision_starts.push(self.actions.len());
         self.episode_starts.push(self.episode_lengths.len());
         self.tuples.push(tuple);
+        self.sides.push(side);
     }
 
     /// Appends the encounters of another batch.
@@ -122,6 +130,7 @@ impl Batch {
         self.endings.append(&mut other.endings);
         self.keypoints_visited.append(&mut other.keypoints_visited);
         self.tuples.append(&mut other.tuples);
+        self.sides.append(&mut other.sides);
     }
 }
 

@@ -271,6 +271,9 @@ pub struct TrainConfig {
     pub warm_up_steps: u64,
     /// Whose action is stored in the context.
     pub context_action: ContextAction,
+    /// Whether the ego looks at every encounter from its own side, in games that have several ([`pace_games::Sides`]).
+    #[serde(default)]
+    pub own_side: bool,
     /// The latent of an empty context.
     pub empty_context: EmptyContext,
     /// What the current episode counts for while it is empty.
@@ -458,6 +461,7 @@ impl TrainConfig {
             exploration_mode: ExplorationMode::Instant,
             warm_up_steps: 100_000,
             context_action: ContextAction::Ego,
+            own_side: false,
             empty_context: EmptyContext::Zero,
             empty_episode: EmptyEpisode::LeftOut,
             hidden_state_span: Span::Encounter,

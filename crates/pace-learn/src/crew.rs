@@ -2,7 +2,9 @@
 //!
 //! Training writes down what happens here in `rollout`, evaluation in `adapt`.
 
-use pace_games::{Action, AnyGame, Boundary, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream};
+use pace_games::{
+    Action, AnyGame, Boundary, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream, Turn,
+};
 use pace_nn::loss::{sample_categorical, softmax_rows};
 
 use crate::network::{Acted, Decisions, Network, Sizes};
@@ -12,6 +14,8 @@ pub(crate) struct Crew<N: Network> {
     lanes: Box<dyn Lanes>,
     contexts: Vec<N::Context>,
     rngs: Vec<Option<Stream>>,
+    /// The side that each ego looks from; the first, where the network knows of no other.
+    sides: Vec<usize>,
     /// The lanes that decide, in order; every row below belongs to one of them.
     active: Vec<usize>,
     observations: Vec<f32>,
@@ -22,7 +26,7 @@ pub(crate) struct Crew<N: Network> {
     peer_actions: Vec<Action>,
     peer_observations: Vec<f32>,
     task_rewards: Vec<f32>,
-    /// One action per lane, whether it decides or not.
+    /// One action per lane, as the game calls it, whether it decides or not.
     actions: Vec<Action>,
     terminal_observations: Vec<f32>,
     ended: Vec<usize>,
@@ -41,6 +45,7 @@ impl<N: Network> Crew<N> {
             lanes: game.lanes(split, n_lanes, peer_sight),
             contexts: vec![net.context(window); n_lanes],
             rngs: vec![None; n_lanes],
+            sides: vec![0; n_lanes],
             active: Vec::new(),
             observations: Vec::new(),
             rows: N::ActRows::default(),
@@ -64,9 +69,13 @@ impl<N: Network> Crew<N> {
     pub(crate) fn begin(&mut self, net: &N, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         net.begin(&mut self.contexts[lane], seed);
         self.switch(lane, tuple, n_episodes, seed);
+        if let Some(sides) = net.sides() {
+            let size = net.sizes().observation;
+            self.sides[lane] = sides.own(&self.lanes.block().observations[lane * size..][..size]);
+        }
     }
 
-    /// Seats a tuple in a lane whose peers have left, and leaves the context as it is.
+    /// Seats a tuple in a lane whose peers have left, and leaves the context as it is, and the side with it.
     pub(crate) fn switch(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         self.lanes.begin(lane, tuple, n_episodes, seed);
         self.rngs[lane] = Some(seed.stream("ego"));
@@ -75,6 +84,17 @@ impl<N: Network> Crew<N> {
     /// Tells the network who sits in a lane: in training only.
     pub(crate) fn tell(&mut self, net: &N, lane: usize, tuple: usize) {
         net.tell(&mut self.contexts[lane], tuple);
+    }
+
+    /// The side that the ego of a lane looks from.
+    pub(crate) fn side(&self, lane: usize) -> usize {
+        self.sides[lane]
+    }
+
+    /// The classes of the peers in a lane that the ego takes for these.
+    pub(crate) fn true_classes(&self, net: &N, lane: usize, classes_seen: Vec<usize>) -> Vec<usize> {
+        let Some(turn) = turn_of(net, self.sides[lane]) else { return classes_seen };
+        classes_seen.into_iter().enumerate().map(|(slot, class)| turn.true_class(slot, class)).collect()
     }
 
     /// The lanes that decided last.
@@ -100,6 +120,11 @@ impl<N: Network> Crew<N> {
     /// The actions of the deciding egos.
     pub(crate) fn ego_actions(&self) -> &[Action] {
         &self.ego_actions
+    }
+
+    /// What the egos saw last whose episodes ended in the advance, one after the other.
+    pub(crate) fn terminal_observations(&self) -> &[f32] {
+        &self.terminal_observations
     }
 
     /// What all peers of the deciding egos did, after the advance.
@@ -138,7 +163,8 @@ impl<N: Network> Crew<N> {
         }
         self.observations.clear();
         for lane in &self.active {
-            self.observations.extend_from_slice(&self.lanes.block().observations[lane * size..][..size]);
+            let observation = &self.lanes.block().observations[lane * size..][..size];
+            see(turn_of(net, self.sides[*lane]), observation, &mut self.observations);
         }
         net.act(parameters, &self.observations, &self.contexts, &self.active, &mut self.rows);
         self.log_probabilities.resize(n_rows * n_actions, 0.0);
@@ -151,7 +177,8 @@ impl<N: Network> Crew<N> {
             let probabilities = &self.probabilities[row * n_actions..][..n_actions];
             let action = sample_categorical(probabilities, rng.unit() as f32) as Action;
             self.ego_actions.push(action);
-            self.actions[*lane] = action;
+            self.actions[*lane] =
+                turn_of(net, self.sides[*lane]).map_or(action, |turn| turn.actions[usize::from(action)]);
         }
         true
     }
@@ -178,8 +205,8 @@ impl<N: Network> Crew<N> {
             }
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
-                self.terminal_observations
-                    .extend_from_slice(&block.terminal_observations[lane * size..][..size]);
+                let observation = &block.terminal_observations[lane * size..][..size];
+                see(turn_of(net, self.sides[*lane]), observation, &mut self.terminal_observations);
             }
         }
         let decisions = Decisions {
@@ -194,5 +221,20 @@ impl<N: Network> Crew<N> {
             let (contexts, rows) = (&mut self.contexts, &mut self.rows);
             net.end_episodes(parameters, &self.terminal_observations, contexts, &self.ended, rows);
         }
+    }
+}
+
+/// What a side changes; nothing, where the network knows of one only.
+#[inline]
+fn turn_of<N: Network>(net: &N, side: usize) -> Option<&Turn> {
+    net.sides().map(|sides| &sides.turns[side])
+}
+
+/// Adds an observation, as it is from a side, to `seen`.
+#[inline]
+pub(crate) fn see(turn: Option<&Turn>, observation: &[f32], seen: &mut Vec<f32>) {
+    match turn {
+        None => seen.extend_from_slice(observation),
+        Some(turn) => turn.see(observation, seen),
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed};
+use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed, Sides};
 use pace_nn::product::ProductShape;
 use pace_nn::{Linear, Parameters};
 
@@ -58,6 +58,18 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// The place of each peer's posterior in a row of posteriors; none where the method identifies nobody.
     fn slots(&self) -> Vec<Range<usize>> {
         Vec::new()
+    }
+
+    /// The sides of the game, where the ego looks at every encounter from its own: what the network is shown and what it
+    /// chooses is then as it is from there.
+    fn sides(&self) -> Option<&Sides> {
+        None
+    }
+
+    /// What a class of the peer in `slot` is from a side.
+    #[inline]
+    fn class_from(&self, side: usize, slot: usize, class: usize) -> usize {
+        self.sides().map_or(class, |sides| sides.turns[side].classes[slot][class])
     }
 
     /// Whether the batch must hold what the peers saw.

@@ -65,7 +65,7 @@ impl<N: Network> RolloutShard<N> {
             self.crew.begin(net, lane, tuple, n_episodes, seed.child("encounter", &[encounter as u64]));
             self.crew.tell(net, lane, tuple);
             self.lanes[lane] = Batch::default();
-            self.lanes[lane].open_encounter(tuple as u32);
+            self.lanes[lane].open_encounter_from(tuple as u32, self.crew.side(lane) as u8);
         }
         let Sizes { observation: size, n_actions, n_peers } = net.sizes();
         let mut steps_in_episode = vec![0u32; self.crew.n_lanes()];
@@ -76,6 +76,7 @@ impl<N: Network> RolloutShard<N> {
             }
             self.crew.advance(net, parameters);
             let (block, acted) = (self.crew.block(), self.crew.acted(net));
+            let mut terminal_observations = self.crew.terminal_observations().chunks_exact(size);
             for (row, &lane) in self.crew.active().iter().enumerate() {
                 let record = &mut self.lanes[lane];
                 let action = self.crew.ego_actions()[row];
@@ -94,7 +95,8 @@ impl<N: Network> RolloutShard<N> {
                 let mut confidence = 0.0;
                 let of_peers = &classes[record.tuples[0] as usize];
                 for (slot, class) in of_peers.iter().enumerate().take(n_slots) {
-                    let now = net.confidence(&self.crew.rows, row, slot, *class);
+                    let class = net.class_from(self.crew.side(lane), slot, *class);
+                    let now = net.confidence(&self.crew.rows, row, slot, class);
                     let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {
@@ -106,9 +108,8 @@ impl<N: Network> RolloutShard<N> {
                 steps_in_episode[lane] += 1;
                 keypoint_visited[lane] |= block.keypoints_visited[lane];
                 if block.boundaries[lane] != Boundary::WithinEpisode {
-                    record
-                        .terminal_observations
-                        .extend_from_slice(&block.terminal_observations[lane * size..][..size]);
+                    let seen_last = terminal_observations.next().expect("one for every episode that ended");
+                    record.terminal_observations.extend_from_slice(seen_last);
                     record.episode_lengths.push(std::mem::take(&mut steps_in_episode[lane]));
                     record.keypoints_visited.push(std::mem::take(&mut keypoint_visited[lane]));
                     record.endings.push(block.endings[lane].expect("an episode that ended has an ending"));
@@ -173,6 +174,37 @@ mod tests {
             assert!(met(&[]).into_iter().eq(0..n_tuples), "{}", entry.id);
             assert_eq!(met(&[n_tuples - 1]), [n_tuples - 1]);
             assert_eq!(met(&[2, 0]), [2, 0]);
+        }
+    }
+
+    #[test]
+    fn every_encounter_begins_on_the_egos_own_side() {
+        let entry = GAMES.iter().find(|entry| entry.id == "predator-prey").expect("a game");
+        let keys = Map::from_iter([("turned_tuples".to_owned(), Value::from(true))]);
+        let game = entry.open(Preset::Paper, &keys).expect("good keys");
+        let pool = game.pool(Split::Train);
+        let sides = pool.sides.clone().expect("a square");
+        for own_side in [true, false] {
+            let config = TrainConfig {
+                encounters_per_tuple: 1,
+                own_side,
+                ..TrainConfig::preset(entry.id, TrainPreset::Paper)
+            };
+            let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
+            let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+            let batch = ppo.play(&at);
+            let size = game.spec().observation_size;
+            let begins_on: Vec<usize> = (0..batch.n_encounters())
+                .map(|encounter| {
+                    sides.own(&batch.observations[batch.decisions(encounter).start * size..][..size])
+                })
+                .collect();
+            let is_met = |sides: &[usize], side: usize| sides.contains(&side);
+            let looked_from: Vec<usize> = batch.sides.iter().map(|side| usize::from(*side)).collect();
+            for side in 1..4 {
+                assert_eq!(is_met(&begins_on, side), !own_side);
+                assert_eq!(is_met(&looked_from, side), own_side);
+            }
         }
     }
 

@@ -30,12 +30,14 @@ pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat,
+    Action, Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
+use crate::side::{Sides, Turn};
 use bodies::{Laws, distance};
+use peers::prey::N_SIDES;
 use references::whereabouts::Cloud;
 use view::Layout;
 use watchtowers::Sight;
@@ -108,6 +110,8 @@ impl PredatorPreyConfig {
         expect((1..=pools::N_TRAIN).contains(&n_train), "n_train_tuples", n_train, "a number from 1 to 16")?;
         let n_copies = self.practice_copies;
         expect(n_copies <= pools::MAX_COPIES, "practice_copies", n_copies, "a number from 0 to 8")?;
+        let is_complete = n_copies == 0 || self.turned_tuples;
+        expect(is_complete, "practice_copies", n_copies, "0 unless turned_tuples = true")?;
         let n_test = self.n_test_tuples;
         expect((1..=pools::N_TEST).contains(&n_test), "n_test_tuples", n_test, "a number from 1 to 24")?;
         let slots = self.observation_slots;
@@ -298,6 +302,11 @@ impl Game for PredatorPrey {
         pools::official(self.cast, training, self.config.n_test_tuples)
     }
 
+    fn sides(&self) -> Option<Sides> {
+        // Otherwise the authors' tuples are not the same from another side.
+        self.config.turned_tuples.then(|| self.quarter_turns())
+    }
+
     fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
         pools::draw(self.cast, rng)
     }
@@ -313,6 +322,29 @@ const FARTHEST: f64 = 2000.0;
 const SPEED_TOLERANCE: f64 = 1e-6;
 
 impl PredatorPrey {
+    /// The square from its four sides.
+    fn quarter_turns(&self) -> Sides {
+        let pool = self.pool();
+        let turns = (0..N_SIDES).map(|n| {
+            let class = |slot: usize, class: usize| {
+                let is_prey = Seat::of_peer(slot).0 >= self.cast.n_predators;
+                if is_prey { pools::class_turned(class, n) } else { class }
+            };
+            let classes = pool.n_classes().iter().enumerate();
+            Turn {
+                numbers: self.layout.numbers_turned(n),
+                actions: (0..self.spec.n_actions() as Action)
+                    .map(|action| steering::turned(action, N_SIDES - n))
+                    .collect(),
+                classes: classes.map(|(slot, n)| (0..*n).map(|of| class(slot, of)).collect()).collect(),
+            }
+        });
+        Sides {
+            turns: turns.collect(),
+            own_if_positive: [0, 1].map(|axis| view::OWN_POSITION + axis).to_vec(),
+        }
+    }
+
     /// Why a world cannot be, if it cannot.
     fn find_fault(&self, world: &World) -> Option<String> {
         let counts = [

@@ -2,7 +2,7 @@
 
 use super::bodies::Cast;
 use super::peers::PredatorPreySpec;
-use super::peers::prey::{N_LINES, N_PATHS, line_along};
+use super::peers::prey::{N_LINES, N_PATHS, line_along, turned};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
@@ -44,19 +44,21 @@ impl Training {
     ) -> Vec<PeerTuple<PredatorPreySpec>> {
         let n_sides = if self.is_turned { 4 } else { 1 };
         let mut all = from_sides(n_sides, &meetings[..self.n_tuples]);
-        // Every prey takes the lines along a side in turn, each prey in another order.
-        let mut n_taken = [[0; N_PATHS]; Q];
-        for (preferences, paths) in all.clone() {
+        // What quarter turns make of one meeting takes the same lines, so that the copies too are there from every side.
+        let apart = apart_from_turns(n_sides, &meetings[..self.n_tuples]);
+        let n_lines = N_LINES.min(apart.len() * self.n_copies);
+        let mut copies: Vec<Meeting<P, Q>> = Vec::new();
+        for (preferences, paths) in apart {
             for _ in 0..self.n_copies {
-                let mut lines = paths;
+                // Every prey takes the lines in turn, and they are shifted against each other from round to round.
+                let (n, mut lines) = (copies.len(), paths);
                 for (prey, path) in lines.iter_mut().enumerate() {
-                    let n_taken = &mut n_taken[prey][*path];
-                    *path = line_along(*path, *n_taken * (2 * prey + 1) % N_LINES);
-                    *n_taken += 1;
+                    *path = line_along(*path, (n + prey * (1 + n / n_lines)) % n_lines);
                 }
-                all.push((preferences, lines));
+                copies.push((preferences, lines));
             }
         }
+        all.extend(from_sides(n_sides, &copies));
         tuples(&all)
     }
 }
@@ -75,12 +77,10 @@ fn from_sides<const P: usize, const Q: usize>(
     n_sides: usize,
     meetings: &[Meeting<P, Q>],
 ) -> Vec<Meeting<P, Q>> {
-    /// Steps along the ring of the paths' points that make a quarter turn.
-    const QUARTER: usize = N_PATHS / 4;
     let mut all = meetings.to_vec();
     for (preferences, paths) in meetings {
         for n in 1..n_sides {
-            let meeting = (*preferences, paths.map(|path| (path + n * QUARTER) % N_PATHS));
+            let meeting = (*preferences, paths.map(|path| turned(path, n)));
             if !all.contains(&meeting) {
                 all.push(meeting);
             }
@@ -89,19 +89,42 @@ fn from_sides<const P: usize, const Q: usize>(
     all
 }
 
+/// The meetings without those that are an earlier one looked at from another of so many sides.
+fn apart_from_turns<const P: usize, const Q: usize>(
+    n_sides: usize,
+    meetings: &[Meeting<P, Q>],
+) -> Vec<Meeting<P, Q>> {
+    let mut apart: Vec<Meeting<P, Q>> = Vec::new();
+    for meeting in meetings {
+        if !from_sides(n_sides, &apart).contains(meeting) {
+            apart.push(*meeting);
+        }
+    }
+    apart
+}
+
 fn tuples<const P: usize, const Q: usize>(meetings: &[Meeting<P, Q>]) -> Vec<PeerTuple<PredatorPreySpec>> {
     meetings.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
 }
 
 /// The class of a prey is the number of its path within its split, which half the path's number is in both; the lines come
 /// after the paths of the game.
+fn class_of(path: usize) -> usize {
+    if path < N_PATHS { path / 2 } else { path - N_PATHS / 2 }
+}
+
+/// The class of a prey of training when the square is turned by so many quarters to the left.
+pub(crate) fn class_turned(class: usize, n_quarters: usize) -> usize {
+    let path = if class < N_PATHS / 2 { 2 * class + 1 } else { class + N_PATHS / 2 };
+    class_of(turned(path, n_quarters))
+}
+
 fn tuple(preferences: &[usize], paths: &[usize]) -> PeerTuple<PredatorPreySpec> {
-    let class = |path: &usize| if *path < N_PATHS { path / 2 } else { path - N_PATHS / 2 };
     let predators = preferences.iter().map(|&prefers| PredatorPreySpec::Predator { prefers });
     let prey = paths.iter().map(|&path| PredatorPreySpec::Prey { path });
     PeerTuple {
         specs: predators.chain(prey).collect(),
-        classes: preferences.iter().copied().chain(paths.iter().map(class)).collect(),
+        classes: preferences.iter().copied().chain(paths.iter().map(|path| class_of(*path))).collect(),
     }
 }
 

@@ -8,6 +8,15 @@ use crate::game::Action;
 /// How far ahead a scripted agent looks when it compares actions.
 const LOOKAHEAD: f64 = 0.1;
 
+/// What becomes of an action when the square is turned by so many quarters to the left.
+pub(crate) fn turned(action: Action, n_quarters: usize) -> Action {
+    (0..n_quarters).fold(action, |action, _| {
+        let [x, y] = DIRECTIONS[usize::from(action)];
+        let there = DIRECTIONS.iter().position(|direction| *direction == [-y, x]);
+        there.expect("a direction for every side") as Action
+    })
+}
+
 /// The next action of a scripted agent at `position` that wants to be at `goal`.
 #[inline]
 pub(crate) fn walk(position: Point, goal: Point) -> Action {

@@ -6,7 +6,7 @@ use super::bodies::{
     Body, Cast, ControlForce, EAST, MAX_PREY, NORTH, PREDATOR, PREY, Point, SOUTH, STAY, WEST, World,
     distance,
 };
-use super::peers::prey::{N_LINES, N_PATHS, waypoint_of};
+use super::peers::prey::{N_LINES, N_PATHS, in_the_game, turned, waypoint_of};
 use super::references::fixed::{CANDIDATES, FixedEgo, best_static};
 use super::row::Row;
 use super::watchtowers::TOWERS;
@@ -15,7 +15,7 @@ use crate::config::{Configure, GameError, Preset};
 use crate::ego::{Ego, Reference, play_encounter};
 use crate::encounter::{Encounter, PeerViews};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Seat};
-use crate::peer::{Peer, PeerSpec, PeerTuple};
+use crate::peer::{Peer, PeerTuple};
 use crate::seed::Seed;
 
 fn game_with(preset: Preset, change: impl FnOnce(&mut PredatorPreyConfig)) -> PredatorPrey {
@@ -401,25 +401,36 @@ fn turned_tuples_are_the_same_paths_in_every_combination() {
 #[test]
 fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
     for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
-        let turned = game_with(Preset::Paper, |config| {
+        let sides_alone = game_with(Preset::Paper, |config| {
             (config.n_peers, config.turned_tuples) = (n_peers, true);
         });
         let practice = game_with(Preset::Paper, |config| {
             (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
         });
-        let (turned, practice) = (turned.pool(), practice.pool());
+        let (sides_alone, practice) = (sides_alone.pool(), practice.pool());
         let (plain, copies) = practice.train().split_at(n_tuples);
-        assert_eq!(plain, turned.train());
-        assert_eq!(practice.test(), turned.test());
+        assert_eq!(plain, sides_alone.train());
+        assert_eq!(practice.test(), sides_alone.test());
         assert_eq!(copies.len(), 4 * n_tuples);
         let prey_slots = n_peers - paths_of(&copies[0]).len()..n_peers;
         for (index, copy) in copies.iter().enumerate() {
             assert!(!copies[..index].contains(copy), "{copy:?} is there twice");
-            let original = &plain[index / 4];
-            for slot in prey_slots.clone() {
-                assert_eq!(copy.specs[slot].kind(), original.specs[slot].kind());
+            // A copy of which tuple, and how it looks from the other sides.
+            let with_paths = |change: fn(usize) -> usize| {
+                let mut specs = copy.specs.clone();
+                for slot in prey_slots.clone() {
+                    if let PredatorPreySpec::Prey { path } = &mut specs[slot] {
+                        *path = change(*path);
+                    }
+                }
+                specs
+            };
+            let original = with_paths(in_the_game);
+            assert!(plain.iter().any(|tuple| tuple.specs == original), "{original:?}");
+            for turn in [|path| turned(path, 1), |path| turned(path, 2), |path| turned(path, 3)] {
+                assert!(copies.iter().any(|other| other.specs == with_paths(turn)), "{copy:?} turned");
             }
-            for (line, side) in paths_of(copy).into_iter().zip(paths_of(original)) {
+            for (line, side) in paths_of(copy).into_iter().map(|line| (line, in_the_game(line))) {
                 let places = [0, 1, 2].map(|waypoint| waypoint_of(line, waypoint));
                 let across = if side % 4 == 1 { 1 } else { 0 };
                 assert!(places.iter().all(|place| place[across] == places[0][across]), "{places:?}");
@@ -434,6 +445,77 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
             assert!((0..practice.n_classes()[slot]).all(is_met));
         }
     }
+}
+
+/// The world turned by so many quarters to the left.
+fn world_turned(world: &World, n_quarters: usize) -> World {
+    let turn = |point: Point| (0..n_quarters).fold(point, |[x, y], _| [-y, x]);
+    let mut world = *world;
+    for body in world.agents.iter_mut() {
+        *body = Body { position: turn(body.position), velocity: turn(body.velocity) };
+    }
+    world.obstacles.iter_mut().for_each(|obstacle| *obstacle = turn(*obstacle));
+    world
+}
+
+#[test]
+fn the_game_is_the_same_from_every_side() {
+    for n_peers in [3, 5] {
+        let game = game_with(Preset::Paper, |config| {
+            (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
+        });
+        let sides = game.sides().expect("a square has four");
+        let mut rng = Seed::new(3).stream("test");
+        for _ in 0..20 {
+            let mut world = game.deal(&mut rng);
+            let mut own_sides = Vec::new();
+            for n in 0..4 {
+                own_sides.push(sides.own(&observed(&game, &world_turned(&world, n), 0)));
+            }
+            own_sides.sort_unstable();
+            assert_eq!(own_sides, [0, 1, 2, 3], "each of them once");
+            // So that somebody is seen from a tower, too.
+            world.agents[0].position = [0.98, -0.97];
+            let mut from_side: Vec<World> = (0..4).map(|n| world_turned(&world, n)).collect();
+            for _ in 0..15 {
+                let chosen: Vec<Action> = (0..=n_peers).map(|_| rng.below(5) as Action).collect();
+                let mut paid = Vec::new();
+                for (n, turn) in sides.turns.iter().enumerate() {
+                    let mut seen = Vec::new();
+                    turn.see(&observed(&game, &from_side[0], 0), &mut seen);
+                    assert_eq!(seen, observed(&game, &from_side[n], 0), "from side {n}");
+                    let theirs: Vec<Action> =
+                        chosen.iter().map(|action| turn.action_from_here(*action)).collect();
+                    assert!(
+                        theirs.iter().map(|action| turn.actions[usize::from(*action)]).eq(chosen.clone())
+                    );
+                    paid.push((theirs, n));
+                }
+                let paid: Vec<f64> = paid
+                    .into_iter()
+                    .map(|(theirs, n)| game.apply(&mut from_side[n], &joint(&theirs)).task_reward)
+                    .collect();
+                assert!(paid.iter().all(|reward| close(*reward, paid[0])), "{paid:?}");
+            }
+        }
+        // The classes turn with the peers.
+        let pool = game.pool();
+        for tuple in pool.train() {
+            for (n, turn) in sides.turns.iter().enumerate() {
+                let seen = tuple.specs.iter().map(|spec| match spec {
+                    PredatorPreySpec::Prey { path } => PredatorPreySpec::Prey { path: turned(*path, n) },
+                    predator => *predator,
+                });
+                let seen: Vec<PredatorPreySpec> = seen.collect();
+                let known = pool.train().iter().find(|other| other.specs == seen).expect("from every side");
+                for (slot, class) in tuple.classes.iter().enumerate() {
+                    assert_eq!(turn.classes[slot][*class], known.classes[slot]);
+                    assert_eq!(turn.true_class(slot, known.classes[slot]), *class);
+                }
+            }
+        }
+    }
+    assert_eq!(game_of(3).sides(), None, "the authors' tuples alone are not");
 }
 
 fn paths_of(tuple: &PeerTuple<PredatorPreySpec>) -> Vec<usize> {

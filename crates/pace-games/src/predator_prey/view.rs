@@ -14,7 +14,7 @@ use crate::game::Seat;
 const N_LANDMARKS: usize = MAX_OBSTACLES + TOWERS.len();
 
 const OWN_VELOCITY: usize = 0;
-const OWN_POSITION: usize = 2;
+pub(crate) const OWN_POSITION: usize = 2;
 const LANDMARK_FLAGS: usize = 4;
 const LANDMARK_WAYS: usize = LANDMARK_FLAGS + N_LANDMARKS;
 const OTHER_FLAGS: usize = LANDMARK_WAYS + 2 * N_LANDMARKS;
@@ -68,6 +68,33 @@ impl Layout {
     fn place(&self, agent: usize) -> usize {
         let is_predator = agent < self.cast.n_predators;
         if is_predator { agent } else { agent + self.room.n_predators - self.cast.n_predators }
+    }
+
+    /// Where the numbers of an observation come from when the square is turned by so many quarters to the left, and
+    /// which of them then have the other sign.
+    pub(crate) fn numbers_turned(&self, n_quarters: usize) -> Vec<(usize, bool)> {
+        let mut numbers: Vec<(usize, bool)> =
+            (0..self.observation_size()).map(|place| (place, false)).collect();
+        let other_ways = OTHER_FLAGS + self.n_slots();
+        let pairs = [OWN_VELOCITY, OWN_POSITION].into_iter();
+        let pairs = pairs.chain((LANDMARK_WAYS..OTHER_FLAGS).step_by(2));
+        let pairs: Vec<usize> = pairs.chain((other_ways..self.observation_size()).step_by(2)).collect();
+        for _ in 0..n_quarters {
+            for pair in &pairs {
+                let [(x, x_negated), (y, y_negated)] = [numbers[*pair], numbers[pair + 1]];
+                (numbers[*pair], numbers[pair + 1]) = ((y, !y_negated), (x, x_negated));
+            }
+            let before = numbers.clone();
+            for (index, [x, y]) in TOWERS.into_iter().enumerate() {
+                let there =
+                    TOWERS.iter().position(|tower| *tower == [-y, x]).expect("a tower in every corner");
+                let [from, to] = [index, there].map(|tower| MAX_OBSTACLES + tower);
+                numbers[LANDMARK_FLAGS + to] = before[LANDMARK_FLAGS + from];
+                let [from, to] = [from, to].map(|landmark| LANDMARK_WAYS + 2 * landmark);
+                numbers[to..to + 2].copy_from_slice(&before[from..from + 2]);
+            }
+        }
+        numbers
     }
 
     /// Writes what `observer` sees with this sight.

@@ -1,14 +1,31 @@
 //! Every game keeps the contract, under every preset.
 
-use pace_games::{GAMES, Preset, Seed};
+use pace_games::{GAMES, GameEntry, Preset, Seed, find_game};
+use serde_json::{Map, Value, json};
+
+fn keeps_the_contract(entry: &GameEntry, preset: Preset, keys: &Map<String, Value>) {
+    let game = entry.open(preset, keys).expect("the keys are valid");
+    let checks = game.check_contract(Seed::new(1)).unwrap_or_else(|breach| panic!("{keys:?}: {breach}"));
+    assert_eq!(checks.len(), 9);
+}
 
 #[test]
 fn every_game_keeps_the_contract() {
     for entry in GAMES {
         for preset in Preset::ALL {
-            let game = entry.open(preset, &serde_json::Map::new()).expect("presets are valid");
-            let checks = game.check_contract(Seed::new(1)).unwrap_or_else(|breach| panic!("{breach}"));
-            assert_eq!(checks.len(), 8);
+            keeps_the_contract(entry, preset, &Map::new());
+        }
+    }
+}
+
+#[test]
+fn pools_that_were_turned_and_drilled_keep_it_too() {
+    let entry = find_game("predator-prey").expect("a game");
+    for n_peers in [3, 5] {
+        for practice_copies in [1, 3] {
+            let keys =
+                json!({ "n_peers": n_peers, "turned_tuples": true, "practice_copies": practice_copies });
+            keeps_the_contract(entry, Preset::Paper, keys.as_object().expect("an object"));
         }
     }
 }

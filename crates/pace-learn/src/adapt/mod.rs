@@ -221,10 +221,12 @@ pub(crate) fn play_side_by_side<N: Network>(
                     slots.iter().map(|slot| best_guess(&posteriors[slot.clone()])).collect();
                 let sure = slots.iter().zip(&guesses).map(|(slot, guess)| posteriors[slot.start + guess]);
                 outcome.confidence.push(sure.sum::<f32>() / slots.len() as f32);
-                outcome.guesses.push(guesses);
+                outcome.guesses.push(crew.true_classes(net, lane, guesses));
             }
             if let Some(classes) = config.classes.as_ref().filter(|_| !slots.is_empty()) {
-                outcome.identified.push(judge(posteriors, &slots, &classes[tuples[lane]]));
+                let classes = classes[tuples[lane]].iter().enumerate();
+                let classes = classes.map(|(slot, class)| net.class_from(crew.side(lane), slot, *class));
+                outcome.identified.push(judge(posteriors, &slots, classes));
             }
             if config.keep_latents && outcome.pass == 0 {
                 let size = acted.latent_size;
@@ -278,9 +280,13 @@ fn best_guess(posterior: &[f32]) -> usize {
     best.expect("a peer has classes")
 }
 
-fn judge(posteriors: &[f32], slots: &[std::ops::Range<usize>], classes: &[usize]) -> Identified {
+fn judge(
+    posteriors: &[f32],
+    slots: &[std::ops::Range<usize>],
+    classes: impl Iterator<Item = usize>,
+) -> Identified {
     let mut judged = Identified { accuracy: 0.0, posterior: 0.0 };
-    for (slot, &class) in slots.iter().zip(classes) {
+    for (slot, class) in slots.iter().zip(classes) {
         let is_right = best_guess(&posteriors[slot.clone()]) == class;
         judged.accuracy += f32::from(u8::from(is_right)) / slots.len() as f32;
         judged.posterior += posteriors[slot.start + class] / slots.len() as f32;

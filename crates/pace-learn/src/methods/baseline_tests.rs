@@ -286,7 +286,9 @@ fn keys_that_a_method_cannot_follow_are_refused() {
     for method in ["lili", "generalist", "liam", "liamx"] {
         refused(method, "exploration_weight", &|config| config.exploration_weight = 0.1);
         refused(method, "warm_up_steps", &|config| config.warm_up_steps = 1);
+        refused(method, "own_side", &|config| config.own_side = true);
     }
+    refused("pace", "own_side", &|config| config.own_side = true);
     refused("pace", "minibatch", &|config| config.minibatch = Minibatch::Chunks);
     refused("lili", "minibatch", &|config| config.minibatch = Minibatch::Chunks);
     refused("lili", "context_action", &|config| config.context_action = ContextAction::Peer);

@@ -51,10 +51,11 @@ pub fn find_method(id: &str) -> Result<&'static Method, GameError> {
         .ok_or_else(|| GameError::unknown("method", id, METHODS.iter().map(|method| method.id)))
 }
 
-/// The keys of a method without an identifier: nobody to be sure of, nothing to warm up.
+/// The keys of a method without an identifier: nobody to be sure of, nothing to warm up; and it looks as the game says.
 fn baseline(config: &mut TrainConfig) {
     config.exploration_weight = 0.0;
     config.warm_up_steps = 0;
+    config.own_side = false;
 }
 
 /// Refuses keys that such a method could not follow, and mini-batches that it is not trained with.
@@ -65,6 +66,9 @@ fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(),
     }
     if config.warm_up_steps != 0 {
         return Err(GameError::bad_value("warm_up_steps", &config.warm_up_steps, expected));
+    }
+    if config.own_side {
+        return Err(GameError::bad_value("own_side", &true, "false: PACE alone looks from its own side"));
     }
     check_minibatch(config, minibatches)
 }

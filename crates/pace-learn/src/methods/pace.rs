@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed, Sides};
 use pace_nn::product::ProductShape;
 use pace_nn::{Linear, Parameters};
 
@@ -74,6 +74,8 @@ pub(crate) struct PaceNet<E: Encoder = PoolEncoder> {
     actor_critic: ActorCritic,
     sizes: Sizes,
     context_action: ContextAction,
+    /// Where the ego looks from its own.
+    sides: Option<Sides>,
     layout: Parameters,
     /// Encoder and identifier come first among the parameters; the warm-up trains these alone.
     n_warm_up_parameters: usize,
@@ -101,6 +103,7 @@ impl<E: Encoder> Network for PaceNet<E> {
             actor_critic,
             sizes,
             context_action: config.context_action,
+            sides: pool.sides.clone().filter(|_| config.own_side),
             layout,
             n_warm_up_parameters,
         }
@@ -110,6 +113,15 @@ impl<E: Encoder> Network for PaceNet<E> {
         if config.identify == Identify::Traits && pool.traits.iter().any(|slot| slot[0].is_empty()) {
             let expected = "\"classes\": the peers of this game have no traits";
             return Err(GameError::bad_value("identify", &"traits", expected));
+        }
+        if config.own_side && pool.sides.is_none() {
+            let expected = "false: this game and its training pool are not the same from several sides (those of \
+                            Predator-Prey-W are with turned_tuples = true)";
+            return Err(GameError::bad_value("own_side", &true, expected));
+        }
+        if config.own_side && config.context_action != ContextAction::Ego {
+            let expected = "\"ego\" beside own_side = true: what peers do is not turned";
+            return Err(GameError::bad_value("context_action", &"peer", expected));
         }
         E::check(config)?;
         check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
@@ -141,6 +153,10 @@ impl<E: Encoder> Network for PaceNet<E> {
 
     fn slots(&self) -> Vec<Range<usize>> {
         self.identifier.slots().to_vec()
+    }
+
+    fn sides(&self) -> Option<&Sides> {
+        self.sides.as_ref()
     }
 
     fn context(&self, window: Option<usize>) -> E::Context {
@@ -304,10 +320,12 @@ impl<E: Encoder> PaceNet<E> {
             let weight = job.weights.per_row * job.weights.auxiliary * share;
             for (row, encounter) in rows.encounters.iter().enumerate() {
                 let classes = &job.classes[batch.tuples[*encounter as usize] as usize];
+                let side = usize::from(batch.sides[*encounter as usize]);
                 let guesses = &guesses[row * n_outputs..][..n_outputs];
                 let d_outputs = &mut d_outputs[row * n_outputs..][..n_outputs];
                 for (slot, class) in classes.iter().enumerate() {
-                    let terms = self.identifier.learn(guesses, slot, *class, weight, d_outputs);
+                    let class = self.class_from(side, slot, *class);
+                    let terms = self.identifier.learn(guesses, slot, class, weight, d_outputs);
                     let [all_losses, all_confidence, identified] = &mut sums.own;
                     *all_losses += f64::from(terms.loss * share);
                     *all_confidence += f64::from(terms.confidence * share);

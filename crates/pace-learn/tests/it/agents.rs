@@ -1,12 +1,12 @@
 //! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
 
-use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Split};
+use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Split, Turn, find_game};
 use pace_learn::{
     AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Switch, Thought,
     TrainConfig, TrainPreset, adapt,
 };
 
-use crate::{methods_and_presets, open, tiny, tiny_trainer};
+use crate::{methods_and_presets, open, pace, tiny, tiny_trainer};
 
 const N_EPISODES: usize = 6;
 
@@ -208,6 +208,59 @@ fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
         }
         assert_ne!(plain.probabilities, sharp.probabilities);
         assert_eq!(Thought { probabilities: plain.probabilities.clone(), ..sharp }, plain);
+    }
+}
+
+#[test]
+fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
+    let entry = find_game("predator-prey").expect("a game");
+    for own_side in [true, false] {
+        let mut config = tiny(entry, TrainPreset::Best, pace());
+        (config.learning_rate, config.own_side) = (0.01, own_side);
+        let mut trainer = tiny_trainer(pace(), entry, TrainPreset::Best, &config, 2);
+        (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
+        let (agent, game) = (trainer.agent(), open(entry, TrainPreset::Best, 3));
+        let sides = game.pool(Split::Train).sides.expect("a square");
+        // Six decisions and the end of an episode, seen and acted upon as if the square had been turned.
+        let think_from = |turn: &Turn| -> Vec<Thought> {
+            let see = |observation: &[f32]| {
+                let mut seen = Vec::new();
+                turn.see(observation, &mut seen);
+                seen
+            };
+            let mut encounter = agent.encounter();
+            let mut played = game.encounter(Split::Test, 0, 2, Seed::new(4)).expect("a tuple");
+            let mut thoughts = Vec::new();
+            for step in 0..6 {
+                let observation = see(played.observation());
+                thoughts.push(encounter.think(&observation));
+                let action = step % 5;
+                encounter.acted(&observation, turn.action_from_here(action));
+                played.step(action);
+            }
+            encounter.end_episode(&see(played.observation()));
+            thoughts.push(encounter.think(&see(played.observation())));
+            thoughts
+        };
+        let near = |one: f32, other: f32| (one - other).abs() < 1e-5;
+        let agree = |plain: &Thought, turned: &Thought, turn: &Turn| {
+            let actions = (0..).zip(&plain.probabilities);
+            let mut actions = actions
+                .map(|(action, p)| (p, turned.probabilities[usize::from(turn.action_from_here(action))]));
+            let mut posteriors = plain.posteriors.iter().enumerate().flat_map(|(slot, posterior)| {
+                let from_there = &turned.posteriors[slot];
+                posterior.iter().zip(&turn.classes[slot]).map(|(p, class)| (p, from_there[*class]))
+            });
+            near(plain.value, turned.value)
+                && actions.all(|(one, other)| near(*one, other))
+                && posteriors.all(|(one, other)| near(*one, other))
+        };
+        let plain = think_from(&sides.turns[0]);
+        for turn in &sides.turns[1..] {
+            let turned = think_from(turn);
+            let is_alike = plain.iter().zip(&turned).all(|(one, other)| agree(one, other, turn));
+            assert_eq!(is_alike, own_side);
+        }
     }
 }
 

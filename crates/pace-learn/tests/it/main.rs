@@ -12,11 +12,12 @@ mod weights;
 
 use pace_games::{AnyGame, GameEntry};
 use pace_learn::{METHODS, Method, TrainConfig, TrainPreset, Trainer, find_method};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// A game with short encounters.
+/// The game of a preset with short encounters.
 fn open(entry: &GameEntry, preset: TrainPreset, n_episodes: usize) -> Box<dyn AnyGame> {
-    let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(n_episodes))]);
+    let mut keys = preset.game_keys(entry.id);
+    keys.insert("episodes_per_encounter".to_owned(), Value::from(n_episodes));
     entry.open(preset.of_game(), &keys).expect("every game has this key")
 }
 

@@ -19,7 +19,8 @@ const RING: [Point; N_PATHS] =
 pub(crate) const N_LINES: usize = LINES.len();
 /// Paths with practice lines: the eight of the game, then each line along the top, the left, the bottom and the right.
 pub(crate) const N_WITH_LINES: usize = N_PATHS + N_LINES * N_SIDES;
-const N_SIDES: usize = 4;
+/// The sides of the square.
+pub(crate) const N_SIDES: usize = 4;
 
 /// Straight lines beside those of the game, none around a corner: how far from the middle of the square, from where, to where.
 const LINES: [(f64, f64, f64); 8] = [
@@ -42,6 +43,14 @@ pub(crate) fn line_along(path: usize, line: usize) -> usize {
 /// The path of the game that is most like a path: the side that a line goes along.
 pub(crate) fn in_the_game(path: usize) -> usize {
     path.checked_sub(N_PATHS).map_or(path, |line| line % N_SIDES * 2 + 1)
+}
+
+/// What becomes of a path when the square is turned by so many quarters to the left.
+pub(crate) fn turned(path: usize, n_quarters: usize) -> usize {
+    match path.checked_sub(N_PATHS) {
+        None => (path + n_quarters * (N_PATHS / N_SIDES)) % N_PATHS,
+        Some(line) => N_PATHS + line / N_SIDES * N_SIDES + (line + n_quarters) % N_SIDES,
+    }
 }
 
 /// The place of a point of a path.

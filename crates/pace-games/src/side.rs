@@ -1,0 +1,61 @@
+//! A game that is the same from several sides, as a square is when it is turned.
+//!
+//! An ego that always looks from its own side has less to learn: what it knows about one corner it knows about all.
+
+use crate::game::Action;
+
+/// The sides from which a game is the same: the rules, the peers and the chances of every deal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sides {
+    /// What each side changes; the game is described from the first, which changes nothing.
+    pub turns: Vec<Turn>,
+    /// An ego's own side is the first one from which none of these numbers of its observation is negative.
+    pub own_if_positive: Vec<usize>,
+}
+
+/// What changes for an ego that looks from another side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Where each number of an observation comes from, and whether it has the other sign.
+    pub numbers: Vec<(usize, bool)>,
+    /// What each action that is chosen from here is for the game.
+    pub actions: Vec<Action>,
+    /// What each class of peers is from here, by slot.
+    pub classes: Vec<Vec<usize>>,
+}
+
+impl Sides {
+    /// The side that an ego calls its own when it sees this.
+    pub fn own(&self, observation: &[f32]) -> usize {
+        let is_own =
+            |turn: &Turn| self.own_if_positive.iter().all(|place| turn.number(observation, *place) >= 0.0);
+        self.turns.iter().position(is_own).unwrap_or(0)
+    }
+}
+
+impl Turn {
+    /// One number of an observation as it is from here.
+    #[inline]
+    fn number(&self, observation: &[f32], place: usize) -> f32 {
+        let (from, is_negated) = self.numbers[place];
+        if is_negated { -observation[from] } else { observation[from] }
+    }
+
+    /// Adds an observation, as it is from here, to `seen`.
+    #[inline]
+    pub fn see(&self, observation: &[f32], seen: &mut Vec<f32>) {
+        seen.extend((0..self.numbers.len()).map(|place| self.number(observation, place)));
+    }
+
+    /// What an action of the game is from here.
+    pub fn action_from_here(&self, action: Action) -> Action {
+        let chosen = self.actions.iter().position(|known| *known == action);
+        chosen.expect("every action is one from every side") as Action
+    }
+
+    /// The class of a peer in `slot` that from here is of this class.
+    pub fn true_class(&self, slot: usize, class_from_here: usize) -> usize {
+        let known = self.classes[slot].iter().position(|class| *class == class_from_here);
+        known.expect("every class is one from every side")
+    }
+}
