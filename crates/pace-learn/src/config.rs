@@ -55,10 +55,13 @@ impl TrainPreset {
     /// The keys that a game is opened with on top of that.
     pub fn game_keys(self, game: &str) -> Map<String, Value> {
         match (self, game) {
-            // Deviation D9: the square looks the same from all four sides.
-            (TrainPreset::Best, "predator-prey") => {
-                Map::from_iter([("turned_tuples".to_owned(), true.into())])
-            }
+            // Deviations D9, D11 and D12: the square looks the same from all four sides, prey walk many more lines, and the
+            // ego knows the time.
+            (TrainPreset::Best, "predator-prey") => Map::from_iter([
+                ("turned_tuples".to_owned(), true.into()),
+                ("practice_copies".to_owned(), 8.into()),
+                ("clock".to_owned(), true.into()),
+            ]),
             _ => Map::new(),
         }
     }
@@ -411,8 +414,13 @@ impl TrainConfig {
                     // Deviation D6: more curiosity early, before the policy has settled on a habit.
                     "overcooked" => config.entropy_weight = 0.1,
                     "predator-prey" => {
-                        // 24 tuples with those that are turned: about as many decisions as before.
-                        config.encounters_per_tuple = 13;
+                        // 24 tuples with those that are turned, 216 with their copies: not many more decisions than before.
+                        config.encounters_per_tuple = 2;
+                        // Deviation D11: more to learn from the same steps.
+                        config.epochs = 8;
+                        config.encoder = EncoderKind::MeansAndMaxima;
+                        // Deviation D13: what it knows about one corner it knows about all.
+                        config.own_side = true;
                         config.entropy_weight = 0.1;
                         config.exploration_weight = 0.3;
                         // Deviation D10: half of the run is left for the game itself.

@@ -74,6 +74,9 @@ pub struct PredatorPreyConfig {
     /// The number of other agents that an observation has room for; 0 for as many as there are peers. With 5, an ego
     /// made for five peers can meet three.
     pub observation_slots: usize,
+    /// Whether an observation ends with how much of the episode has passed, from 0 to 1.
+    #[serde(default)]
+    pub clock: bool,
 }
 
 impl Configure for PredatorPreyConfig {
@@ -92,6 +95,7 @@ impl Configure for PredatorPreyConfig {
             practice_copies: 0,
             n_test_tuples: pools::N_TEST,
             observation_slots: 0,
+            clock: false,
         }
     }
 }
@@ -177,7 +181,8 @@ impl Game for PredatorPrey {
         config.check()?;
         let cast = Cast::with_peers(config.n_peers);
         let n_slots = if config.observation_slots == 0 { config.n_peers } else { config.observation_slots };
-        let layout = Layout::new(cast, Cast::with_peers(n_slots));
+        let clock = config.clock.then_some(config.horizon_steps);
+        let layout = Layout::new(cast, Cast::with_peers(n_slots), clock);
         // As they are drawn, so that people can tell them apart.
         let predators = ["predator 1", "predator 2"].into_iter().take(cast.n_predators - 1);
         let prey = ["prey A", "prey B", "prey C"].into_iter().take(cast.n_prey);

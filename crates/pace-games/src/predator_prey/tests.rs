@@ -447,6 +447,22 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
     }
 }
 
+#[test]
+fn a_clock_comes_last_and_changes_nothing_else() {
+    for n_peers in [3, 5] {
+        let plain = game_of(n_peers);
+        let timed = game_with(Preset::Paper, |config| (config.n_peers, config.clock) = (n_peers, true));
+        let mut world = plain.deal(&mut Seed::new(1).stream("test"));
+        for step in 0..=40 {
+            let [plain, timed] = [&plain, &timed].map(|game| observed(game, &world, 0));
+            let (time, others) = timed.split_last().expect("a clock");
+            assert_eq!(others, plain);
+            assert_eq!(*time, step as f32 / 40.0);
+            world.n_steps += 1;
+        }
+    }
+}
+
 /// The world turned by so many quarters to the left.
 fn world_turned(world: &World, n_quarters: usize) -> World {
     let turn = |point: Point| (0..n_quarters).fold(point, |[x, y], _| [-y, x]);
@@ -463,6 +479,7 @@ fn the_game_is_the_same_from_every_side() {
     for n_peers in [3, 5] {
         let game = game_with(Preset::Paper, |config| {
             (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
+            config.clock = n_peers == 5;
         });
         let sides = game.sides().expect("a square has four");
         let mut rng = Seed::new(3).stream("test");

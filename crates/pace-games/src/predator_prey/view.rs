@@ -1,4 +1,4 @@
-//! What an agent sees, as 37 or 47 numbers, and the world as a map for people.
+//! What an agent sees, as 37 or 47 numbers and perhaps the time, and the world as a map for people.
 //!
 //! Who sees how far is in `watchtowers`.
 
@@ -27,6 +27,8 @@ const OTHER_FLAGS: usize = LANDMARK_WAYS + 2 * N_LANDMARKS;
 pub(crate) struct Layout {
     cast: Cast,
     room: Cast,
+    /// The steps of an episode, where the last number says how much of it has passed.
+    clock: Option<usize>,
 }
 
 /// What an observation says, read back.
@@ -41,14 +43,20 @@ pub(crate) struct Seen {
 }
 
 impl Layout {
-    /// For `cast`, with as much room as `room` needs.
-    pub(crate) fn new(cast: Cast, room: Cast) -> Layout {
+    /// For `cast`, with as much room as `room` needs, and a clock for an episode of so many steps.
+    pub(crate) fn new(cast: Cast, room: Cast, clock: Option<usize>) -> Layout {
         assert!(cast.n_predators <= room.n_predators && cast.n_prey <= room.n_prey, "{cast:?} in {room:?}");
-        Layout { cast, room }
+        Layout { cast, room, clock }
     }
 
     /// Length of an observation.
     pub(crate) fn observation_size(&self) -> usize {
+        self.clock_place() + usize::from(self.clock.is_some())
+    }
+
+    /// Where the clock is: behind everything else.
+    #[inline]
+    fn clock_place(&self) -> usize {
         OTHER_FLAGS + 5 * self.n_slots()
     }
 
@@ -78,7 +86,7 @@ impl Layout {
         let other_ways = OTHER_FLAGS + self.n_slots();
         let pairs = [OWN_VELOCITY, OWN_POSITION].into_iter();
         let pairs = pairs.chain((LANDMARK_WAYS..OTHER_FLAGS).step_by(2));
-        let pairs: Vec<usize> = pairs.chain((other_ways..self.observation_size()).step_by(2)).collect();
+        let pairs: Vec<usize> = pairs.chain((other_ways..self.clock_place()).step_by(2)).collect();
         for _ in 0..n_quarters {
             for pair in &pairs {
                 let [(x, x_negated), (y, y_negated)] = [numbers[*pair], numbers[pair + 1]];
@@ -124,6 +132,9 @@ impl Layout {
                 write(observation, other_ways + 2 * slot, way);
                 write(observation, other_velocities + 2 * slot, body.velocity);
             }
+        }
+        if let Some(horizon_steps) = self.clock {
+            observation[self.clock_place()] = (world.n_steps as f64 / horizon_steps as f64) as f32;
         }
     }
 
