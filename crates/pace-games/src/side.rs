@@ -53,6 +53,16 @@ impl Turn {
         chosen.expect("every action is one from every side") as Action
     }
 
+    /// Brings numbers about the actions from here into the game's order.
+    pub fn unturn_actions(&self, of_actions: &mut [f32]) {
+        let mut from_here = [0.0; Action::MAX as usize];
+        let from_here = &mut from_here[..of_actions.len()];
+        from_here.copy_from_slice(of_actions);
+        for (action, number) in self.actions.iter().zip(from_here) {
+            of_actions[usize::from(*action)] = *number;
+        }
+    }
+
     /// The class of a peer in `slot` that from here is of this class.
     pub fn true_class(&self, slot: usize, class_from_here: usize) -> usize {
         let known = self.classes[slot].iter().position(|class| *class == class_from_here);

@@ -337,11 +337,7 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
         let mut posteriors: Vec<Vec<f32>> = slots.map(|slot| acted.posteriors[slot].to_vec()).collect();
         if let Some(turn) = self.turn() {
             // As the game calls them.
-            let from_here = probabilities.clone();
-            turn.actions
-                .iter()
-                .zip(from_here)
-                .for_each(|(action, probability)| probabilities[usize::from(*action)] = probability);
+            turn.unturn_actions(&mut probabilities);
             for (posterior, classes) in posteriors.iter_mut().zip(&turn.classes) {
                 *posterior = classes.iter().map(|class| posterior[*class]).collect();
             }

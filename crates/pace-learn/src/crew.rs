@@ -174,11 +174,15 @@ impl<N: Network> Crew<N> {
         self.ego_actions.clear();
         for (row, lane) in self.active.iter().enumerate() {
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
-            let probabilities = &self.probabilities[row * n_actions..][..n_actions];
+            let probabilities = &mut self.probabilities[row * n_actions..][..n_actions];
+            // Drawn in the game's order of actions, as whoever asks the agent does.
+            let turn = turn_of(net, self.sides[*lane]);
+            if let Some(turn) = turn {
+                turn.unturn_actions(probabilities);
+            }
             let action = sample_categorical(probabilities, rng.unit() as f32) as Action;
-            self.ego_actions.push(action);
-            self.actions[*lane] =
-                turn_of(net, self.sides[*lane]).map_or(action, |turn| turn.actions[usize::from(action)]);
+            self.ego_actions.push(turn.map_or(action, |turn| turn.action_from_here(action)));
+            self.actions[*lane] = action;
         }
         true
     }
