@@ -55,11 +55,12 @@ impl TrainPreset {
     /// The keys that a game is opened with on top of that.
     pub fn game_keys(self, game: &str) -> Map<String, Value> {
         match (self, game) {
-            // Deviations D9, D11 and D12: the square looks the same from all four sides, prey walk many more lines, and the
-            // ego knows the time.
             (TrainPreset::Best, "predator-prey") => Map::from_iter([
+                // Deviation D9: the square looks the same from all four sides.
                 ("turned_tuples".to_owned(), true.into()),
+                // Deviation D11: four paths teach four paths.
                 ("practice_copies".to_owned(), 8.into()),
+                // Deviation D12: prey are punctual.
                 ("clock".to_owned(), true.into()),
             ]),
             _ => Map::new(),
