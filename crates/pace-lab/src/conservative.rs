@@ -78,6 +78,6 @@ impl Conservative {
     pub(crate) fn policy(&self) -> Result<Policy, LabError> {
         let game = self.config.open_game()?;
         let method = find_method(&self.config.method)?;
-        Ok(Policy::of(&Agent::from_bytes(method, &*game, &self.config.train, &self.model)?))
+        Ok(Policy::of(&Agent::from_bytes(method, &*game, &self.config.train, &self.model)?)?)
     }
 }

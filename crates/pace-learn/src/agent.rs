@@ -28,6 +28,8 @@ pub(crate) trait AnyAgent: Debug + Send + Sync {
     fn latent_width(&self) -> usize;
     /// An encounter from its side.
     fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter>;
+    /// Whether it looks at every encounter from its own side.
+    fn has_own_side(&self) -> bool;
     /// Its policy, for others to follow.
     fn policy(self: Arc<Self>) -> Policy;
     /// See [`Agent::with_temperature`].
@@ -114,6 +116,10 @@ impl Agent {
     /// Whether it must be told what its peers saw ([`AgentEncounter::told`]).
     pub fn peer_sight(&self) -> PeerSight {
         self.inner.peer_sight()
+    }
+
+    pub(crate) fn has_own_side(&self) -> bool {
+        self.inner.has_own_side()
     }
 
     pub(crate) fn policy(&self) -> Policy {
@@ -236,6 +242,10 @@ impl<N: Network> AnyAgent for Trained<N> {
             waiting: None,
             agent: self,
         })
+    }
+
+    fn has_own_side(&self) -> bool {
+        self.net.sides().is_some()
     }
 
     fn policy(self: Arc<Self>) -> Policy {

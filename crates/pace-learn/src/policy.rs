@@ -51,9 +51,14 @@ impl Policy {
         Ok(Policy { inner: Arc::new(Scripted { ego: Mutex::new(ego), shape }), shape })
     }
 
-    /// The policy of an agent.
-    pub fn of(agent: &Agent) -> Policy {
-        agent.policy()
+    /// The policy of an agent; one that looks from its own side is refused, since whoever follows a policy does not turn
+    /// what it sees.
+    pub fn of(agent: &Agent) -> Result<Policy, GameError> {
+        if agent.has_own_side() {
+            let expected = "false in an agent that another follows; for example one of `--method generalist`";
+            return Err(GameError::bad_value("own_side", &true, expected));
+        }
+        Ok(agent.policy())
     }
 
     pub(crate) fn of_trained<N: Network>(trained: Arc<Trained<N>>) -> Policy {

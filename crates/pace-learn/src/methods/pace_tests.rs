@@ -1,6 +1,6 @@
 //! The whole loss of PACE: against PyTorch's recording, against finite differences, and what the warm-up leaves alone.
 
-use pace_games::PoolListing;
+use pace_games::{PoolListing, Sides, Turn};
 use serde_json::Value;
 
 use super::PaceNet;
@@ -17,6 +17,11 @@ fn recording() -> Recording {
 }
 
 fn net(recording: &Recording, encoder: EncoderKind, case: &Value) -> PaceNet {
+    net_with(recording, encoder, case, None)
+}
+
+/// The same, of an ego that looks from its own side where there are several.
+fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Option<Sides>) -> PaceNet {
     let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
     config.encoder_width = recording.size("encoder_width");
     config.hidden_width = recording.size("hidden_width");
@@ -25,7 +30,9 @@ fn net(recording: &Recording, encoder: EncoderKind, case: &Value) -> PaceNet {
     config.empty_episode = serde_json::from_value(case["empty_episode"].clone()).expect("a known name");
     // Only peers may be without an action, and some recorded entries are.
     config.context_action = ContextAction::Peer;
-    let pool = PoolListing { n_classes: integers(&recording.0["n_classes"]), ..PoolListing::default() };
+    config.own_side = sides.is_some();
+    let n_classes = integers(&recording.0["n_classes"]);
+    let pool = PoolListing { n_classes, sides, ..PoolListing::default() };
     PaceNet::new(&recording.spec(), &pool, &config)
 }
 
@@ -113,4 +120,35 @@ fn the_warm_up_leaves_actor_and_critic_alone() {
         assert!(warm.iter().any(|gradient| *gradient != 0.0));
         assert!(rest.iter().all(|gradient| *gradient == 0.0));
     });
+}
+
+#[test]
+fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
+    let recording = recording();
+    let case = &recording.0["cases"][0];
+    let n_classes = integers(&recording.0["n_classes"]);
+    let turn = |by: usize| {
+        let classes = n_classes.iter().map(|n| (0..*n).map(|class| (class + by) % n).collect());
+        Turn { numbers: Vec::new(), actions: Vec::new(), classes: classes.collect() }
+    };
+    let sides = Sides { turns: vec![turn(0), turn(1)], own_if_positive: Vec::new() };
+    let (mut batch, mut classes) = batch(&recording);
+    let weights = recording.weights(batch.n_decisions());
+    let learned = |net: &PaceNet, batch: &Batch, classes: &[Vec<usize>]| {
+        let parameters = parameters(net, &recording.0["parameters"]);
+        let mut found = Vec::new();
+        everything(net, batch, classes, weights, |job| found = gradient(net, &parameters, job).gradients);
+        found
+    };
+    let turning = net_with(&recording, EncoderKind::Means, case, Some(sides.clone()));
+    let as_they_are = learned(&turning, &batch, &classes);
+    batch.sides[0] = 1;
+    let from_the_side = learned(&turning, &batch, &classes);
+    assert_ne!(from_the_side, as_they_are);
+    // As if these were the classes of the peers.
+    for (slot, class) in classes[0].iter_mut().enumerate() {
+        *class = sides.turns[1].classes[slot][*class];
+    }
+    let plain = net(&recording, EncoderKind::Means, case);
+    assert_eq!(from_the_side, learned(&plain, &batch, &classes));
 }

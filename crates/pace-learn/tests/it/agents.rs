@@ -2,7 +2,7 @@
 
 use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Split, Turn, find_game};
 use pace_learn::{
-    AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Switch, Thought,
+    AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Policy, Switch, Thought,
     TrainConfig, TrainPreset, adapt,
 };
 
@@ -220,6 +220,11 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
         let mut trainer = tiny_trainer(pace(), entry, TrainPreset::Best, &config, 2);
         (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
         let (agent, game) = (trainer.agent(), open(entry, TrainPreset::Best, 3));
+        assert_eq!(
+            Policy::of(&agent).is_err(),
+            own_side,
+            "whoever follows a policy does not turn what it sees"
+        );
         let sides = game.pool(Split::Train).sides.expect("a square");
         // Six decisions and the end of an episode, seen and acted upon as if the square had been turned.
         let think_from = |turn: &Turn| -> Vec<Thought> {

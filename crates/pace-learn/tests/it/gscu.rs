@@ -130,8 +130,10 @@ fn who_falls_back_on_an_agent_plays_as_it_does() {
         let mut trainer = tiny_trainer(generalist, entry, TrainPreset::Paper, &config, 1);
         trainer.iterate().expect("a finite run");
         let agent = trainer.agent();
-        let (own, followed) =
-            (meet(&agent, entry), meet(&fallen_back(entry, Some(&Policy::of(&agent))), entry));
+        let (own, followed) = (
+            meet(&agent, entry),
+            meet(&fallen_back(entry, Some(&Policy::of(&agent).expect("it looks as the game says"))), entry),
+        );
         assert_eq!(own.len(), followed.len());
         for (one, other) in own.iter().zip(&followed) {
             assert_eq!(one.episodes, other.episodes, "{}", entry.id);
