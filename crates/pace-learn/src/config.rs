@@ -300,6 +300,9 @@ pub struct TrainConfig {
     /// What a transformer drops while it learns.
     #[serde(default = "half")]
     pub encoder_dropout: f64,
+    /// Whether it drops as much in the encounters it plays for training, so that it is learned from as it is used.
+    #[serde(default)]
+    pub encoder_dropout_in_play: bool,
     /// Width of f, g and the latent.
     pub encoder_width: usize,
     /// Width of the hidden layers of actor and critic, and of the hidden state.
@@ -479,6 +482,7 @@ impl TrainConfig {
             temperature: 1.0,
             encoder: EncoderKind::Means,
             encoder_dropout: 0.5,
+            encoder_dropout_in_play: false,
             encoder_width: 64,
             hidden_width: 128,
             shards: 8,

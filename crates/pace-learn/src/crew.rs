@@ -82,8 +82,8 @@ impl<N: Network> Crew<N> {
     }
 
     /// Tells the network who sits in a lane: in training only.
-    pub(crate) fn tell(&mut self, net: &N, lane: usize, tuple: usize) {
-        net.tell(&mut self.contexts[lane], tuple);
+    pub(crate) fn tell(&mut self, net: &N, lane: usize, tuple: usize, seed: Seed) {
+        net.tell(&mut self.contexts[lane], tuple, seed);
     }
 
     /// The side that the ego of a lane looks from.

@@ -103,8 +103,9 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
         self.forget(context);
     }
 
-    /// Tells a context which training tuple it meets. Only training does so, and only some methods listen.
-    fn tell(&self, _context: &mut Self::Context, _tuple: usize) {}
+    /// Tells a context which training tuple it meets, with chance for what is left to it in training alone. Nobody else does
+    /// so, and only some methods listen.
+    fn tell(&self, _context: &mut Self::Context, _tuple: usize, _seed: Seed) {}
 
     /// Passes one decision of each of `lanes` through the network; [`Network::acted`] reads the result. Changes no context.
     fn act(

@@ -62,8 +62,9 @@ impl<N: Network> RolloutShard<N> {
         self.highest.fill(0.0);
         for (lane, encounter) in self.encounters.clone().enumerate() {
             let tuple = self.tuples[lane];
-            self.crew.begin(net, lane, tuple, n_episodes, seed.child("encounter", &[encounter as u64]));
-            self.crew.tell(net, lane, tuple);
+            let seed = seed.child("encounter", &[encounter as u64]);
+            self.crew.begin(net, lane, tuple, n_episodes, seed);
+            self.crew.tell(net, lane, tuple, seed);
             self.lanes[lane] = Batch::default();
             self.lanes[lane].open_encounter_from(tuple as u32, self.crew.side(lane) as u8);
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed, Sides};
 use pace_nn::product::ProductShape;
-use pace_nn::{Linear, Parameters};
+use pace_nn::{DropoutKey, Linear, Parameters};
 
 use super::{Adjust, Method, check_minibatch};
 use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig};
@@ -169,6 +169,10 @@ impl<E: Encoder> Network for PaceNet<E> {
 
     fn forget_but_last(&self, context: &mut E::Context) {
         self.encoder.forget_but_last(context);
+    }
+
+    fn tell(&self, context: &mut E::Context, _tuple: usize, seed: Seed) {
+        self.encoder.drop_in_play(context, DropoutKey(u64::from(seed.stream("dropout").below(u32::MAX))));
     }
 
     fn act(

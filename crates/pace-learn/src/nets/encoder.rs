@@ -37,6 +37,9 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
     fn forget(&self, context: &mut Self::Context);
     /// Forgets all but the episode just finished.
     fn forget_but_last(&self, context: &mut Self::Context);
+    /// Has a context that plays for training drop what the key says, where the encoder drops anything there. Contexts that
+    /// are passed through together follow the key of the first.
+    fn drop_in_play(&self, _context: &mut Self::Context, _key: DropoutKey) {}
     /// The latents of some lanes' contexts, for [`Encoder::latents`].
     fn encode(
         &self,

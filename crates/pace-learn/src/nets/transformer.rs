@@ -29,6 +29,7 @@ pub(crate) struct TransformerEncoder {
     g: LatentHead,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
+    drops_in_play: bool,
 }
 
 /// Positions, a layer and a mean: from sequences to one vector each.
@@ -65,9 +66,17 @@ pub(crate) struct EntriesContext {
     /// The entries of the current one, before attention.
     entries: Vec<f32>,
     width: usize,
+    /// What is dropped, in training alone.
+    dropout: Option<DropoutKey>,
 }
 
 impl EntriesContext {
+    /// What a pass drops that this context is the first of.
+    fn key(&self) -> Option<DropoutKey> {
+        let [n_episodes, n_entries] = [&self.finished, &self.entries].map(|rows| rows.len() / self.width);
+        self.dropout.map(|key| key.of(n_episodes as u64).of(n_entries as u64))
+    }
+
     fn is_empty(&self) -> bool {
         self.finished.is_empty() && self.entries.is_empty()
     }
@@ -123,6 +132,7 @@ impl Encoder for TransformerEncoder {
             g: LatentHead::new(parameters, width),
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
+            drops_in_play: config.encoder_dropout_in_play,
         }
     }
 
@@ -158,17 +168,23 @@ impl Encoder for TransformerEncoder {
     }
 
     fn context(&self, window: Option<usize>) -> EntriesContext {
-        EntriesContext { window, finished: Vec::new(), entries: Vec::new(), width: self.width() }
+        let (finished, entries) = (Vec::new(), Vec::new());
+        EntriesContext { window, finished, entries, width: self.width(), dropout: None }
     }
 
     fn forget(&self, context: &mut EntriesContext) {
         context.finished.clear();
         context.entries.clear();
+        context.dropout = None;
     }
 
     fn forget_but_last(&self, context: &mut EntriesContext) {
         let n_forgotten = context.finished.len().saturating_sub(context.width);
         context.finished.drain(..n_forgotten);
+    }
+
+    fn drop_in_play(&self, context: &mut EntriesContext, key: DropoutKey) {
+        context.dropout = self.drops_in_play.then_some(key);
     }
 
     fn encode(
@@ -180,6 +196,8 @@ impl Encoder for TransformerEncoder {
     ) {
         let (n_rows, width) = (lanes.len(), self.width());
         let TransformerActRows { vectors, steps, episodes, is_empty, latents, .. } = rows;
+        let key = lanes.first().and_then(|lane| contexts[*lane].key());
+        let keys = [0, 1].map(|index| key.map(|key| key.of(index)));
         vectors.clear();
         steps.clear();
         for lane in lanes {
@@ -189,7 +207,7 @@ impl Encoder for TransformerEncoder {
                 vectors.extend_from_slice(entries);
             }
         }
-        self.steps.forward(parameters, vectors, None, steps);
+        self.steps.forward(parameters, vectors, keys[0], steps);
         // The vectors of current episodes come first, then those of finished ones.
         vectors.clear();
         vectors.extend_from_slice(&steps.means[..steps.lengths.len() * width]);
@@ -209,7 +227,7 @@ impl Encoder for TransformerEncoder {
             episodes.push_alone(first, context.finished.len() / width, last);
             is_empty.push(context.is_empty());
         }
-        self.episodes.forward(parameters, vectors, None, episodes);
+        self.episodes.forward(parameters, vectors, keys[1], episodes);
         self.g.forward(parameters, &episodes.means[..n_rows * width], n_rows, latents);
         blank_first(self.empty_context, is_empty, width, &mut latents.out);
     }
@@ -250,6 +268,7 @@ impl Encoder for TransformerEncoder {
         self.add_entries(parameters, terminal_observations, &no_actions, contexts, lanes, rows);
         rows.no_actions = no_actions;
         let TransformerActRows { vectors, steps, .. } = rows;
+        let key = lanes.first().and_then(|lane| contexts[*lane].key());
         vectors.clear();
         steps.clear();
         for lane in lanes {
@@ -257,7 +276,7 @@ impl Encoder for TransformerEncoder {
             steps.push_alone(vectors.len() / width, entries.len() / width, None);
             vectors.extend_from_slice(entries);
         }
-        self.steps.forward(parameters, vectors, None, steps);
+        self.steps.forward(parameters, vectors, key, steps);
         for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
             let EntriesContext { window, finished, entries, .. } = &mut contexts[*lane];
             entries.clear();

@@ -18,7 +18,7 @@ fn floats(value: &Value) -> Vec<f32> {
 }
 
 /// The encoder of a case with its weights.
-fn encoder(recording: &Value, case: &Value) -> (TransformerEncoder, Parameters) {
+fn encoder(recording: &Value, case: &Value, drops_in_play: bool) -> (TransformerEncoder, Parameters) {
     let size = |name: &str| recording[name].as_u64().expect("a size") as usize;
     let spec = GameSpec {
         id: "recorded",
@@ -37,6 +37,7 @@ fn encoder(recording: &Value, case: &Value) -> (TransformerEncoder, Parameters) 
         encoder_width: size("encoder_width"),
         empty_context: serde_json::from_value(case["empty_context"].clone()).expect("a known name"),
         empty_episode: serde_json::from_value(case["empty_episode"].clone()).expect("a known name"),
+        encoder_dropout_in_play: drops_in_play,
         ..TrainConfig::preset("kuhn-poker", TrainPreset::Paper)
     };
     let mut parameters = Parameters::default();
@@ -98,7 +99,7 @@ fn for_every_case(check: impl Fn(&TransformerEncoder, &Parameters, &ContextChunk
     let recording = recording();
     let (chunk, slopes) = chunk(&recording);
     for case in recording["cases"].as_array().expect("a list") {
-        let (encoder, parameters) = encoder(&recording, case);
+        let (encoder, parameters) = encoder(&recording, case, true);
         check(&encoder, &parameters, &chunk, &slopes, case);
     }
 }
@@ -231,6 +232,29 @@ fn running_contexts_have_the_latents_of_whole_encounters() {
             });
         }
     });
+}
+
+#[test]
+fn only_play_for_training_drops() {
+    let recording = recording();
+    let (chunk, _) = chunk(&recording);
+    for drops_in_play in [true, false] {
+        let (encoder, parameters) = encoder(&recording, &recording["cases"][0], drops_in_play);
+        let latents = |key: Option<DropoutKey>| {
+            let mut latents = Vec::new();
+            lead(&encoder, &parameters, &chunk, None, &mut |_, _, context| {
+                if let Some(key) = key {
+                    encoder.drop_in_play(&mut context[0], key);
+                }
+                latents.extend(encode(&encoder, &parameters, context));
+            });
+            latents
+        };
+        let one = latents(Some(DropoutKey(1)));
+        assert_eq!(one, latents(Some(DropoutKey(1))));
+        assert_eq!(one != latents(None), drops_in_play);
+        assert_eq!(one != latents(Some(DropoutKey(2))), drops_in_play);
+    }
 }
 
 #[test]

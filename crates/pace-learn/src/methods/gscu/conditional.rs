@@ -132,7 +132,7 @@ impl Network for GscuNet {
         context.forget(self);
     }
 
-    fn tell(&self, context: &mut GscuContext, tuple: usize) {
+    fn tell(&self, context: &mut GscuContext, tuple: usize, _seed: Seed) {
         context.tell(self, tuple);
     }
 
