@@ -297,10 +297,11 @@ pub struct TrainConfig {
     /// How PACE pools the entries of a context.
     #[serde(default)]
     pub encoder: EncoderKind,
-    /// What a transformer drops while it learns.
+    /// What a transformer drops where gradients are taken.
     #[serde(default = "half")]
     pub encoder_dropout: f64,
-    /// Whether it drops as much in the encounters it plays for training, so that it is learned from as it is used.
+    /// Whether it drops as much in the encounters it plays for training, so that it learns from what it is. An agent that
+    /// adapts drops nothing.
     #[serde(default)]
     pub encoder_dropout_in_play: bool,
     /// Width of f, g and the latent.
@@ -482,7 +483,7 @@ impl TrainConfig {
             temperature: 1.0,
             encoder: EncoderKind::Means,
             encoder_dropout: 0.5,
-            encoder_dropout_in_play: false,
+            encoder_dropout_in_play: true,
             encoder_width: 64,
             hidden_width: 128,
             shards: 8,
@@ -508,6 +509,10 @@ impl TrainConfig {
         if self.return_span == Span::Encounter {
             // Credit goes on over the end of an episode, however it ended.
             self.timeout_credit = TimeoutCredit::Kept;
+        }
+        if self.encoder != EncoderKind::Transformer {
+            // Nothing is dropped.
+            (self.encoder_dropout, self.encoder_dropout_in_play) = (half(), false);
         }
     }
 

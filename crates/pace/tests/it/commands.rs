@@ -156,7 +156,7 @@ fn bench_engine_prints_what_scripts_expect() {
             assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
         }
     }
-    for method in ["generalist", "liamx", "lili"] {
+    for method in ["generalist", "liamx", "lili", "pace-tf"] {
         let rows = document["methods"].as_array().expect("a list");
         let row = rows.iter().find(|row| row["method"] == method && row["threads"] == 1).expect("a row");
         for name in ["ms", "share_of_gemm", "times_pace_per_decision"] {
@@ -193,7 +193,8 @@ fn bench_train_prints_what_scripts_expect() {
     check_error(&["bench", "train", "kuhn-poker", "--preset", "beste"], 2, &["beste", "best"]);
     check_error(&["bench", "train", "kun-poker"], 2, &["kun-poker", "did you mean \"kuhn-poker\"?"]);
     check_error(&["bench", "train", "kuhn-poker", "--set", "epochs=0"], 2, &["epochs", "found 0"]);
-    check_error(&["bench", "engine", "--shape", "chess"], 2, &["chess"]);
+    check_error(&["bench", "engine", "--shape", "chess"], 2, &["chess", "kuhn-poker, overcooked, predator-prey"]);
+    check_error(&["bench", "engine", "--shape", "overcook3d"], 2, &["did you mean \"overcooked\"?"]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pace_games::{GAMES, GameEntry};
+use pace_games::{GAMES, GameEntry, GameError};
 use pace_learn::config::Minibatch;
 use pace_learn::workbench::run_square_product;
 use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench, find_method};
@@ -70,7 +70,7 @@ fn shapes() -> [(&'static str, WorkShape); 3] {
 }
 
 /// The methods whose updates are timed beside PACE's, one for each network.
-const BESIDE: [&str; 3] = ["generalist", "liamx", "lili"];
+const BESIDE: [&str; 4] = ["generalist", "liamx", "lili", "pace-tf"];
 
 /// Times of one piece of work, in seconds.
 #[derive(Debug, Default)]
@@ -120,8 +120,12 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let time = super::duration(args.seconds)?;
     let counts = super::thread_counts(crate::commands::train::threads(args.threads)?);
     let is_wanted = |name: &str| args.shape.as_ref().is_none_or(|part| name.contains(part.as_str()));
-    let shapes: Vec<_> = shapes().into_iter().filter(|(name, _)| is_wanted(name)).collect();
-    anyhow::ensure!(!shapes.is_empty(), "--shape: no shape has {:?} in its name", args.shape);
+    let all_shapes = shapes();
+    let names = all_shapes.each_ref().map(|(name, _)| *name);
+    let shapes: Vec<_> = all_shapes.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    if shapes.is_empty() {
+        return Err(GameError::unknown("shape", args.shape.as_deref().unwrap_or_default(), names).into());
+    }
     let mut peak = Times::default();
     let (mut cases, peak_flops) = time_updates(&shapes, &counts, time.mul_f64(0.75), &mut peak)?;
     let games = GAMES.iter().filter(|entry| is_wanted(entry.id));

@@ -108,7 +108,7 @@ fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
     }
 }
 
-/// The keys that are not as the preset has them, in words.
+/// The keys that are not as the preset has them and change anything, in words.
 fn changes(config: &RunConfig) -> String {
     let plain = RunConfig::resolve(&RunRequest {
         game: &config.game,
@@ -121,7 +121,10 @@ fn changes(config: &RunConfig) -> String {
     });
     let Ok(plain) = plain else { return String::new() };
     let mut found = Vec::new();
-    let values = [serde_json::to_value(&plain), serde_json::to_value(config)].map(Result::unwrap_or_default);
+    let values = [plain, config.clone()].map(|mut config| {
+        config.train.settle_idle_keys();
+        serde_json::to_value(&config).unwrap_or_default()
+    });
     for section in ["game_keys", "train"] {
         for (key, value) in values[1][section].as_object().into_iter().flatten() {
             if values[0][section].get(key) != Some(value) {
