@@ -193,7 +193,11 @@ fn bench_train_prints_what_scripts_expect() {
     check_error(&["bench", "train", "kuhn-poker", "--preset", "beste"], 2, &["beste", "best"]);
     check_error(&["bench", "train", "kun-poker"], 2, &["kun-poker", "did you mean \"kuhn-poker\"?"]);
     check_error(&["bench", "train", "kuhn-poker", "--set", "epochs=0"], 2, &["epochs", "found 0"]);
-    check_error(&["bench", "engine", "--shape", "chess"], 2, &["chess", "kuhn-poker, overcooked, predator-prey"]);
+    check_error(
+        &["bench", "engine", "--shape", "chess"],
+        2,
+        &["chess", "kuhn-poker, overcooked, predator-prey"],
+    );
     check_error(&["bench", "engine", "--shape", "overcook3d"], 2, &["did you mean \"overcooked\"?"]);
 }
 
