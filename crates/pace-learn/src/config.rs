@@ -300,8 +300,8 @@ pub struct TrainConfig {
     /// What a transformer drops where gradients are taken.
     #[serde(default = "half")]
     pub encoder_dropout: f64,
-    /// Whether it drops as much in the encounters it plays for training, so that it learns from what it is. An agent that
-    /// adapts drops nothing.
+    /// Whether it drops as much in the encounters it plays for training: then the values that returns are built on come from
+    /// the network that is trained. An agent that adapts drops nothing.
     #[serde(default)]
     pub encoder_dropout_in_play: bool,
     /// Width of f, g and the latent.

@@ -81,7 +81,7 @@ impl<N: Network> Crew<N> {
         self.rngs[lane] = Some(seed.stream("ego"));
     }
 
-    /// Tells the network who sits in a lane: in training only.
+    /// Tells the network who sits in a lane, with chance of its own: in training only.
     pub(crate) fn tell(&mut self, net: &N, lane: usize, tuple: usize, seed: Seed) {
         net.tell(&mut self.contexts[lane], tuple, seed);
     }

@@ -18,7 +18,16 @@ fn floats(value: &Value) -> Vec<f32> {
 }
 
 /// The encoder of a case with its weights.
-fn encoder(recording: &Value, case: &Value, drops_in_play: bool) -> (TransformerEncoder, Parameters) {
+fn encoder(recording: &Value, case: &Value) -> (TransformerEncoder, Parameters) {
+    encoder_with(recording, case, |_| {})
+}
+
+/// The same under changed keys.
+fn encoder_with(
+    recording: &Value,
+    case: &Value,
+    change: impl FnOnce(&mut TrainConfig),
+) -> (TransformerEncoder, Parameters) {
     let size = |name: &str| recording[name].as_u64().expect("a size") as usize;
     let spec = GameSpec {
         id: "recorded",
@@ -33,13 +42,13 @@ fn encoder(recording: &Value, case: &Value, drops_in_play: bool) -> (Transformer
         keypoint: "",
         nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
     };
-    let config = TrainConfig {
+    let mut config = TrainConfig {
         encoder_width: size("encoder_width"),
         empty_context: serde_json::from_value(case["empty_context"].clone()).expect("a known name"),
         empty_episode: serde_json::from_value(case["empty_episode"].clone()).expect("a known name"),
-        encoder_dropout_in_play: drops_in_play,
         ..TrainConfig::preset("kuhn-poker", TrainPreset::Paper)
     };
+    change(&mut config);
     let mut parameters = Parameters::default();
     let encoder = TransformerEncoder::new(&mut parameters, &spec, &config);
     for tensor in parameters.tensors().to_vec() {
@@ -99,7 +108,7 @@ fn for_every_case(check: impl Fn(&TransformerEncoder, &Parameters, &ContextChunk
     let recording = recording();
     let (chunk, slopes) = chunk(&recording);
     for case in recording["cases"].as_array().expect("a list") {
-        let (encoder, parameters) = encoder(&recording, case, true);
+        let (encoder, parameters) = encoder(&recording, case);
         check(&encoder, &parameters, &chunk, &slopes, case);
     }
 }
@@ -239,7 +248,9 @@ fn only_play_for_training_drops() {
     let recording = recording();
     let (chunk, _) = chunk(&recording);
     for drops_in_play in [true, false] {
-        let (encoder, parameters) = encoder(&recording, &recording["cases"][0], drops_in_play);
+        let (encoder, parameters) = encoder_with(&recording, &recording["cases"][0], |config| {
+            config.encoder_dropout_in_play = drops_in_play;
+        });
         let latents = |key: Option<DropoutKey>| {
             let mut latents = Vec::new();
             lead(&encoder, &parameters, &chunk, None, &mut |_, _, context| {
