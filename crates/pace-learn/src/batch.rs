@@ -1,5 +1,6 @@
 //! A training batch: whole encounters, one contiguous block per field, ragged with offsets.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pace_games::{Action, Ending};
@@ -41,9 +42,21 @@ pub(crate) struct Batch {
     pub(crate) tuples: Vec<u32>,
     /// The side that the ego looks from in each encounter.
     pub(crate) sides: Vec<u8>,
+    /// Filled in by [`Batch::number_observations`] where observations recur.
+    pub(crate) numbers: Option<ObservationNumbers>,
     decision_starts: Vec<usize>,
     episode_starts: Vec<usize>,
 }
+
+/// Which observation every decision and every end of an episode has, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ObservationNumbers {
+    pub(crate) decisions: Vec<u32>,
+    pub(crate) ends: Vec<u32>,
+}
+
+/// The most observations that count as few.
+const FEW: usize = 256;
 
 /// Consecutive decisions of one encounter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +85,28 @@ impl Batch {
             }
         }
         pieces
+    }
+
+    /// Numbers the observations, of `size` numbers each, if there are but few that differ.
+    pub(crate) fn number_observations(&mut self, size: usize) {
+        let mut found: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
+        let mut observation = Vec::with_capacity(size);
+        let mut number = |rows: &[f32]| -> Option<Vec<u32>> {
+            let number = |row: &[f32]| {
+                observation.clear();
+                observation.extend(row.iter().map(|value| value.to_bits()));
+                if let Some(number) = found.get(&observation) {
+                    return Some(*number);
+                }
+                let number = found.len() as u32;
+                found.insert(observation.clone(), number);
+                (found.len() <= FEW).then_some(number)
+            };
+            rows.chunks_exact(size).map(number).collect()
+        };
+        self.numbers = number(&self.observations).and_then(|decisions| {
+            Some(ObservationNumbers { decisions, ends: number(&self.terminal_observations)? })
+        });
     }
 
     /// How many encounters there are.
@@ -109,8 +144,9 @@ impl Batch {
         self.sides.push(side);
     }
 
-    /// Appends the encounters of another batch.
+    /// Appends the encounters of another batch. Observations have to be numbered anew.
     pub(crate) fn append(&mut self, other: &mut Batch) {
+        self.numbers = None;
         let (n_decisions, n_episodes) = (self.actions.len(), self.episode_lengths.len());
         self.decision_starts.extend(other.decision_starts.drain(..).map(|start| start + n_decisions));
         self.episode_starts.extend(other.episode_starts.drain(..).map(|start| start + n_episodes));
@@ -136,7 +172,25 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, Piece};
+    use super::{Batch, FEW, Piece};
+
+    #[test]
+    fn few_observations_are_numbered_and_many_are_not() {
+        let mut batch = Batch {
+            observations: vec![1.0, 2.0, 0.5, 0.5, 1.0, 2.0],
+            terminal_observations: vec![0.5, 0.5, 2.0, 1.0],
+            ..Batch::default()
+        };
+        batch.number_observations(2);
+        let numbers = batch.numbers.clone().expect("three are few");
+        assert_eq!((numbers.decisions, numbers.ends), (vec![0, 1, 0], vec![1, 2]));
+        for (n_differing, are_few) in [(FEW, true), (FEW + 1, false)] {
+            batch.observations = (0..2 * n_differing).map(|value| (value / 2) as f32).collect();
+            batch.terminal_observations = vec![0.0; 2];
+            batch.number_observations(2);
+            assert_eq!(batch.numbers.is_some(), are_few);
+        }
+    }
 
     #[test]
     fn pieces_cover_every_encounter_and_know_their_episode() {

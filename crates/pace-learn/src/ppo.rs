@@ -72,6 +72,7 @@ impl<N: Network> Ppo<N> {
         for shard in &mut self.rollout {
             batch.append(&mut shard.batch);
         }
+        batch.number_observations(net.sizes().observation);
         batch
     }
 

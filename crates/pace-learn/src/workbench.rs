@@ -28,6 +28,8 @@ pub struct WorkShape {
     pub n_encounters: usize,
     /// Decisions of each episode of an encounter.
     pub episode_lengths: Vec<u32>,
+    /// The observations that there are at decisions and at ends of episodes; all differ if not given.
+    pub n_observations: Option<[usize; 2]>,
 }
 
 /// A network and one mini-batch to update it on.
@@ -118,11 +120,13 @@ impl<N: Network> UpdateBench<N> {
         let mut rng = seed.stream("workbench");
         let mut batch = Batch::default();
         let mut classes = Vec::new();
+        let few = shape.n_observations.map(|numbers| numbers.map(|n| shape.observe(n, &mut rng)));
         for encounter in 0..shape.n_encounters {
             batch.open_encounter(encounter as u32);
-            add_encounter(&mut batch, shape, &mut rng);
+            add_encounter(&mut batch, shape, few.as_ref(), &mut rng);
             classes.push(shape.n_classes.iter().map(|n| rng.below(*n as u32) as usize).collect());
         }
+        batch.number_observations(shape.observation_size);
         estimate_advantages(&mut batch, 0.0, &config);
         let pieces = net.pieces(&batch);
         let learner = Learner::new(net, &config, seed, 1);
@@ -222,20 +226,33 @@ fn keep_contexts<N: Network>(learner: &Learner<N>, batch: &mut Batch) {
     }
 }
 
-fn add_encounter(batch: &mut Batch, shape: &WorkShape, rng: &mut Stream) {
+impl WorkShape {
+    /// Made-up observations.
+    fn observe(&self, n: usize, rng: &mut Stream) -> Vec<f32> {
+        (0..n * self.observation_size).map(|_| rng.unit() as f32).collect()
+    }
+}
+
+/// `few` holds the observations that there are at decisions and at ends, if they recur.
+fn add_encounter(batch: &mut Batch, shape: &WorkShape, few: Option<&[Vec<f32>; 2]>, rng: &mut Stream) {
     let n_decisions: u32 = shape.episode_lengths.iter().sum();
-    let observe = |n: usize, rng: &mut Stream| -> Vec<f32> {
-        (0..n * shape.observation_size).map(|_| rng.unit() as f32).collect()
+    let size = shape.observation_size;
+    let observe = |n: usize, few: Option<&Vec<f32>>, rng: &mut Stream| match few {
+        None => shape.observe(n, rng),
+        Some(few) => {
+            let n_few = (few.len() / size) as u32;
+            (0..n).flat_map(|_| few[rng.below(n_few) as usize * size..][..size].to_vec()).collect()
+        }
     };
-    batch.observations.extend(observe(n_decisions as usize, rng));
-    batch.terminal_observations.extend(observe(shape.episode_lengths.len(), rng));
+    batch.observations.extend(observe(n_decisions as usize, few.map(|[few, _]| few), rng));
+    batch.terminal_observations.extend(observe(shape.episode_lengths.len(), few.map(|[_, few]| few), rng));
     batch.episode_lengths.extend(&shape.episode_lengths);
     batch.endings.extend(shape.episode_lengths.iter().map(|_| Ending::Finished));
     for _ in 0..n_decisions {
         let action = rng.below(shape.n_actions as u32) as Action;
         batch.actions.push(action);
         batch.peer_actions.extend(shape.n_classes.iter().map(|_| action));
-        batch.peer_observations.extend(observe(shape.n_classes.len(), rng));
+        batch.peer_observations.extend(shape.observe(shape.n_classes.len(), rng));
         batch.log_probabilities.push(-(shape.n_actions as f32).ln());
         batch.values.push(rng.unit() as f32);
         batch.task_rewards.push(rng.unit() as f32 - 0.5);

@@ -2,8 +2,8 @@
 
 use pace_nn::product::ProductShape;
 use pace_nn::{
-    Chain, DropoutKey, Gru, GruRows, Parameters, Sequences, Store, TransformerConfig, TransformerLayer,
-    TransformerRows,
+    Chain, DropoutKey, Gru, GruInputs, GruRows, Parameters, Sequences, Store, TransformerConfig,
+    TransformerLayer, TransformerRows,
 };
 
 fn main() {
@@ -50,16 +50,24 @@ fn gru_passes(bencher: divan::Bencher<'_, '_>, n_sequences: usize) {
     gru.transpose(&parameters.values, &mut transposed);
     let (mut rows, mut d_inputs) = (GruRows::default(), vec![0.0; inputs.len()]);
     bencher.bench_local(move || {
-        gru.forward(&parameters.values, &inputs, &live, &initial, &keep, &mut rows);
+        gru.forward(&parameters.values, GruInputs::from(&inputs[..]), &live, &initial, &keep, &mut rows);
         rows.d_out.fill(0.01);
         let place = Some((&mut d_inputs[..], Store::Overwrite));
-        gru.backward(&transposed, &mut gradients, &inputs, &live, &keep, &mut rows, place);
+        gru.backward(
+            &transposed,
+            &mut gradients,
+            GruInputs::from(&inputs[..]),
+            &live,
+            &keep,
+            &mut rows,
+            place,
+        );
     });
 }
 
 #[divan::bench(args = N_SEQUENCES)]
 fn gru_products(bencher: divan::Bencher<'_, '_>, n_sequences: usize) {
-    bench_products(bencher, &gru().0.products(&[n_sequences; N_STEPS], true));
+    bench_products(bencher, &gru().0.products(n_sequences * N_STEPS, &[n_sequences; N_STEPS], true));
 }
 
 /// All beginnings of a chain of this length: the steps of an episode, the episodes of an encounter, in Kuhn Poker too.

@@ -6,13 +6,14 @@
 //!
 //! The inputs of all steps go through one product before the first step; only the product with the hidden state waits for
 //! the step before it. The way back does the reverse, and takes the gradient of both weight matrices in one product each.
+//! Inputs that recur go through theirs once.
 
 use crate::initialise;
 use crate::kernels::{add_rows, hyperbolic_tangent, logistic, vectorised};
 use crate::linear::Store;
 use crate::parameters::{Parameters, TensorId};
 use crate::product::{ProductKind, ProductShape, multiply, multiply_transposed, transpose};
-use crate::rows::fit;
+use crate::rows::{self, fit};
 
 /// Where the weights lie: `n_in × 3·width` and `width × 3·width`, the columns of r, z and n one after the other.
 #[derive(Clone, Debug)]
@@ -23,6 +24,21 @@ pub struct Gru {
     hidden_weights: TensorId,
     input_biases: TensorId,
     hidden_biases: TensorId,
+}
+
+/// The inputs of a block.
+#[derive(Clone, Copy, Debug)]
+pub struct GruInputs<'a> {
+    /// One for every row of the block, or those that differ.
+    pub rows: &'a [f32],
+    /// In the latter case, which of them each row of the block has.
+    pub places: Option<&'a [u32]>,
+}
+
+impl<'a> From<&'a [f32]> for GruInputs<'a> {
+    fn from(rows: &'a [f32]) -> GruInputs<'a> {
+        GruInputs { rows, places: None }
+    }
 }
 
 /// The rows of one block, kept for the way back. Buffers are as long as the largest block so far; a smaller one lies at
@@ -43,6 +59,8 @@ pub struct GruRows {
     recurrent: Vec<f32>,
     /// The gradient of the hidden state that a step hands to the one before it.
     carried: Vec<f32>,
+    /// What differing inputs add to the gates, or the gradient of that.
+    differing: Vec<f32>,
 }
 
 impl Gru {
@@ -80,19 +98,25 @@ impl Gru {
         self.width
     }
 
-    /// The matrix products of one pass forward and back on a block; the input's gradient only where it is wanted.
-    pub fn products(&self, live: &[usize], is_input_gradient_wanted: bool) -> Vec<ProductShape> {
+    /// The matrix products of one pass forward and back on a block with so many inputs; their gradient only where it is
+    /// wanted.
+    pub fn products(
+        &self,
+        n_inputs: usize,
+        live: &[usize],
+        is_input_gradient_wanted: bool,
+    ) -> Vec<ProductShape> {
         let (n_rows, n) = (live.iter().sum(), 3 * self.width);
         let shape = |kind, m, k| ProductShape { kind, m, k, n };
         let mut products = vec![
-            shape(ProductKind::Forward, n_rows, self.n_in),
-            shape(ProductKind::WeightGradient, n_rows, self.n_in),
+            shape(ProductKind::Forward, n_inputs, self.n_in),
+            shape(ProductKind::WeightGradient, n_inputs, self.n_in),
             shape(ProductKind::WeightGradient, n_rows, self.width),
         ];
         products.extend(live.iter().map(|m| shape(ProductKind::Forward, *m, self.width)));
         products.extend(live.iter().skip(1).map(|m| shape(ProductKind::InputGradient, *m, self.width)));
         if is_input_gradient_wanted {
-            products.push(shape(ProductKind::InputGradient, n_rows, self.n_in));
+            products.push(shape(ProductKind::InputGradient, n_inputs, self.n_in));
         }
         products
     }
@@ -104,7 +128,7 @@ impl Gru {
     pub fn forward(
         &self,
         parameters: &[f32],
-        inputs: &[f32],
+        inputs: GruInputs<'_>,
         live: &[usize],
         initial: &[f32],
         keep: &[f32],
@@ -116,7 +140,15 @@ impl Gru {
         let hidden_weights = &parameters[self.hidden_weights.range()];
         let gates = fit(&mut rows.gates, n_rows * 3 * width);
         let weights = &parameters[self.input_weights.range()];
-        multiply(inputs, weights, gates, n_rows, self.n_in, 3 * width, Store::Overwrite);
+        let n_inputs = inputs.rows.len() / self.n_in;
+        match inputs.places {
+            None => multiply(inputs.rows, weights, gates, n_rows, self.n_in, 3 * width, Store::Overwrite),
+            Some(places) => {
+                let differing = fit(&mut rows.differing, n_inputs * 3 * width);
+                multiply(inputs.rows, weights, differing, n_inputs, self.n_in, 3 * width, Store::Overwrite);
+                rows::spread(differing, places, 3 * width, gates);
+            }
+        }
         let candidates = fit(&mut rows.candidates, n_rows * width);
         let before = fit(&mut rows.before, n_rows * width);
         let out = fit(&mut rows.out, n_rows * width);
@@ -157,7 +189,7 @@ impl Gru {
         hidden: &mut [f32],
         rows: &mut GruRows,
     ) {
-        self.forward(parameters, inputs, &[keep.len()], hidden, keep, rows);
+        self.forward(parameters, inputs.into(), &[keep.len()], hidden, keep, rows);
         hidden.copy_from_slice(&rows.out[..hidden.len()]);
     }
 
@@ -176,7 +208,7 @@ impl Gru {
         &self,
         transposed: &[f32],
         gradients: &mut [f32],
-        inputs: &[f32],
+        inputs: GruInputs<'_>,
         live: &[usize],
         keep: &[f32],
         rows: &mut GruRows,
@@ -214,16 +246,25 @@ impl Gru {
         }
         add_rows(gates, &mut gradients[self.input_biases.range()]);
         add_rows(d_recurrent, &mut gradients[self.hidden_biases.range()]);
-        for (rows, d_sums, weights, n_in) in [
-            (inputs, &*gates, self.input_weights, self.n_in),
-            (before, d_recurrent, self.hidden_weights, width),
+        let n_inputs = inputs.rows.len() / self.n_in;
+        let d_sums: &[f32] = match inputs.places {
+            None => gates,
+            Some(places) => {
+                let differing = fit(&mut rows.differing, n_inputs * 3 * width);
+                rows::gather(gates, places, 3 * width, differing);
+                differing
+            }
+        };
+        for (rows, d_sums, weights, n_rows, n_in) in [
+            (inputs.rows, d_sums, self.input_weights, n_inputs, self.n_in),
+            (before, d_recurrent, self.hidden_weights, n_rows, width),
         ] {
             let d_weights = &mut gradients[weights.range()];
             multiply_transposed(rows, d_sums, d_weights, n_rows, n_in, 3 * width, Store::Add);
         }
         if let Some((d_inputs, store)) = d_inputs {
             let weights = &transposed[self.input_weights.range()];
-            multiply(gates, weights, d_inputs, n_rows, 3 * width, self.n_in, store);
+            multiply(d_sums, weights, d_inputs, n_inputs, 3 * width, self.n_in, store);
         }
     }
 }

@@ -33,7 +33,7 @@ pub use adam::{Adam, AdamConfig};
 pub use attention::{Attention, AttentionRows, Chain, Sequences};
 pub use device::{Device, SimdPath};
 pub use dropout::{Dropout, DropoutKey};
-pub use gru::{Gru, GruRows};
+pub use gru::{Gru, GruInputs, GruRows};
 pub use linear::{Activation, Linear, Part, Store};
 pub use norm::LayerNorm;
 pub use parameters::{ParameterError, Parameters, TensorSpec};

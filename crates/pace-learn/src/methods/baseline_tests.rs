@@ -4,7 +4,9 @@ use pace_games::{AnyGame, GAMES, PoolListing, Preset, Split};
 use serde_json::{Map, Value};
 
 use super::lili::LiliNet;
-use super::recorded::{Recording, check_differences, check_recorded, everything, gradient, parameters};
+use super::recorded::{
+    Recording, check_differences, check_recorded, check_recurring, everything, gradient, parameters,
+};
 use super::recurrent::RecurrentNet;
 use super::{PaceNet, Setting, find_method};
 use crate::batch::Batch;
@@ -49,6 +51,9 @@ fn check_case<N: Network>(recording: &Recording, case: &Value, own: &[&str]) {
         check_recorded(&net, &parameters, job, case, own);
         check_differences(&net, &parameters, job, own.len());
         check_parts(&net, &parameters, job);
+        if recorded != "lili" {
+            check_recurring(&net, &parameters, job);
+        }
     });
 }
 

@@ -407,6 +407,12 @@ impl<E: Encoder> PaceNet<E> {
                 .extend_from_slice(&batch.terminal_observations[episodes.start * size..episodes.end * size]);
         }
         rows.chunk.actions.resize(rows.chunk.n_decisions + rows.chunk.lengths.len(), NO_ACTION);
+        let numbers = batch.numbers.as_ref().map(|numbers| {
+            let encounters = || chunk.iter().map(|encounter| *encounter as usize);
+            let decisions = encounters().flat_map(|one| &numbers.decisions[batch.decisions(one)]);
+            decisions.chain(encounters().flat_map(|one| &numbers.ends[batch.episodes(one)])).copied()
+        });
+        rows.chunk.find_recurring(numbers, size);
     }
 }
 

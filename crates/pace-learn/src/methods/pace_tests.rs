@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::PaceNet;
 use super::recorded::{
-    Recording, check_differences, check_recorded, everything, gradient, integers, parameters,
+    Recording, check_differences, check_recorded, check_recurring, everything, gradient, integers, parameters,
 };
 use crate::batch::Batch;
 use crate::config::{ContextAction, EncoderKind, TrainConfig, TrainPreset};
@@ -76,6 +76,13 @@ fn loss_and_gradients_equal_pytorchs() {
 fn gradients_are_how_the_loss_changes() {
     for encoder in [EncoderKind::Means, EncoderKind::MeansAndMaxima] {
         for_every_case_with(encoder, |net, parameters, job, _| check_differences(net, parameters, job, 1));
+    }
+}
+
+#[test]
+fn entries_that_recur_count_as_often_as_they_occur() {
+    for encoder in [EncoderKind::Means, EncoderKind::MeansAndMaxima] {
+        for_every_case_with(encoder, |net, parameters, job, _| check_recurring(net, parameters, job));
     }
 }
 

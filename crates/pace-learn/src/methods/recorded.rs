@@ -146,6 +146,31 @@ pub(super) fn check_recorded<N: Network>(
     }
 }
 
+/// Holds terms and gradients where observations recur, and are worked out once, to those where each is worked out.
+pub(super) fn check_recurring<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>) {
+    let size = net.sizes().observation;
+    let mut batch = job.batch.clone();
+    let few = batch.observations[..3 * size].to_vec();
+    let rows =
+        batch.observations.chunks_exact_mut(size).chain(batch.terminal_observations.chunks_exact_mut(size));
+    for (row, observation) in rows.enumerate() {
+        observation.copy_from_slice(&few[row * 7 % 3 * size..][..size]);
+    }
+    let one_by_one = gradient(net, parameters, &UpdateJob { batch: &batch, ..*job });
+    let mut numbered = batch.clone();
+    numbered.number_observations(size);
+    assert!(numbered.numbers.is_some());
+    let job = UpdateJob { batch: &numbered, ..*job };
+    let n_flops = |job: &UpdateJob<'_>| net.products(job).iter().map(|product| product.flops()).sum::<f64>();
+    assert!(n_flops(&job) < n_flops(&UpdateJob { batch: &batch, ..job }));
+    let at_once = gradient(net, parameters, &job);
+    for (one, other) in at_once.gradients.iter().zip(&one_by_one.gradients) {
+        assert!((one - other).abs() < 1e-5, "{one} {other}");
+    }
+    assert!((at_once.sums.policy_loss - one_by_one.sums.policy_loss).abs() < 1e-4);
+    assert!((at_once.sums.value_loss - one_by_one.sums.value_loss).abs() < 1e-4);
+}
+
 /// Holds the gradient of every tensor, along a random direction, to how the whole loss changes. `n_own` of the method's own
 /// sums are terms of the loss.
 pub(super) fn check_differences<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>, n_own: usize) {

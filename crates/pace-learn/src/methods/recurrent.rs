@@ -5,13 +5,13 @@
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PeerSight, PoolListing, Seed};
 use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Gru, GruRows, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, Gru, GruInputs, GruRows, Linear, Parameters, Part, Store};
 
 use super::check_baseline;
 use crate::batch::{Batch, Piece};
 use crate::config::{Minibatch, Span, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
-use crate::nets::{PeerModel, PeerModelRows, fit, orthogonal, uniform};
+use crate::nets::{Pairs, PeerModel, PeerModelRows, fit, orthogonal, uniform};
 use crate::network::{Acted, Decisions, Network, Sizes};
 use crate::ppo::{PolicyRows, policy_and_value};
 
@@ -250,10 +250,10 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         let mut rows = RecurrentLearnRows::default();
         for chunk in job.chunks(BLOCK_ROWS) {
             self.gather(chunk, job, &mut rows);
-            let (n_rows, n_selected) = (rows.keep.len(), rows.batch_rows.len());
-            products.extend(self.trunk[0].products(n_rows, &[Some(false), None]));
-            products.extend(self.trunk[1].products(n_rows, &[Some(true)]));
-            products.extend(self.gru.products(&rows.live, true));
+            let (n_inputs, n_selected) = (rows.last_actions.len(), rows.batch_rows.len());
+            products.extend(self.trunk[0].products(n_inputs, &[Some(false), None]));
+            products.extend(self.trunk[1].products(n_inputs, &[Some(true)]));
+            products.extend(self.gru.products(n_inputs, &rows.live, true));
             for head in [&self.actor, &self.critic] {
                 products.extend(head.products(n_selected, &[Some(true)]));
             }
@@ -293,7 +293,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         let parts = [Part::Dense(observations), Part::OneHot(&rows.last_actions)];
         self.trunk[0].forward(parameters, &parts[..Self::N_PARTS], n_rows, first);
         self.trunk[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
-        self.gru.forward(parameters, second, &[n_rows], &rows.initial, &rows.keep, &mut rows.gru);
+        self.gru.forward(parameters, (&*second).into(), &[n_rows], &rows.initial, &rows.keep, &mut rows.gru);
     }
 
     /// Packs the pieces of a block step by step, longest first.
@@ -311,6 +311,8 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         rows.initial.clear();
         rows.observations.clear();
         rows.last_actions.clear();
+        rows.places.clear();
+        rows.pairs.clear();
         rows.keep.clear();
         rows.selected.clear();
         rows.batch_rows.clear();
@@ -322,16 +324,30 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
             let first_row = rows.keep.len();
             for (_, moments) in rows.sequences.iter().take_while(|(_, moments)| step < moments.len()) {
                 let moment = &rows.moments[moments.start + step];
-                let observation = match moment.place {
+                let numbers = batch.numbers.as_ref();
+                let (observation, number) = match moment.place {
                     Place::Decision(decision) => {
                         rows.selected.push(rows.keep.len());
                         rows.batch_rows.push(decision);
-                        &batch.observations[decision * size..][..size]
+                        let number = numbers.map(|numbers| numbers.decisions[decision]);
+                        (&batch.observations[decision * size..][..size], number)
                     }
-                    Place::End(episode) => &batch.terminal_observations[episode * size..][..size],
+                    Place::End(episode) => {
+                        let number = numbers.map(|numbers| numbers.ends[episode]);
+                        (&batch.terminal_observations[episode * size..][..size], number)
+                    }
                 };
-                rows.observations.extend_from_slice(observation);
-                rows.last_actions.push(moment.last_action);
+                let last_action = if MODELS_PEERS { moment.last_action } else { NO_ACTION };
+                let mut is_new = true;
+                if let Some(number) = number {
+                    let place;
+                    (place, is_new) = rows.pairs.number(number, last_action);
+                    rows.places.push(place);
+                }
+                if is_new {
+                    rows.observations.extend_from_slice(observation);
+                    rows.last_actions.push(last_action);
+                }
                 rows.keep.push(if moment.begins_anew { 0.0 } else { 1.0 });
             }
             rows.live.push(rows.keep.len() - first_row);
@@ -374,15 +390,17 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         let (batch, size, width) = (job.batch, self.sizes.observation, self.width());
         let UpdateShard { gradients, sums } = shard;
         let (n_rows, n_selected) = (rows.keep.len(), rows.selected.len());
-        let n = n_rows * width;
+        let (n, n_inputs) = (n_rows * width, rows.last_actions.len());
 
         let [first, second] = &mut rows.trunk;
-        let (first, second) = (fit(first, n), fit(second, n));
+        let (first, second) = (fit(first, n_inputs * width), fit(second, n_inputs * width));
         let parts = [Part::Dense(&rows.observations), Part::OneHot(&rows.last_actions)];
         let input = &parts[..Self::N_PARTS];
-        self.trunk[0].forward(parameters, input, n_rows, first);
-        self.trunk[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
-        self.gru.forward(parameters, second, &rows.live, &rows.initial, &rows.keep, &mut rows.gru);
+        self.trunk[0].forward(parameters, input, n_inputs, first);
+        self.trunk[1].forward(parameters, &[Part::Dense(first)], n_inputs, second);
+        let places = batch.numbers.is_some().then_some(&rows.places[..]);
+        let inputs = GruInputs { rows: second, places };
+        self.gru.forward(parameters, inputs, &rows.live, &rows.initial, &rows.keep, &mut rows.gru);
 
         // The heads see the decisions; what was only shown has no loss.
         let is_whole = n_selected == n_rows;
@@ -443,10 +461,10 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
             }
         }
         let [d_first, d_second] = &mut rows.d_trunk;
-        let (d_first, d_second) = (fit(d_first, n), fit(d_second, n));
+        let (d_first, d_second) = (fit(d_first, n_inputs * width), fit(d_second, n_inputs * width));
         let d_inputs = Some((&mut *d_second, Store::Overwrite));
         let (live, keep) = (&rows.live, &rows.keep);
-        self.gru.backward(transposed, gradients, second, live, keep, &mut rows.gru, d_inputs);
+        self.gru.backward(transposed, gradients, inputs, live, keep, &mut rows.gru, d_inputs);
         self.trunk[1].backward(
             transposed,
             gradients,
@@ -498,8 +516,12 @@ pub(crate) struct RecurrentLearnRows {
     sequences: Vec<(u32, std::ops::Range<usize>)>,
     live: Vec<usize>,
     initial: Vec<f32>,
+    /// What each row is shown, or, where that recurs, what differs.
     observations: Vec<f32>,
     last_actions: Vec<Action>,
+    /// In the latter case, which of it each row is shown.
+    places: Vec<u32>,
+    pairs: Pairs,
     keep: Vec<f32>,
     /// The decisions, as rows of the block and of the batch.
     selected: Vec<usize>,

@@ -9,7 +9,7 @@ use pace_games::{Action, GameError, GameSpec, Stream};
 use pace_nn::product::ProductShape;
 use pace_nn::{Activation, DropoutKey, Linear, Parameters, Part, Store};
 
-use super::{fit, orthogonal};
+use super::{Pairs, fit, orthogonal};
 use crate::config::TrainConfig;
 
 /// From the entries of an encounter so far to a latent.
@@ -93,7 +93,7 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
 }
 
 /// The entries of some encounters, and the decisions whose latents are wanted.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ContextChunk {
     pub(crate) spans: Vec<Span>,
     pub(crate) n_decisions: usize,
@@ -107,6 +107,26 @@ pub(crate) struct ContextChunk {
     pub(crate) selected: Vec<usize>,
     /// Which of them are the first of their encounter.
     pub(crate) is_first: Vec<bool>,
+    /// The entries that differ, where they recur.
+    recurring: Option<RecurringEntries>,
+}
+
+/// The entries of a chunk that differ.
+#[derive(Clone, Debug, Default)]
+struct RecurringEntries {
+    observations: Vec<f32>,
+    actions: Vec<Action>,
+    /// Which of them each entry is.
+    places: Vec<u32>,
+    pairs: Pairs,
+}
+
+/// What f has to encode.
+pub(crate) struct Entries<'a> {
+    pub(crate) observations: &'a [f32],
+    pub(crate) actions: &'a [Action],
+    /// Which of these each entry of the chunk is, if they are not all entries in order.
+    pub(crate) places: Option<&'a [u32]>,
 }
 
 /// Where one encounter lies in a chunk.
@@ -125,6 +145,38 @@ impl ContextChunk {
         self.lengths.clear();
         self.selected.clear();
         self.is_first.clear();
+    }
+
+    /// Finds the entries that differ, by the numbers of all entries' observations; without numbers none are looked for.
+    pub(crate) fn find_recurring(&mut self, numbers: Option<impl Iterator<Item = u32>>, size: usize) {
+        let Some(numbers) = numbers else {
+            self.recurring = None;
+            return;
+        };
+        let recurring = self.recurring.get_or_insert_default();
+        recurring.observations.clear();
+        recurring.actions.clear();
+        recurring.places.clear();
+        recurring.pairs.clear();
+        for ((observation, action), number) in
+            self.observations.chunks_exact(size).zip(&self.actions).zip(numbers)
+        {
+            let (place, is_new) = recurring.pairs.number(number, *action);
+            recurring.places.push(place);
+            if is_new {
+                recurring.observations.extend_from_slice(observation);
+                recurring.actions.push(*action);
+            }
+        }
+    }
+
+    pub(crate) fn entries(&self) -> Entries<'_> {
+        match &self.recurring {
+            None => Entries { observations: &self.observations, actions: &self.actions, places: None },
+            Some(RecurringEntries { observations, actions, places, .. }) => {
+                Entries { observations, actions, places: Some(places) }
+            }
+        }
     }
 
     /// Whether every decision is selected.

@@ -3,6 +3,7 @@
 mod actor_critic;
 mod encoder;
 mod identifier;
+mod pairs;
 mod peer_model;
 mod pool;
 mod transformer;
@@ -14,6 +15,7 @@ mod transformer_tests;
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
 pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, EncoderRows, LatentHead, Span};
 pub(crate) use identifier::PeerIdentifier;
+pub(crate) use pairs::Pairs;
 pub(crate) use peer_model::{PeerModel, PeerModelRows};
 pub(crate) use pool::PoolEncoder;
 pub(crate) use transformer::TransformerEncoder;

@@ -3,9 +3,10 @@
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
 use pace_nn::product::ProductShape;
+use pace_nn::rows::{gather, spread};
 use pace_nn::{DropoutKey, Parameters, PrefixPool};
 
-use super::encoder::{ContextChunk, Encoder};
+use super::encoder::{ContextChunk, Encoder, Entries};
 use super::{CHUNK_ROWS, ContextEncoder, EncoderRows, blank_first, fit};
 use crate::config::{EmptyContext, EmptyEpisode, EncoderKind, TrainConfig};
 use crate::context::RunningContext;
@@ -34,6 +35,9 @@ pub(crate) struct PoolActRows {
 #[derive(Debug, Default)]
 pub(crate) struct PoolLearnRows {
     entries: EncoderRows,
+    /// The same for every entry, where entries recur.
+    features: Vec<f32>,
+    d_features: Vec<f32>,
     pool: Option<PrefixPool>,
     all_pooled: Vec<f32>,
     d_all_pooled: Vec<f32>,
@@ -150,8 +154,17 @@ impl Encoder for PoolEncoder {
         rows: &mut PoolLearnRows,
     ) {
         let (width, n_decisions) = (self.width(), chunk.n_decisions);
-        self.layers.encode_entries(parameters, &chunk.observations, &chunk.actions, &mut rows.entries);
-        let (features, terminals) = rows.entries.out.split_at(n_decisions * width);
+        let Entries { observations, actions, places } = chunk.entries();
+        self.layers.encode_entries(parameters, observations, actions, &mut rows.entries);
+        let features: &[f32] = match places {
+            None => &rows.entries.out,
+            Some(places) => {
+                let features = fit(&mut rows.features, places.len() * width);
+                spread(&rows.entries.out, places, width, features);
+                features
+            }
+        };
+        let (features, terminals) = features.split_at(n_decisions * width);
         let empty_episode = match self.empty_episode {
             EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
             EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
@@ -209,8 +222,13 @@ impl Encoder for PoolEncoder {
             }
             d_all_pooled
         };
-        let (d_features, d_terminals) = rows.entries.d_out.split_at_mut(n_decisions * width);
-        let (features, terminals) = rows.entries.out.split_at(n_decisions * width);
+        let Entries { observations, actions, places } = chunk.entries();
+        let (features, d_features): (&[f32], &mut [f32]) = match places {
+            None => (&rows.entries.out, &mut rows.entries.d_out),
+            Some(places) => (&rows.features, fit(&mut rows.d_features, places.len() * width)),
+        };
+        let (d_features, d_terminals) = d_features.split_at_mut(n_decisions * width);
+        let (features, terminals) = features.split_at(n_decisions * width);
         let pool = rows.pool.as_mut().expect("made on the way forward");
         for span in &chunk.spans {
             let decisions = span.decisions.start * width..span.decisions.end * width;
@@ -224,12 +242,15 @@ impl Encoder for PoolEncoder {
                 &mut d_terminals[episodes],
             );
         }
-        let (observations, actions) = (&chunk.observations, &chunk.actions);
+        if let Some(places) = places {
+            let d_entries = &mut rows.entries.d_out[..actions.len() * width];
+            gather(&rows.d_features, places, width, d_entries);
+        }
         self.layers.entries_backward(transposed, gradients, observations, actions, &mut rows.entries);
     }
 
     fn products(&self, chunk: &ContextChunk) -> Vec<ProductShape> {
-        let mut products = self.layers.products(chunk.actions.len());
+        let mut products = self.layers.products(chunk.entries().actions.len());
         products.extend(self.layers.g().products(chunk.selected.len()));
         products
     }

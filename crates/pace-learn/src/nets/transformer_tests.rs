@@ -139,15 +139,9 @@ fn some_decisions_of_a_chunk_have_the_latents_they_have_among_all() {
         let width = encoder.width();
         let (all, _) = pass(encoder, parameters, chunk, slopes, None);
         let is_some = |row: &usize| row % 3 != 1;
-        let some = ContextChunk {
-            spans: chunk.spans.clone(),
-            n_decisions: chunk.n_decisions,
-            observations: chunk.observations.clone(),
-            actions: chunk.actions.clone(),
-            lengths: chunk.lengths.clone(),
-            selected: chunk.selected.iter().copied().filter(is_some).collect(),
-            is_first: (0..chunk.n_decisions).filter(is_some).map(|row| chunk.is_first[row]).collect(),
-        };
+        let mut some = chunk.clone();
+        some.selected.retain(is_some);
+        some.is_first = some.selected.iter().map(|row| chunk.is_first[*row]).collect();
         let n = some.selected.len();
         let (found, _) = pass(encoder, parameters, &some, &slopes[..n * width], None);
         for (latent, decision) in found.chunks_exact(width).zip(&some.selected) {

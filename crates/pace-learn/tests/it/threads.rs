@@ -9,27 +9,29 @@ use crate::pace;
 #[test]
 fn updates_are_the_same_bytes_on_any_number_of_threads() {
     // Encounters that do not divide evenly among the shards, and more weights than one slice.
-    let shape = WorkShape {
+    let shape = |n_observations| WorkShape {
         observation_size: 37,
         n_actions: 5,
         n_classes: vec![2, 4, 4],
         n_encounters: 13,
         episode_lengths: vec![9, 1, 14],
+        n_observations,
     };
-    let weights = |method: &Method, n_threads: usize| {
+    let weights = |method: &Method, shape: &WorkShape, n_threads: usize| {
         let mut config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
         method.adjust("predator-prey", TrainPreset::Paper, &mut config);
-        let mut bench = Workbench::synthetic(method, &shape, config);
+        let mut bench = Workbench::synthetic(method, shape, config);
         let before = bench.weights().to_vec();
         bench.set_threads(n_threads);
         (0..3).for_each(|_| bench.update());
         assert_ne!(bench.weights(), before);
         bench.weights().to_vec()
     };
-    for method in METHODS {
-        let alone = weights(method, 1);
+    for (method, n_observations) in METHODS.iter().flat_map(|one| [(one, None), (one, Some([6, 4]))]) {
+        let shape = shape(n_observations);
+        let alone = weights(method, &shape, 1);
         for n_threads in [2, 3, 8, 20] {
-            assert!(alone == weights(method, n_threads), "{}: {n_threads} threads", method.id);
+            assert!(alone == weights(method, &shape, n_threads), "{}: {n_threads} threads", method.id);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The recurrent unit: its gradient, PyTorch's numbers, and that a step is a step.
 
-use pace_nn::{Gru, GruRows, Parameters, Store};
+use pace_nn::{Gru, GruInputs, GruRows, Parameters, Store, rows};
 use serde_json::Value;
 
 use crate::gradients::{check_gradient, numbers, weigh, weights_of_outputs};
@@ -26,7 +26,7 @@ fn the_way_back_is_the_gradient() {
     let initial = numbers(4 * WIDTH, 2);
     let forward = |values: &[f32], inputs: &[f32]| {
         let mut rows = GruRows::default();
-        gru.forward(values, inputs, &LIVE, &initial, &KEEP, &mut rows);
+        gru.forward(values, inputs.into(), &LIVE, &initial, &KEEP, &mut rows);
         rows
     };
     let mut rows = forward(&parameters.values, &inputs);
@@ -35,13 +35,43 @@ fn the_way_back_is_the_gradient() {
     gru.transpose(&parameters.values, &mut transposed);
     let mut d_inputs = vec![1.0; inputs.len()];
     let places = Some((&mut d_inputs[..], Store::Add));
-    gru.backward(&transposed, &mut gradients, &inputs, &LIVE, &KEEP, &mut rows, places);
+    gru.backward(&transposed, &mut gradients, GruInputs::from(&inputs[..]), &LIVE, &KEEP, &mut rows, places);
     d_inputs.iter_mut().for_each(|value| *value -= 1.0);
     let kept = inputs.clone();
     check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
         weigh(&forward(values, &kept).out)
     });
     check_gradient(&mut inputs, &d_inputs, "input", |inputs| weigh(&forward(&parameters.values, inputs).out));
+}
+
+#[test]
+fn inputs_that_recur_count_as_often_as_they_occur() {
+    const PLACES: [u32; 11] = [0, 1, 0, 2, 1, 1, 0, 2, 0, 1, 2];
+    let (gru, parameters) = gru();
+    let (differing, initial) = (numbers(3 * N_IN, 1), numbers(4 * WIDTH, 2));
+    let mut transposed = vec![f32::NAN; parameters.len()];
+    gru.transpose(&parameters.values, &mut transposed);
+    let both_ways = |inputs: GruInputs<'_>| {
+        let (mut rows, mut gradients) = (GruRows::default(), vec![0.0; parameters.len()]);
+        gru.forward(&parameters.values, inputs, &LIVE, &initial, &KEEP, &mut rows);
+        rows.d_out.copy_from_slice(&weights_of_outputs(11 * WIDTH));
+        let mut d_inputs = vec![f32::NAN; inputs.rows.len()];
+        let to = Some((&mut d_inputs[..], Store::Overwrite));
+        gru.backward(&transposed, &mut gradients, inputs, &LIVE, &KEEP, &mut rows, to);
+        (rows.out, gradients, d_inputs)
+    };
+    let mut all = vec![0.0; 11 * N_IN];
+    rows::spread(&differing, &PLACES, N_IN, &mut all);
+    let (out, gradients, d_all) = both_ways(GruInputs::from(&all[..]));
+    let mut d_differing = vec![f32::NAN; 3 * N_IN];
+    rows::gather(&d_all, &PLACES, N_IN, &mut d_differing);
+    let (recurring_out, recurring_gradients, d_inputs) =
+        both_ways(GruInputs { rows: &differing, places: Some(&PLACES) });
+    assert_eq!(recurring_out, out);
+    let pairs = gradients.iter().zip(&recurring_gradients).chain(d_differing.iter().zip(&d_inputs));
+    for (one, other) in pairs {
+        assert!((one - other).abs() < 1e-5, "{one} {other}");
+    }
 }
 
 #[test]
@@ -54,14 +84,15 @@ fn a_recorded_block() {
     let live = sizes(&recording["live"]);
     let (inputs, keep) = (floats(&recording["inputs"]), floats(&recording["keep"]));
     let mut rows = GruRows::default();
-    gru.forward(&parameters.values, &inputs, &live, &floats(&recording["initial"]), &keep, &mut rows);
+    let initial = floats(&recording["initial"]);
+    gru.forward(&parameters.values, GruInputs::from(&inputs[..]), &live, &initial, &keep, &mut rows);
     check_recorded(&rows.out, &recording["outputs"], "outputs");
     rows.d_out = floats(&recording["d_outputs"]);
     let (mut gradients, mut transposed) = (vec![0.0; parameters.len()], vec![f32::NAN; parameters.len()]);
     gru.transpose(&parameters.values, &mut transposed);
     let mut d_inputs = vec![f32::NAN; inputs.len()];
     let places = Some((&mut d_inputs[..], Store::Overwrite));
-    gru.backward(&transposed, &mut gradients, &inputs, &live, &keep, &mut rows, places);
+    gru.backward(&transposed, &mut gradients, GruInputs::from(&inputs[..]), &live, &keep, &mut rows, places);
     check_recorded(&d_inputs, &recording["d_inputs"], "inputs");
     check_gradients(&parameters, &gradients, &recording["gradients"]);
 }
@@ -76,7 +107,7 @@ fn steps_give_the_numbers_of_a_block() {
     let (inputs, initial) = (numbers(n_rows * 24, 1), numbers(7 * 32, 2));
     let keep: Vec<f32> = (0..n_rows).map(|row| if row % 6 == 4 { 0.0 } else { 1.0 }).collect();
     let mut rows = GruRows::default();
-    gru.forward(&parameters.values, &inputs, &live, &initial, &keep, &mut rows);
+    gru.forward(&parameters.values, GruInputs::from(&inputs[..]), &live, &initial, &keep, &mut rows);
     let (mut hidden, mut step_rows, mut first) = (initial, GruRows::default(), 0);
     for n in live {
         let hidden = &mut hidden[..n * 32];
@@ -90,7 +121,8 @@ fn steps_give_the_numbers_of_a_block() {
 #[test]
 fn the_products_are_those_of_both_passes() {
     let (gru, _) = gru();
-    let flops = |wanted: bool| gru.products(&LIVE, wanted).iter().map(|product| product.flops()).sum::<f64>();
+    let flops =
+        |wanted: bool| gru.products(11, &LIVE, wanted).iter().map(|product| product.flops()).sum::<f64>();
     let (inputs, hidden) = (2.0 * 11.0 * 3.0 * 15.0, 2.0 * 11.0 * 5.0 * 15.0);
     // Nothing is taken back into the hidden states that a block begins with.
     let first_step = 2.0 * 4.0 * 5.0 * 15.0;

@@ -31,41 +31,43 @@ pub struct BenchEngineArgs {
     threads: Option<usize>,
 }
 
-/// The mini-batches of the paper, under the ids of the games they come from.
-fn shapes() -> [(&'static str, WorkShape); 3] {
+/// What is timed: a mini-batch of the paper.
+struct Work {
+    name: &'static str,
+    /// The id of the game whose keys it has.
+    game: &'static str,
+    shape: WorkShape,
+}
+
+/// The mini-batches of the games, under their ids, and that of Kuhn Poker once more with observations that never recur.
+fn shapes() -> [Work; 4] {
     // 65 episodes of one decision and 35 of two: what an encounter of Kuhn poker comes to.
     let hands = (0..100).map(|episode| if episode % 20 < 7 { 2 } else { 1 }).collect();
+    let kuhn = WorkShape {
+        observation_size: 13,
+        n_actions: 2,
+        n_classes: vec![40],
+        n_encounters: 49,
+        episode_lengths: hands,
+        n_observations: None,
+    };
+    // What the ego, who moves first, can see when it decides and when a hand has ended.
+    let recurring = WorkShape { n_observations: Some([6, 24]), ..kuhn.clone() };
+    let overcooked = WorkShape {
+        observation_size: 105,
+        n_actions: 6,
+        n_classes: vec![18],
+        n_encounters: 20,
+        episode_lengths: vec![40; 5],
+        n_observations: None,
+    };
+    let predator_prey =
+        WorkShape { observation_size: 37, n_actions: 5, n_classes: vec![2, 4, 4], ..overcooked.clone() };
     [
-        (
-            "kuhn-poker",
-            WorkShape {
-                observation_size: 13,
-                n_actions: 2,
-                n_classes: vec![40],
-                n_encounters: 49,
-                episode_lengths: hands,
-            },
-        ),
-        (
-            "overcooked",
-            WorkShape {
-                observation_size: 105,
-                n_actions: 6,
-                n_classes: vec![18],
-                n_encounters: 20,
-                episode_lengths: vec![40; 5],
-            },
-        ),
-        (
-            "predator-prey",
-            WorkShape {
-                observation_size: 37,
-                n_actions: 5,
-                n_classes: vec![2, 4, 4],
-                n_encounters: 20,
-                episode_lengths: vec![40; 5],
-            },
-        ),
+        Work { name: "kuhn-poker", game: "kuhn-poker", shape: recurring },
+        Work { name: "kuhn-poker-unlike", game: "kuhn-poker", shape: kuhn },
+        Work { name: "overcooked", game: "overcooked", shape: overcooked },
+        Work { name: "predator-prey", game: "predator-prey", shape: predator_prey },
     ]
 }
 
@@ -121,8 +123,8 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let counts = super::thread_counts(crate::commands::train::threads(args.threads)?);
     let is_wanted = |name: &str| args.shape.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let all_shapes = shapes();
-    let names = all_shapes.each_ref().map(|(name, _)| *name);
-    let shapes: Vec<_> = all_shapes.into_iter().filter(|(name, _)| is_wanted(name)).collect();
+    let names = all_shapes.each_ref().map(|one| one.name);
+    let shapes: Vec<_> = all_shapes.into_iter().filter(|one| is_wanted(one.name)).collect();
     if shapes.is_empty() {
         return Err(GameError::unknown("shape", args.shape.as_deref().unwrap_or_default(), names).into());
     }
@@ -151,7 +153,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &updates {
         writeln!(
             out,
-            "update  {:<14} {} thread(s) {:>8.2} ms {:>7.1} GFLOP/s, {:.2} of the products alone, {:.2} of the peak, {:.2}x one thread",
+            "update  {:<17} {} thread(s) {:>8.2} ms {:>7.1} GFLOP/s, {:.2} of the products alone, {:.2} of the peak, {:.2}x one thread",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -164,7 +166,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &methods {
         writeln!(
             out,
-            "update  {:<14} {} thread(s) {:>8.2} ms, {:.2} of the products alone, {:.2}x PACE per decision: {}",
+            "update  {:<17} {} thread(s) {:>8.2} ms, {:.2} of the products alone, {:.2}x PACE per decision: {}",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -176,7 +178,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &rollouts {
         writeln!(
             out,
-            "rollout {:<14} {} thread(s) {:>8.2} ms for {} decisions, {:.2} of the updates on them",
+            "rollout {:<17} {} thread(s) {:>8.2} ms for {} decisions, {:.2} of the updates on them",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -197,7 +199,7 @@ fn number(value: &Value) -> f64 {
 
 /// Times every shape on every number of threads, in turn, together with the peak; returns the peak's operations too.
 fn time_updates(
-    shapes: &[(&'static str, WorkShape)],
+    shapes: &[Work],
     counts: &[usize],
     time: Duration,
     peak: &mut Times,
@@ -205,13 +207,13 @@ fn time_updates(
     let mut benches = Vec::new();
     let mut cases: Vec<(usize, Case)> = Vec::new();
     let methods = ["pace"].into_iter().chain(BESIDE).map(find_method).collect::<Result<Vec<_>, _>>()?;
-    for ((name, shape), method) in shapes.iter().flat_map(|shape| methods.iter().map(move |one| (shape, one)))
-    {
-        let mut config = TrainConfig::preset(name, TrainPreset::Paper);
+    for (one, method) in shapes.iter().flat_map(|one| methods.iter().map(move |method| (one, method))) {
+        let Work { name, game, shape } = one;
+        let mut config = TrainConfig::preset(game, TrainPreset::Paper);
         // One mini-batch of whole encounters: its contexts are encoded once, so that the engine is measured and not the
         // encoding of all others' contexts.
         config.minibatch = Minibatch::Encounters;
-        method.adjust(name, TrainPreset::Paper, &mut config);
+        method.adjust(game, TrainPreset::Paper, &mut config);
         let index = benches.len();
         benches.push(Workbench::synthetic(method, shape, config));
         for n_threads in counts {
