@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use pace_games::{GameError, Split, find_game};
+use pace_games::{GameError, Preset, Split, find_game};
 use pace_learn::{ClearKeeps, Detector, TrainPreset, find_method};
 use pace_report::study::View;
 use serde::{Deserialize, Serialize};
@@ -72,6 +72,9 @@ pub struct Experiment {
     /// The numbers of the paper.
     #[serde(default)]
     pub paper: Vec<PaperCell>,
+    /// Scripted egos that stand beside the methods, beside those that the paper has numbers of.
+    #[serde(default)]
+    pub references: Vec<String>,
 }
 
 /// The product of games, methods and variants, for each seed.
@@ -301,7 +304,20 @@ impl Experiment {
                 }
             }
         }
+        self.check_references().map_err(said)?;
         self.paper.iter().try_for_each(|cell| self.check_cell(cell))
+    }
+
+    /// Refuses a scripted ego that none of the games has.
+    fn check_references(&self) -> Result<(), GameError> {
+        let mut known = BTreeSet::new();
+        for game in self.runs.iter().flat_map(|group| &group.games) {
+            known.extend(find_game(game)?.open(Preset::Paper, &Map::new())?.reference_names());
+        }
+        match self.references.iter().find(|name| !known.contains(name.as_str())) {
+            None => Ok(()),
+            Some(unknown) => Err(GameError::unknown("reference agent", unknown, known)),
+        }
     }
 
     /// Refuses a number of the paper that no cell of ours would stand beside.

@@ -140,6 +140,7 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
     refused("title = \"T\"", "title = ", &["line 2"]);
     refused("seeds = 1", "seeds = 0", &["`seeds`", "found 0", "1 to 1000"]);
     refused("seeds = 1", "sedes = 1", &["line 6", "sedes", "seeds"]);
+    refused("seeds = 1", "seeds = 1\nreferences = [\"bayse\"]", &["unknown reference agent", "\"bayes\""]);
     refused("view = \"plain\"", "view = \"plane\"", &["line 4", "plane", "main-table"]);
     refused("preset = \"paper\"", "preset = \"papier\"", &["papier", "reference"]);
     refused("methods = [\"pace\"]", "methods = [\"pacce\"]", &["unknown method", "did you mean \"pace\""]);

@@ -176,7 +176,7 @@ fn study(
             }
         }
     }
-    let references = reference_cells(experiment, &cells);
+    let references = reference_cells(experiment, &cells, runs);
     let order: Vec<String> = experiment.runs.iter().flat_map(|group| group.methods.clone()).collect();
     cells.sort_by_key(|cell| {
         let preset = usize::from(cell.preset != own.name());
@@ -244,26 +244,41 @@ fn add(
     Ok(())
 }
 
-/// The paper's numbers of scripted egos; ours are in the records of whoever met the same peers.
-fn reference_cells(experiment: &Experiment, cells: &[StudyCell]) -> Vec<StudyCell> {
-    let papers = experiment.paper.iter().filter(|paper| find_method(&paper.method).is_err());
-    papers
-        .filter_map(|paper| {
-            let same = |cell: &&StudyCell| {
-                cell.game == paper.game
-                    && cell.evaluation == paper.evaluation
-                    && cell.variant == paper.variant
-            };
-            let like = cells.iter().find(same)?;
-            let mut runs: Vec<usize> = cells.iter().filter(same).flat_map(|cell| cell.runs.clone()).collect();
-            runs.sort_unstable();
-            Some(StudyCell {
-                method: paper.method.clone(),
-                is_reference: true,
-                paper: Some(PaperNumber { mean: paper.mean, std: paper.std }),
-                runs,
-                ..like.clone()
-            })
-        })
-        .collect()
+/// Scripted egos: those that the paper has numbers of, then those that the experiment asks for. Our numbers are in the records
+/// of whoever met the same peers.
+fn reference_cells(experiment: &Experiment, cells: &[StudyCell], runs: &[RunEntry]) -> Vec<StudyCell> {
+    let mut names: Vec<&String> = Vec::new();
+    let of_paper = experiment.paper.iter().map(|paper| &paper.method);
+    for name in of_paper.filter(|method| find_method(method).is_err()).chain(&experiment.references) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut found: Vec<StudyCell> = Vec::new();
+    for (name, like) in names.iter().flat_map(|name| cells.iter().map(move |like| (*name, like))) {
+        let is_same = |cell: &StudyCell| {
+            (&cell.game, &cell.evaluation, &cell.variant) == (&like.game, &like.evaluation, &like.variant)
+        };
+        if found.iter().any(|cell| cell.method == *name && is_same(cell)) {
+            continue;
+        }
+        let paper = experiment.paper.iter().find(|paper| {
+            (&paper.game, &paper.method, &paper.variant, &paper.evaluation)
+                == (&like.game, name, &like.variant, &like.evaluation)
+        });
+        let met_same = cells.iter().filter(|cell| is_same(cell) && cell.preset == like.preset);
+        let mut places: Vec<usize> = met_same.flat_map(|cell| cell.runs.clone()).collect();
+        places.sort_unstable();
+        let cell = StudyCell {
+            method: name.clone(),
+            is_reference: true,
+            paper: paper.map(|paper| PaperNumber { mean: paper.mean, std: paper.std }),
+            runs: places,
+            ..like.clone()
+        };
+        if paper.is_some() || (experiment.references.contains(name) && cell.measured(runs).is_some()) {
+            found.push(cell);
+        }
+    }
+    found
 }
