@@ -142,7 +142,7 @@ fn bench_engine_prints_what_scripts_expect() {
     let document = json(&["bench", "engine", "--json", "--seconds", "0.1"]);
     assert!(document["gemm_peak_gflops"].as_f64().is_some_and(|rate| rate > 0.0));
     let updates = document["update"].as_array().expect("a list");
-    for shape in ["kuhn-poker", "overcooked", "predator-prey"] {
+    for shape in ["kuhn-poker", "kuhn-poker-unlike", "overcooked", "predator-prey"] {
         let row = updates.iter().find(|row| row["shape"] == shape && row["threads"] == 1).expect("a row");
         for name in [
             "decisions",
@@ -170,7 +170,7 @@ fn bench_engine_prints_what_scripts_expect() {
             assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
         }
     }
-    let one = json(&["bench", "engine", "--json", "--seconds", "0.1", "--shape", "kuhn", "--threads", "1"]);
+    let one = json(&["bench", "engine", "--json", "--seconds", "0.1", "--shape", "unlike", "--threads", "1"]);
     assert_eq!(one["update"].as_array().map(Vec::len), Some(1));
 }
 
@@ -196,7 +196,7 @@ fn bench_train_prints_what_scripts_expect() {
     check_error(
         &["bench", "engine", "--shape", "chess"],
         2,
-        &["chess", "kuhn-poker, overcooked, predator-prey"],
+        &["chess", "kuhn-poker, kuhn-poker-unlike, overcooked, predator-prey"],
     );
     check_error(&["bench", "engine", "--shape", "overcook3d"], 2, &["did you mean \"overcooked\"?"]);
 }

@@ -20,7 +20,7 @@ pub struct BenchEngineArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Seconds for everything together; every piece of work is done a few times even where they are too few.
+    /// Seconds for everything together; every piece of work is done twice even where they are too few.
     #[arg(long, default_value_t = 20.0)]
     seconds: f64,
     /// Only shapes whose name holds this text.
@@ -233,7 +233,7 @@ fn time_updates(
     let mut peak_flops = 0.0;
     let mut square = Default::default();
     let mut n_rounds = 0;
-    while n_rounds < 4 || begin.elapsed() < time {
+    while n_rounds < 2 || begin.elapsed() < time {
         n_rounds += 1;
         for (index, case) in &mut cases {
             let bench = &mut benches[*index];
