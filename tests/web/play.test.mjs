@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { run, shots, startBrowser, startServer } from "./program.mjs";
+import { findings, run, shots, startBrowser, startServer } from "./program.mjs";
 
 let browser;
 let server;
@@ -23,6 +23,7 @@ after(async () => {
 
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE = { width: 390, height: 844 };
+const SMALL_PHONE = { width: 390, height: 664 };
 
 /** A page whose complaints fail the test, with the messages of the server by hand. */
 const SEED = 1;
@@ -33,12 +34,13 @@ async function open(address, { viewport = DESKTOP, ...more } = {}) {
   const complaints = [];
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && complaints.push(message.text()));
   page.on("pageerror", (error) => complaints.push(String(error)));
-  const view = { page, context, complaints, frame: null, welcome: null, seq: 0 };
+  const view = { page, context, complaints, frame: null, welcome: null, seq: 0, stages: [], requests: [] };
   page.on("websocket", (socket) => socket.on("framereceived", ({ payload }) => {
     const message = JSON.parse(payload);
     if (message.type === "welcome") view.welcome = message;
     if (message.frames) {
       view.frame = message.frames.at(-1);
+      view.stages.push(...message.frames.map((frame) => frame.scene.stage));
       view.seq = message.seq;
     }
     if (message.type === "over") view.over = message;
@@ -46,6 +48,7 @@ async function open(address, { viewport = DESKTOP, ...more } = {}) {
   // The same cards, kitchens and paths every time: what happens then depends on what is played alone.
   await page.route("**/api/sessions", (route) => {
     const asked = route.request().postDataJSON();
+    view.requests.push(asked);
     return asked ? route.continue({ postData: JSON.stringify({ seed: SEED, ...asked }) }) : route.continue();
   });
   // For work on the page itself: its files as they are, and not as they were built in.
@@ -70,17 +73,27 @@ async function isAsWideAsTheScreen(view) {
   assert.ok(content <= screen, `nothing sticks out: ${content} of ${screen}`);
 }
 
-/** Sits down at a table from the first page. */
-async function sitDown(view, { game, agent, episodes, mind = "after", slot, beat }) {
+/** No finding of axe-core, in light and in dark. */
+async function isAccessible(view, name) {
+  for (const colorScheme of ["dark", "light"]) {
+    // Without motion, no colour is seen halfway to another.
+    await view.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    assert.deepEqual(await findings(view.page), [], `${name}, ${colorScheme}`);
+    if (colorScheme === "dark") await shoot(view, `${name}-dark`);
+  }
+}
+
+/** Starts a session from the first page. */
+async function startSession(view, { game, agent, episodes, mind = "after", slot, beat }) {
   const { page } = view;
   await page.getByRole("radio", { name: game }).check({ force: true });
   await page.getByLabel("Agent", { exact: true }).selectOption(agent);
   if (slot !== undefined) await page.getByLabel("Your seat").selectOption(String(slot));
   await page.getByLabel("Length").selectOption(String(episodes));
-  await page.getByLabel("The agent’s mind").selectOption(mind);
-  await page.getByRole("button", { name: "Sit down" }).click();
+  await page.getByLabel("The agent’s beliefs").selectOption(mind);
+  await page.getByRole("button", { name: "Start" }).click();
   await page.locator(".scene svg").waitFor();
-  if (beat !== undefined) await page.getByLabel("Pace", { exact: true }).selectOption(beat);
+  if (beat !== undefined) await page.getByLabel("Speed", { exact: true }).selectOption(beat);
 }
 
 /** Waits until the server asks for action number `seq`, or the encounter is over. */
@@ -102,19 +115,49 @@ async function step(view, key) {
   assert.ok(view.seq > before || view.over, `the server took ${key}`);
 }
 
+/** A spectator is not addressed as the player, in what is to be read and in what is to be heard. */
+async function isAboutThePlayer({ page }) {
+  const names = await page.evaluate(() => [...document.querySelectorAll("[aria-label]")].map((node) => node.getAttribute("aria-label")).join("\n"));
+  assert.doesNotMatch(`${await page.locator("main").innerText()}\n${names}`, /\byou(r|rs)?\b/i, "a spectator is not addressed as the player");
+}
+
+/** Ten replays one after the other in one tab leave one listener for keys behind. */
+async function isOneReplay(view) {
+  const { page, context } = view;
+  const link = decodeURIComponent(new URL(page.url()).hash.slice(1));
+  for (let count = 1; count <= 10; count += 1) {
+    // The same link, written in another way each time.
+    const escaped = [...link].map((sign, place) => (place < count ? `%${sign.charCodeAt(0).toString(16)}` : sign)).join("");
+    const answer = page.waitForResponse("**/api/replay");
+    await page.evaluate((hash) => { location.hash = hash; }, escaped);
+    await answer;
+    await page.getByLabel("Moment").waitFor();
+  }
+  const session = await context.newCDPSession(page);
+  const { result } = await session.send("Runtime.evaluate", { expression: "document" });
+  const { listeners } = await session.send("DOMDebugger.getEventListeners", { objectId: result.objectId });
+  assert.equal(listeners.filter(({ type }) => type === "keydown").length, 1, "the replays before have stopped listening");
+  await session.detach();
+}
+
 test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary and the replay", async () => {
   const view = await open(server.address);
   await view.page.getByRole("heading", { name: "Meet an agent" }).waitFor();
   await shoot(view, "lobby-desktop");
-  await sitDown(view, { game: "Kuhn Poker", agent: "kuhn-poker.bayes", episodes: 10, mind: "live" });
+  await isAccessible(view, "lobby");
+  await startSession(view, { game: "Kuhn Poker", agent: "kuhn-poker.bayes", episodes: 10, mind: "live" });
   const { page } = view;
   await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
   await shoot(view, "kuhn-desktop");
+  await isAccessible(view, "kuhn");
+  assert.equal(await page.locator("button.main").count(), 0, "no action is recommended by its colour");
+  await page.locator(".mind", { hasText: "Action probabilities" }).getByText("Its last action.").waitFor();
 
   const link = await page.locator("#watch-link").getAttribute("data-link");
   const spectator = await open(link);
   await spectator.page.locator(".scene svg").waitFor();
   assert.equal(await spectator.page.locator("button[data-action]").count(), 0, "a spectator has nothing to press");
+  await isAboutThePlayer(spectator);
 
   const play = async (n) => {
     for (let hand = 0; hand < n && !view.over; hand += 1) {
@@ -136,7 +179,8 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   await until(spectator, () => JSON.stringify(spectator.frame) === JSON.stringify(view.frame), "the spectator to catch up");
   assert.deepEqual(theirs?.scene && spectator.frame.scene, mine && view.frame.scene, "the spectator sees the same");
   const words = await page.locator(".say").textContent();
-  await spectator.page.locator(".say", { hasText: words }).waitFor();
+  await spectator.page.locator(".say", { hasText: words.replace("Your turn", "The player’s turn") }).waitFor();
+  await isAboutThePlayer(spectator);
 
   const seq = view.seq;
   const episode = view.frame.episode;
@@ -148,8 +192,10 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   await play(40);
   await page.getByRole("heading", { name: "The encounter is over" }).waitFor();
   await spectator.page.getByRole("heading", { name: "The encounter is over" }).waitFor();
+  await isAboutThePlayer(spectator);
   await shoot(view, "kuhn-summary-desktop");
-  assert.match(await page.locator(".card").first().textContent(), /Who knew you would win/);
+  await isAccessible(view, "kuhn-summary");
+  assert.match(await page.locator(".card").first().textContent(), /Oracle, per hand/);
 
   await page.locator("#replay-link").click();
   await page.getByRole("heading", { name: /^Replay/ }).waitFor();
@@ -158,7 +204,9 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   assert.ok(last > 20, "every moment is there");
   await range.fill(String(Math.floor(last / 2)));
   await shoot(view, "kuhn-replay-desktop");
+  await isAccessible(view, "kuhn-replay");
   const address = page.url();
+  await isOneReplay(view);
   await page.getByRole("button", { name: "Only what you saw" }).click();
   await page.keyboard.press("ArrowRight");
   await close(spectator);
@@ -220,8 +268,10 @@ function cookKey({ frame, welcome }) {
 
 test("a dish is served in Overcooked with the Bayes agent", async () => {
   const view = await open(server.address);
-  await sitDown(view, { game: "PO-Overcooked", agent: "overcooked.bayes", episodes: 5, mind: "live", beat: "0" });
+  await startSession(view, { game: "PO-Overcooked", agent: "overcooked.bayes", episodes: 5, mind: "live", beat: "0" });
   await shoot(view, "overcooked-desktop");
+  await isAccessible(view, "overcooked");
+  await view.page.locator(".mind", { hasText: "Action probabilities" }).getByText("Its next action.").waitFor();
   let isShot = false;
   while (!view.over) {
     await step(view, cookKey(view));
@@ -232,6 +282,7 @@ test("a dish is served in Overcooked with the Bayes agent", async () => {
   }
   await view.page.getByRole("heading", { name: "The encounter is over" }).waitFor();
   await shoot(view, "overcooked-summary-desktop");
+  await isAccessible(view, "overcooked-summary");
   const served = view.over.summary.episodes.filter((episode) => episode.ending === "succeeded").length;
   assert.ok(served >= 1, `${served} dishes were served`);
   await close(view);
@@ -256,7 +307,7 @@ function chaseKey({ frame, welcome }, seen) {
 
 test("a chase in Predator-Prey-W, on a key and on a beat", async () => {
   const view = await open(server.address);
-  await sitDown(view, { game: "Predator-Prey-W", agent: "predator-prey.bayes", episodes: 5, mind: "live", slot: 0, beat: "0" });
+  await startSession(view, { game: "Predator-Prey-W", agent: "predator-prey.bayes", episodes: 5, mind: "live", slot: 0, beat: "0" });
   let closest = Infinity;
   const seen = [];
   while (view.frame.episode < 4 && closest > 0.15) {
@@ -268,7 +319,7 @@ test("a chase in Predator-Prey-W, on a key and on a beat", async () => {
   }
   assert.ok(closest < 0.3, `the prey was near: ${closest}`);
   // The same on a beat of 8 steps a second, with a key held.
-  await view.page.getByLabel("Pace", { exact: true }).selectOption("8");
+  await view.page.getByLabel("Speed", { exact: true }).selectOption("8");
   const seq = view.seq;
   await view.page.keyboard.down("ArrowRight");
   const ready = view.page.getByRole("button", { name: "Ready" });
@@ -280,6 +331,7 @@ test("a chase in Predator-Prey-W, on a key and on a beat", async () => {
   assert.ok(view.seq >= seq + 7, "the beat goes on by itself");
   await view.page.keyboard.up("ArrowRight");
   await shoot(view, "predator-prey-desktop");
+  await isAccessible(view, "predator-prey");
   await close(view);
 });
 
@@ -292,7 +344,7 @@ test("phone width: every page fits, touch plays, and nothing needs motion", asyn
   await shoot(view, "lobby-phone");
   const tables = [["Kuhn Poker", "kuhn-poker.nash", 10, "kuhn"], ["PO-Overcooked", "overcooked.bayes", 1, "overcooked"], ["Predator-Prey-W", "predator-prey.static", 1, "predator-prey"]];
   for (const [game, agent, episodes, name] of tables) {
-    await sitDown(view, { game, agent, episodes, mind: "live", beat: name === "kuhn" ? undefined : "0" });
+    await startSession(view, { game, agent, episodes, mind: "live", beat: name === "kuhn" ? undefined : "0" });
     const action = page.locator("button[data-action='1']:not([aria-disabled=true])");
     await action.waitFor();
     const seq = view.seq;
@@ -300,7 +352,7 @@ test("phone width: every page fits, touch plays, and nothing needs motion", asyn
     await until(view, () => view.seq > seq, "a tap to be taken");
     await isAsWideAsTheScreen(view);
     await shoot(view, `${name}-phone`);
-    await page.getByRole("button", { name: "Leave the table" }).tap();
+    await page.getByRole("button", { name: "Leave" }).tap();
     await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
   }
   await close(view);
@@ -314,7 +366,7 @@ test("everything can be reached by keyboard and has a name", async () => {
   await page.getByRole("radio", { name: "Kuhn Poker" }).focus();
   for (let hop = 0; hop < 12; hop += 1) {
     await page.keyboard.press("Tab");
-    if (await page.evaluate(() => document.activeElement.textContent === "Sit down")) break;
+    if (await page.evaluate(() => document.activeElement.textContent === "Start")) break;
   }
   await page.keyboard.press("Enter");
   await page.locator("button[data-action='0']:not([aria-disabled=true])").waitFor();
@@ -368,9 +420,11 @@ is_optional = true
   let view = await start();
   await view.page.getByRole("heading", { name: "A study of card players" }).waitFor();
   await shoot(view, "study-consent-desktop");
+  await isAccessible(view, "study-consent");
   await view.page.getByRole("button", { name: "I agree" }).click();
   await view.page.getByRole("button", { name: "I understand" }).waitFor();
   await shoot(view, "study-tutorial-desktop");
+  await isAccessible(view, "study-tutorial");
   await view.page.getByRole("button", { name: "I understand" }).click();
 
   const button = () => view.page.locator("button[data-action='1']:not([aria-disabled=true])");
@@ -407,10 +461,11 @@ is_optional = true
       await act().catch(() => {});
     }
     n_actions += view.seq;
-    await view.page.getByRole("button", { name: round === 1 ? "Next round" : "Go on" }).click();
+    await view.page.getByRole("button", { name: round === 1 ? "Next round" : "Continue" }).click();
   }
   await view.page.getByRole("heading", { name: "A few questions" }).waitFor();
   await shoot(view, "study-questions-desktop");
+  await isAccessible(view, "study-questions");
   await view.page.getByLabel("4").check();
   await view.page.getByLabel("the second").check();
   await view.page.getByRole("button", { name: "Send" }).click();
@@ -418,6 +473,7 @@ is_optional = true
   await view.page.reload();
   assert.equal(await view.page.locator("#code").textContent(), "CODE-1234", "the code is there again");
   await shoot(view, "study-code-desktop");
+  await isAccessible(view, "study-code");
   await close(view);
 
   const phone = await open(`${study.address}/study?participant=p-2`, { viewport: PHONE, hasTouch: true, isMobile: true });
@@ -428,7 +484,7 @@ is_optional = true
   await phone.page.getByRole("heading", { name: "Thank you" }).waitFor();
   await close(phone);
   const lost = await open(`${study.address}/study`);
-  await lost.page.getByRole("heading", { name: "This link is not whole" }).waitFor();
+  await lost.page.getByRole("heading", { name: "This link is incomplete" }).waitFor();
   await close(lost);
   await study.stop();
 
@@ -448,14 +504,15 @@ is_optional = true
   assert.equal((await run("study", "export", store, "--csv")).trim().split("\n").length, 1);
 });
 
-test("a full house says so", async () => {
+test("a full server says so", async () => {
   const small = await startServer("--most-sessions", "1");
   const first = await open(small.address);
-  await sitDown(first, { game: "Kuhn Poker", agent: "kuhn-poker.nash", episodes: 10 });
+  await startSession(first, { game: "Kuhn Poker", agent: "kuhn-poker.nash", episodes: 10 });
   const second = await open(small.address);
-  await second.page.getByRole("button", { name: "Sit down" }).click();
-  await second.page.getByRole("heading", { name: "Every table is taken" }).waitFor();
+  await second.page.getByRole("button", { name: "Start" }).click();
+  await second.page.getByRole("heading", { name: "No free place" }).waitFor();
   await shoot(second, "full-desktop");
+  await isAccessible(second, "full");
   // The refusal itself is an answer of the server that the browser notes.
   second.complaints = second.complaints.filter((text) => !text.includes("503"));
   await close(first);
@@ -487,13 +544,217 @@ completion_code = "CODE"
   const first = await begin("p-1");
   await first.page.locator(".scene svg").waitFor();
   await first.page.getByText("A small study · round 1 of 1").waitFor();
-  assert.equal(await first.page.getByRole("heading", { level: 1 }).textContent(), "You and the agent", "nobody is told which");
+  assert.equal(await first.page.getByRole("heading", { level: 1 }).textContent(), "You and the agent", "participants are not told which");
   const second = await begin("p-2");
-  await second.page.getByRole("heading", { name: "Every table is taken" }).waitFor();
+  await second.page.getByRole("heading", { name: "No free place" }).waitFor();
   await shoot(second, "study-full-desktop");
-  // Whoever closes the tab makes room.
+  // A closed tab makes room.
   await close(first);
   await second.page.locator(".scene svg").waitFor();
   await close(second);
   await small.stop();
+});
+
+test("the length that is offered first is long enough to adapt, and the next session keeps what was chosen", async () => {
+  const view = await open(server.address);
+  const { page } = view;
+  const length = page.getByLabel("Length");
+  for (const [game, episodes] of [["Kuhn Poker", "50"], ["PO-Overcooked", "5"], ["Predator-Prey-W", "5"]]) {
+    await page.getByRole("radio", { name: game }).check({ force: true });
+    assert.equal(await length.inputValue(), episodes, game);
+  }
+  await startSession(view, { game: "PO-Overcooked", agent: "overcooked.static", episodes: 1, mind: "live", beat: "0" });
+  while (!view.over) await step(view, ".");
+  await page.getByRole("button", { name: "Play again" }).click();
+  await page.locator("button[data-action='1']").waitFor();
+  const [first, second] = view.requests.slice(-2);
+  assert.deepEqual(second, first, "the same game, agent, seat and length");
+  await page.getByRole("button", { name: "Leave" }).click();
+  assert.ok(await page.getByRole("radio", { name: "PO-Overcooked" }).isChecked());
+  assert.deepEqual([await page.getByLabel("Agent", { exact: true }).inputValue(), await length.inputValue()], ["overcooked.static", "1"]);
+  await close(view);
+});
+
+test("Kuhn Poker takes the keys that it shows: C calls a bet and F folds", async () => {
+  const view = await open(server.address);
+  const { page } = view;
+  await startSession(view, { game: "Kuhn Poker", agent: "kuhn-poker.random", episodes: 50 });
+  const answered = [];
+  for (let hand = 0; hand < 40 && answered.length < 2; hand += 1) {
+    await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
+    const seq = view.seq;
+    const facesBet = view.stages.at(-1) === "peer-faces-bet";
+    const shown = await page.locator("button[data-action]").allInnerTexts();
+    assert.deepEqual(shown.map((text) => text.replace(/\s+/g, " ")), facesBet ? ["Fold F", "Call C"] : ["Check C", "Bet B"]);
+    const key = facesBet && answered.length === 1 ? "f" : "c";
+    const before = view.stages.length;
+    await page.keyboard.press(key);
+    await until(view, () => view.seq > seq, "an answer");
+    if (facesBet) answered.push(view.stages[before]);
+    await page.keyboard.press("Space");
+  }
+  assert.deepEqual(answered, ["bet-call", "bet-fold"]);
+  await close(view);
+});
+
+test("on a small phone a whole step is in sight", async () => {
+  const view = await open(server.address, { viewport: SMALL_PHONE, hasTouch: true, isMobile: true, reducedMotion: "reduce" });
+  const { page } = view;
+  for (const [game, agent, name] of [["Kuhn Poker", "kuhn-poker.nash", "kuhn"], ["PO-Overcooked", "overcooked.bayes", "overcooked"], ["Predator-Prey-W", "predator-prey.bayes", "predator-prey"]]) {
+    await startSession(view, { game, agent, episodes: name === "kuhn" ? 10 : 1, mind: "live", beat: name === "kuhn" ? undefined : "0" });
+    await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
+    await page.evaluate(() => scrollTo(0, 0));
+    await page.screenshot({ path: join(shots, `${name}-small-phone.png`) });
+    const boxes = await page.locator(".scene svg, .say, button[data-action]").evaluateAll((nodes) => nodes.map((node) => node.getBoundingClientRect().toJSON()));
+    const screen = SMALL_PHONE.height;
+    assert.ok(boxes.every((box) => box.bottom <= screen), `${game}: the lowest control ends at ${Math.max(...boxes.map((box) => box.bottom))} of ${screen}`);
+    const buttons = boxes.slice(2);
+    assert.ok(buttons.every((box) => box.width >= 44 && box.height >= 44), `${game}: targets are large enough`);
+    await isAsWideAsTheScreen(view);
+    await page.getByRole("button", { name: "Leave" }).tap();
+  }
+  await close(view);
+});
+
+test("a prey that leaves the map stays in the picture, and is told the way back", async () => {
+  const view = await open(server.address, { reducedMotion: "reduce" });
+  const { page } = view;
+  await startSession(view, { game: "Predator-Prey-W", agent: "predator-prey.static", episodes: 1, slot: 1, beat: "0" });
+  const own = () => view.frame.scene.agents[2].position;
+  for (let count = 0; count < 30 && own()[0] < 1.6 && !view.over; count += 1) await step(view, "ArrowRight");
+  assert.ok(own()[0] >= 1.6, `the prey is outside: ${own()}`);
+  const [figure, picture] = await page.evaluate(() => {
+    const label = [...document.querySelectorAll(".plane text")].find((node) => node.textContent === "you");
+    return [label.closest("g"), document.querySelector(".plane")].map((node) => node.getBoundingClientRect().toJSON());
+  });
+  assert.ok(figure.left >= picture.left && figure.right <= picture.right, `the figure is in the picture: ${figure.right} of ${picture.right}`);
+  assert.match(await page.locator(".say").textContent(), /^Outside the map by \d\.\d\. Push west to come back\.$/);
+  await shoot(view, "predator-prey-outside-desktop");
+  await close(view);
+});
+
+test("the summary: a verdict that follows from the belief, bars that say who won, and axes", async () => {
+  const view = await open(server.address);
+  const { page } = view;
+  await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
+  const summaryOf = (about, summary) => page.evaluate(async ([about, summary]) => {
+    const { summaryCard } = await import("/assets/summary.js");
+    const { gameOf } = await import("/assets/games/index.js");
+    document.getElementById("main").replaceChildren(summaryCard(about, summary, gameOf(about.game)));
+  }, [about, summary]);
+  const main = page.locator("main");
+  const about = { game: "predator-prey", slot: 0, role: "predator 1", setting: { horizon_steps: 40, n_predators: 2 } };
+  const episode = (task_return, ending) => ({ task_return, score: task_return, ending, n_moves: 40 });
+  const summary = {
+    episodes: [episode(-8.3, "timed-out"), episode(-5.1, "timed-out"), episode(-1.2, "succeeded")],
+    mean_score: -4.9, oracle: -2.5, portrait: { lines: [["mean distance to prey A", "0.31"]] },
+    recognition: { kind: "predator after prey A", probability: 1, is_right: false, since_episode: 0, since_moves: 14 },
+  };
+  await summaryOf(about, summary);
+  await shoot(view, "predator-prey-summary-desktop");
+  // The part is a suggestion here: who is believed to do what they did was recognised.
+  assert.match(await main.innerText(), /Its belief in the end: a predator after prey A, since move 14 of episode 1, final probability 100\s%\./);
+  assert.doesNotMatch(await main.innerText(), /did not (identify|recognise)/);
+  const fills = () => page.locator(".chart rect").evaluateAll((nodes) => nodes.map((node) => node.getAttribute("fill")));
+  assert.deepEqual(await fills(), ["var(--bad)", "var(--bad)", "var(--good)"], "a predator wants every prey caught");
+  await summaryOf({ ...about, slot: 1, role: "prey A" }, summary);
+  assert.deepEqual(await fills(), ["var(--good)", "var(--good)", "var(--bad)"], "a prey does not");
+  const [chart, ...bars] = await page.locator(".chart > svg, .chart rect").evaluateAll((nodes) => nodes.map((node) => node.getBoundingClientRect().toJSON()));
+  assert.ok(bars.at(-1).right - bars[0].left > 0.85 * chart.width, "the bars fill the width");
+  assert.deepEqual(await page.locator(".chart-x span").allTextContents(), ["1", "2", "3"]);
+  assert.deepEqual(await page.locator(".chart-y span").allTextContents(), ["−10", "−5", "0"]);
+  // Where the rules hold the player to their part, the belief is right or wrong.
+  const cook = { game: "overcooked", slot: 0, role: "cook", setting: { horizon_steps: 40 } };
+  const order = { ...summary, recognition: { ...summary.recognition, kind: "Tomato and Onion" } };
+  await summaryOf(cook, order);
+  assert.match(await main.innerText(), /It did not identify you\. Its belief in the end: tomato with onion/);
+  await summaryOf(cook, { ...order, recognition: { ...order.recognition, is_right: true } });
+  assert.match(await main.innerText(), /It identified you: tomato with onion/);
+  await close(view);
+});
+
+test("the expected return has a horizon and a unit", async () => {
+  const view = await open(server.address);
+  await view.page.getByRole("heading", { name: "Meet an agent" }).waitFor();
+  await view.page.evaluate(async () => {
+    const { MindPanel } = await import("/assets/mind.js");
+    const panel = new MindPanel({ offer: "kuhn-poker.bayes", game: "kuhn-poker", slot: 0, action_names: ["pass", "bet"], mind_slots: [], is_simultaneous: false });
+    document.getElementById("main").replaceChildren(panel.node);
+    panel.add({ scene: { stage: "ego-speaks" }, mind: { slots: [], probabilities: [0.25, 0.75], value: 0.4, place: null } });
+  });
+  const text = await view.page.locator(".mind").innerText();
+  assert.match(text, /Expected return/);
+  assert.match(text, /discounted reward from this step to the end of the encounter\. Unit: chips\./);
+  assert.match(text, /Its next action\./);
+  await close(view);
+});
+
+/** Rewrites what page and server say to each other, in both directions. */
+async function rewrite(page, toPage, toServer) {
+  let send;
+  await page.routeWebSocket(/\/ws$/, (client) => {
+    const host = client.connectToServer();
+    host.onMessage((message) => client.send(toPage(message)));
+    client.onMessage((message) => host.send(toServer(message)));
+    send = (message) => client.send(JSON.stringify(message));
+  });
+  return (message) => send(message);
+}
+
+test("a spectator is told that the player has left, until they are back", async () => {
+  const view = await open(server.address);
+  await startSession(view, { game: "Kuhn Poker", agent: "kuhn-poker.nash", episodes: 10 });
+  const link = await view.page.locator("#watch-link").getAttribute("data-link");
+  const spectator = await open("about:blank");
+  const tell = await rewrite(spectator.page, (message) => message, (message) => message);
+  await spectator.page.goto(link);
+  await spectator.page.locator(".scene svg").waitFor();
+  const notice = spectator.page.getByText("The player is not connected.");
+  assert.equal(await notice.count(), 0);
+  tell({ v: 1, type: "presence", is_player_here: false });
+  await notice.waitFor();
+  await isAccessible(spectator, "spectator");
+  tell({ v: 1, type: "presence", is_player_here: true });
+  await notice.waitFor({ state: "detached" });
+  for (const [game, agent, slot] of [["PO-Overcooked", "overcooked.bayes"], ["Predator-Prey-W", "predator-prey.bayes", 1]]) {
+    await view.page.getByRole("button", { name: "Leave" }).click();
+    await startSession(view, { game, agent, episodes: 1, mind: "live", slot, beat: "0" });
+    await spectator.page.goto(await view.page.locator("#watch-link").getAttribute("data-link"));
+    await spectator.page.getByRole("heading", { name: "What the agent believes" }).waitFor();
+    await step(view, "ArrowUp");
+    await isAboutThePlayer(spectator);
+  }
+  await close(spectator);
+  await close(view);
+});
+
+test("a game without a drawing is shown as text and leaves the others alone", async () => {
+  const view = await open("about:blank");
+  const { page } = view;
+  const toPage = (text) => text.replaceAll('"game":"kuhn-poker"', '"game":"matrix-game"');
+  await rewrite(page, toPage, (message) => message);
+  await page.route("**/api/offers", async (route) => {
+    const response = await route.fetch();
+    const answer = await response.json();
+    // Kuhn Poker under a name that the page does not know, next to the three games.
+    const others = answer.games.map((game) => ({ ...game }));
+    const game = { ...answer.games.find(({ id }) => id === "kuhn-poker"), id: "matrix-game", title: "Matrix Game" };
+    const offers = answer.offers.map((offer) => (offer.id === "kuhn-poker.nash" ? { ...offer, game: "matrix-game" } : offer));
+    await route.fulfill({ response, json: { ...answer, games: [...others, game], offers } });
+  });
+  await page.goto(server.address);
+  await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
+  assert.equal(await page.getByRole("radio").count(), 4, "every game is offered");
+  await page.getByRole("radio", { name: "Matrix Game" }).check({ force: true });
+  await page.getByLabel("Length").selectOption("100");
+  await page.getByRole("button", { name: "Start" }).click();
+  const text = page.getByLabel("The state of the game");
+  await page.locator(".say", { hasText: "Choose an action." }).waitFor();
+  const before = await text.textContent();
+  assert.match(before, /"stage"/);
+  await isAccessible(view, "text-game");
+  await page.keyboard.press("2");
+  await page.waitForFunction((old) => document.querySelector(".as-text").textContent !== old, before);
+  await page.locator("button[data-action='0']:not([aria-disabled=true])").click();
+  await close(view);
 });

@@ -1,14 +1,15 @@
-// What the tests share: the program under test, a server of it on a free port, a browser, and the folder for screenshots.
+// The program under test, a server of it on a free port, a browser, the folder for screenshots, and the accessibility check.
 
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 export const root = resolve(dirname(fileURLToPath(import.meta.url)), "../..");
 
-/** Where screenshots are left for people to look at. */
+/** Folder of the screenshots. */
 export const shots = process.env.PACE_SCREENSHOTS ?? join(root, "target/web");
 mkdirSync(shots, { recursive: true });
 
@@ -58,4 +59,15 @@ export async function run(...args) {
   const code = await new Promise((done) => child.on("exit", done));
   if (code !== 0) throw new Error(`pace ${args.join(" ")} ended with ${code}`);
   return out;
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** Findings of axe-core about the page as it is, each as a line: the rule, the element and the reason. */
+export async function findings(page) {
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+    return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}: ${node.failureSummary.replace(/\s+/g, " ")}`));
+  });
 }

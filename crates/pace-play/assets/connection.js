@@ -1,4 +1,4 @@
-// The talk with the server about one encounter: says who we are, acts, and comes back after a lost connection.
+// The WebSocket of one encounter: introduces the client, sends actions, and reconnects after a lost connection.
 
 const VERSION = 1;
 const PING_MS = 25000;
@@ -48,7 +48,7 @@ export class Connection {
   lost() {
     clearInterval(this.ping);
     if (this.isClosed) return;
-    state(this.isFull ? "waiting for room …" : "connection lost, trying again …");
+    state(this.isFull ? "waiting for a free place …" : "connection lost, trying again …");
     this.attempts += 1;
     const wait = Math.min(8000, 250 * 2 ** this.attempts) * (0.75 + Math.random() / 2);
     this.retry = setTimeout(() => this.open(), wait);

@@ -28,7 +28,7 @@ export function show(node, ...children) {
   node.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
 }
 
-/** Tells it to people who listen to the page. */
+/** Announces a text to screen readers. */
 export function announce(text) {
   const live = document.getElementById("live");
   if (live.textContent !== text) live.textContent = text;
@@ -40,7 +40,7 @@ export function isStill() {
 }
 
 export function percent(value) {
-  return `${Math.round(value * 100)} %`;
+  return `${Math.round(value * 100)}\u00a0%`;
 }
 
 /** A number with few digits, and a true minus. */
@@ -60,7 +60,7 @@ export function bars(rows) {
   }));
 }
 
-/** Asks the server; an answer that is a refusal is thrown with its words. */
+/** Sends a request to the server; a refusal is thrown as an error with its code and message. */
 export async function ask(path, body) {
   const options = body === undefined ? {} : {
     method: "POST",
@@ -75,12 +75,12 @@ export async function ask(path, body) {
   }
   const answer = await response.json().catch(() => null);
   if (!response.ok || answer === null) {
-    throw Object.assign(new Error(answer?.message ?? `The server said ${response.status}.`), { code: answer?.code });
+    throw Object.assign(new Error(answer?.message ?? `The server answered with status ${response.status}.`), { code: answer?.code });
   }
   return answer;
 }
 
-/** The server's words as a sentence: it speaks in half ones, as logs do. */
+/** A message of the server as a sentence: its messages begin in lower case and have no full stop. */
 export function sentence(text) {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? "" : "."}`;
 }
@@ -91,13 +91,20 @@ export function notice(main, title, words, ...more) {
   announce(title);
 }
 
-/** What the top of the page says beside the name. */
+/** Sets the text at the top of the page, next to the name. */
 export function note(text) {
   document.getElementById("bar-note").textContent = text;
 }
 
-/** The likeliest of these, if it is likelier than by chance; otherwise null. */
+/** Index of the largest share; null unless it is 1.5 times as large as by chance. */
 export function favourite(shares) {
   const most = Math.max(...shares);
   return most > 1.5 / shares.length ? shares.indexOf(most) : null;
+}
+
+/** The person who plays, in words: addressed as "you", or for a spectator "the player". `does` chooses the form of a verb. */
+export function personOf(isSpectator) {
+  return isSpectator
+    ? { You: "The player", you: "the player", your: "the player’s", Your: "The player’s", does: (_, third) => third }
+    : { You: "You", you: "you", your: "your", Your: "Your", does: (second) => second };
 }

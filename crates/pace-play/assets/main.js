@@ -1,4 +1,4 @@
-// Where the page begins: which of its rooms an address opens.
+// Entry point: opens the page that the address names.
 
 import { ask, el, notice } from "./elements.js";
 import { openLobby } from "./lobby.js";
@@ -7,15 +7,19 @@ import { openStudy } from "./study.js";
 import { openTable } from "./table.js";
 
 const main = document.getElementById("main");
+let opened = new AbortController();
 
 async function start() {
+  // Another replay in the same tab: the one before stops, with its timer and its key listener.
+  opened.abort();
+  opened = new AbortController();
   const path = location.pathname;
   try {
     if (path === "/study") {
       document.getElementById("brand").removeAttribute("href");
       return await openStudy(main);
     }
-    if (path === "/replay") return await openReplay(main, decodeURIComponent(location.hash.slice(1)));
+    if (path === "/replay") return await openReplay(main, decodeURIComponent(location.hash.slice(1)), opened.signal);
     if (path.startsWith("/watch/")) {
       return openTable(main, { type: "watch", token: path.slice("/watch/".length) }, { onLeave: () => location.assign("/") });
     }

@@ -1,6 +1,6 @@
-// The agent's mind: what it takes its peers for, what it expects, what it is about to do, and where it is in its latent space.
+// The panel of the agent's beliefs: probabilities of each peer's kind, action probabilities, expected return, and its latent on a map.
 
-import { ask, bars, el, number, percent, show, svg } from "./elements.js";
+import { ask, bars, el, number, percent, personOf, show, svg } from "./elements.js";
 import { gameOf } from "./games/index.js";
 
 const maps = new Map();
@@ -15,22 +15,25 @@ function mapOf(offer) {
 }
 
 export class MindPanel {
-  /** `about` has offer, game, slot, action_names and mind_slots. */
+  /** `about` has offer, game, slot, action_names, mind_slots, is_simultaneous and, for spectators, is_spectator. */
   constructor(about) {
     this.about = about;
     this.game = gameOf(about.game);
+    this.person = personOf(about.is_spectator);
     this.frames = [];
     this.guess = el("p", { class: "lead" });
     this.opinions = el("div", { class: "stack" });
     this.actions = el("div", {});
+    this.decision = el("p", { class: "small quiet" });
     this.value = el("div", {});
     this.place = el("div", {});
-    this.node = el("aside", { class: "card mind", "aria-label": "The agent’s mind" },
-      el("h2", {}, "What the agent thinks"),
+    this.node = el("aside", { class: "card mind", "aria-label": "The agent’s beliefs" },
+      el("h2", {}, "What the agent believes"),
       el("section", {}, this.guess, this.opinions),
-      el("section", {}, el("h3", {}, "What it is about to do"), this.actions),
-      this.valueSection = el("section", { hidden: true }, el("h3", {}, "The reward it expects"), this.value),
-      this.placeSection = el("section", { hidden: true }, el("h3", {}, "Where you are in its latent space"), this.place));
+      el("section", {}, el("h3", {}, "Action probabilities"), this.decision, this.actions),
+      this.valueSection = el("section", { hidden: true }, el("h3", {}, "Expected return"), this.value,
+        el("p", { class: "small quiet" }, `Estimate of the agent’s discounted reward from this step to the end of the encounter. ${this.game.rewardWords}`)),
+      this.placeSection = el("section", { hidden: true }, el("h3", {}, "Latent space"), this.place));
     mapOf(about.offer).then((map) => {
       this.map = map;
       if (this.frames.length > 0) this.drawPlace();
@@ -53,9 +56,10 @@ export class MindPanel {
     const mind = now?.mind;
     if (!mind) return;
     this.drawOpinions(mind);
-    show(this.actions, mind.probabilities
-      ? bars(mind.probabilities.map((share, action) => [this.game.actionNames?.[action] ?? this.about.action_names[action], share]))
-      : el("p", { class: "small quiet" }, "Nothing: it has nothing to decide now."));
+    // Where all choose at once, a frame comes with the agent's next decision. In turns it keeps the last one until the agent is to act.
+    const isNext = this.game.isAgentNext?.(now.scene) ?? this.about.is_simultaneous;
+    this.decision.textContent = !mind.probabilities ? "No decision: the episode is over." : isNext ? "Its next action." : "Its last action.";
+    show(this.actions, mind.probabilities && bars(mind.probabilities.map((share, action) => [this.game.actionNames?.[action] ?? this.about.action_names[action], share])));
     this.drawValue();
     this.drawPlace();
   }
@@ -63,17 +67,16 @@ export class MindPanel {
   drawOpinions(mind) {
     const slots = this.about.mind_slots;
     if (slots.length === 0) {
-      this.guess.textContent = "This agent has no opinion about anybody.";
+      this.guess.textContent = "This agent does not model its peers.";
       return;
     }
     const own = slots[this.about.slot];
     const shares = mind.slots[this.about.slot];
     const best = shares.indexOf(Math.max(...shares));
-    this.guess.textContent = this.game.guessWords?.(own, shares)
-      ?? `It takes you for ${own.kinds[best].name}, with ${percent(shares[best])}.`;
+    this.guess.textContent = this.game.guessWords?.(own, shares, this.about) ?? `Most likely: ${own.kinds[best].name} (${percent(shares[best])}).`;
     const order = [this.about.slot, ...slots.keys()].filter((slot, index, all) => all.indexOf(slot) === index);
     show(this.opinions, order.map((slot) => el("div", {},
-      slots.length > 1 && el("h3", {}, slot === this.about.slot ? `you (${slots[slot].role})` : slots[slot].role),
+      slots.length > 1 && el("h3", {}, slot === this.about.slot ? `${this.person.you} (${slots[slot].role})` : slots[slot].role),
       this.game.opinionView?.(slots[slot], mind.slots[slot]) ?? likeliest(slots[slot], mind.slots[slot]))));
   }
 
@@ -87,7 +90,7 @@ export class MindPanel {
     const y = (value) => 54 - ((value - low) / span) * 48;
     const x = (index) => 4 + (index / Math.max(shown.length - 1, 1)) * 272;
     const line = shown.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
-    show(this.value, svg("svg", { viewBox: "0 0 330 60", role: "img", "aria-label": `It expects ${number(values.at(-1))} now.` },
+    show(this.value, svg("svg", { viewBox: "0 0 330 60", role: "img", "aria-label": `Expected return: ${number(values.at(-1))}.` },
       svg("line", { x1: 4, x2: 276, y1: y(0), y2: y(0), stroke: "var(--line)" }),
       svg("polyline", { points: line, fill: "none", stroke: "var(--agent)", "stroke-width": 2, "stroke-linejoin": "round" }),
       svg("circle", { cx: x(shown.length - 1), cy: y(shown.at(-1)), r: 3.5, fill: "var(--agent)" }),
@@ -117,11 +120,11 @@ export class MindPanel {
     });
     const points = trail.map(at);
     const [cx, cy] = points.at(-1);
-    show(this.place, svg("svg", { viewBox: "0 0 300 220", role: "img", "aria-label": "A map of the agent’s latent space: its training peers as dots, and the trail of this encounter." },
+    show(this.place, svg("svg", { viewBox: "0 0 300 220", role: "img", "aria-label": "The agent’s latent space: training peers as dots, this encounter as a line." },
       svg("rect", { x: 0.5, y: 0.5, width: 299, height: 219, rx: 8, fill: "var(--paper)", stroke: "var(--line)" }), dots,
       svg("polyline", { points: points.map((point) => point.map((value) => value.toFixed(1)).join(",")).join(" "), fill: "none", stroke: "var(--ink)", "stroke-width": 1.4, opacity: 0.65 }),
       svg("circle", { cx, cy, r: 6, fill: "var(--you)", stroke: "var(--card)", "stroke-width": 2 })),
-      el("p", { class: "small quiet" }, "Dots: its training peers, larger as their encounter went on. Line: you."));
+      el("p", { class: "small quiet" }, `Dots: training peers, larger later in the encounter. Line: ${this.person.you}.`));
   }
 }
 

@@ -1,23 +1,25 @@
-// A replay: an encounter moment by moment, with a scrubber, seen from the person's seat or with everything in sight.
+// A replay: an encounter step by step, with a scrubber, seen from the player's seat or with everything in sight.
 
 import { announce, ask, el, isStill, note, notice, show } from "./elements.js";
 import { gameOf } from "./games/index.js";
 import { MindPanel } from "./mind.js";
 import { summaryCard } from "./summary.js";
 
-export async function openReplay(main, link) {
-  show(main, el("p", { class: "quiet" }, "Playing it again …"));
+/** Shows the replay of a link until `signal` is aborted. */
+export async function openReplay(main, link, signal) {
+  show(main, el("p", { class: "quiet" }, "Loading the replay …"));
   let replay;
   try {
     replay = await ask("/api/replay", { link });
   } catch (error) {
-    return notice(main, "This replay cannot be shown", error.message, el("a", { class: "button", href: "/" }, "To the games"));
+    if (!signal.aborted) notice(main, "This replay cannot be shown", error.message, el("a", { class: "button", href: "/" }, "To the games"));
+    return;
   }
-  new Replay(main, replay);
+  if (!signal.aborted) new Replay(main, replay, signal);
 }
 
 class Replay {
-  constructor(main, replay) {
+  constructor(main, replay, signal) {
     this.replay = replay;
     this.game = gameOf(replay.game);
     this.index = 0;
@@ -43,10 +45,16 @@ class Replay {
               [["0.5", "½ ×"], ["1", "1 ×"], ["2", "2 ×"], ["4", "4 ×"]].map(([value, text]) => el("option", { value, selected: value === "1" }, text)))))),
       ),
       this.mind.node),
-      el("div", { class: "stack narrow" }, el("h1", {}, "What came of it"), summaryCard(replay, replay.summary, this.game)));
-    document.addEventListener("keydown", (event) => this.onKey(event));
+      el("div", { class: "stack narrow" }, el("h1", {}, "Summary"), summaryCard(replay, replay.summary, this.game)));
+    document.addEventListener("keydown", (event) => this.onKey(event), { signal });
+    signal.addEventListener("abort", () => this.stop());
     this.draw(0);
     main.focus({ preventScroll: true });
+  }
+
+  stop() {
+    clearTimeout(this.timer);
+    this.drawing.stop?.();
   }
 
   draw(ms) {

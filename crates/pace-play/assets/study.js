@@ -10,7 +10,7 @@ export async function openStudy(main) {
   const id = (...names) => names.map((name) => query.get(name)).find(Boolean) ?? "";
   const participant = id("participant", "PROLIFIC_PID");
   if (!participant) {
-    return notice(main, "This link is not whole", "It lacks your participant id. Please use the link that you were given.");
+    return notice(main, "This link is incomplete", "It has no participant id. Please use the link that you were given.");
   }
   try {
     const state = await ask("/api/study/join", { participant, study: id("study", "STUDY_ID"), session: id("session", "SESSION_ID") });
@@ -32,7 +32,7 @@ class StudyPages {
     } catch (error) {
       const words = this.main.querySelector("[role=alert]");
       if (words) words.textContent = sentence(error.message);
-      else notice(this.main, "That did not work", error.message, el("button", { class: "main", onclick: () => location.reload() }, "Go on"));
+      else notice(this.main, "This step could not be saved", error.message, el("button", { class: "main", onclick: () => location.reload() }, "Continue"));
     }
   }
 
@@ -57,7 +57,7 @@ class StudyPages {
   consent() {
     this.page(el("h1", {}, this.state.title), el("div", {}, this.paragraphs(this.state.consent)),
       el("div", { class: "row" },
-        el("button", { class: "main", onclick: () => this.next("consent", { consents: true }) }, "I agree and want to take part"),
+        el("button", { onclick: () => this.next("consent", { consents: true }) }, "I agree and want to take part"),
         el("button", { onclick: () => this.next("consent", { consents: false }) }, "I do not want to take part")));
   }
 
@@ -67,7 +67,7 @@ class StudyPages {
 
   tutorial() {
     const { game } = this;
-    this.page(el("h1", {}, `How ${game.name} is played`), el("div", { class: "picture" }, game.picture()),
+    this.page(el("h1", {}, `The rules of ${game.name}`), el("div", { class: "picture" }, game.picture()),
       el("div", {}, game.rules.map((text) => el("p", {}, text)), this.paragraphs(this.state.tutorial)),
       el("div", { class: "row" }, el("button", { class: "main", onclick: () => this.next("tutorial") }, "I understand. Begin")));
   }
@@ -84,11 +84,11 @@ class StudyPages {
 
   between(number, n, over, welcome) {
     const isLast = number + 1 === n;
-    // Where the study lets participants see what the agent thought.
-    const replay = over.link && el("p", {}, el("a", { href: `/replay#${encodeURIComponent(over.link)}`, target: "_blank" }, "See what the agent thought, in a new tab"));
+    // Where the study shows participants the agent's beliefs.
+    const replay = over.link && el("p", {}, el("a", { href: `/replay#${encodeURIComponent(over.link)}`, target: "_blank" }, "See the agent’s beliefs in a new tab"));
     this.page(el("h1", {}, `Round ${number + 1} of ${n} is done`), over.summary && summaryCard(welcome, over.summary, this.game), replay,
       el("p", {}, isLast ? "That was the last round." : "In the next round you may meet another agent. Take a break if you like."),
-      el("div", { class: "row" }, el("button", { class: "main", onclick: () => this.next("play", { number }) }, isLast ? "Go on" : "Next round")));
+      el("div", { class: "row" }, el("button", { class: "main", onclick: () => this.next("play", { number }) }, isLast ? "Continue" : "Next round")));
   }
 
   questions() {

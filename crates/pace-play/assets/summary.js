@@ -1,68 +1,102 @@
-// After an encounter: what came of it, when the agent knew whom it had before it, and the way to the replay.
+// The page after an encounter: scores, a chart of the episodes, how the agent identified the player, and the way to the replay.
 
-import { el, number, percent, svg } from "./elements.js";
+import { el, number, percent, personOf, svg } from "./elements.js";
 import { gameOf } from "./games/index.js";
 import { copy } from "./table.js";
 
+/** `options`: `onAgain` and `onLeave`, of which each is a button if it is there. */
 export function summaryView(welcome, over, options) {
   const game = gameOf(welcome.game);
   const { summary, link } = over;
   const replay = link && `/replay#${encodeURIComponent(link)}`;
   const done = el("span", { class: "copied", role: "status" });
-  const who = options.isSpectator ? "The person" : "You";
+  const button = (text, onclick, look) => onclick && el("button", { type: "button", class: look, onclick }, text);
   return el("div", { class: "stack narrow" },
-    el("h1", {}, options.title ?? "The encounter is over"),
-    summary && summaryCard(welcome, summary, game, who),
+    el("h1", {}, "The encounter is over"),
+    summary && summaryCard(welcome, summary, game),
     el("div", { class: "row" },
+      button("Play again", options.onAgain, "main"),
       replay && el("a", { class: "button", href: replay, id: "replay-link" }, "Watch the replay"),
       replay && el("button", { type: "button", onclick: () => copy(location.origin + replay, done) }, "Copy its link"), done,
-      options.onLeave && el("button", { class: "main", type: "button", onclick: options.onLeave }, options.isSpectator ? "Leave" : "Play again")));
+      button(welcome.is_spectator ? "Leave" : "Other game or agent", options.onLeave)));
 }
 
-export function summaryCard(welcome, summary, game, who = "You") {
+export function summaryCard(welcome, summary, game) {
+  const { You, you } = personOf(welcome.is_spectator);
   const facts = game.facts(summary, welcome);
   return el("section", { class: "card stack" },
     el("dl", { class: "facts" }, facts.map(([name, value, unit]) => el("div", {}, el("dt", {}, name), el("dd", {}, value, unit && el("small", {}, ` ${unit}`))))),
     el("div", {}, el("h2", {}, `${game.Episodes}, one by one`), episodes(summary, welcome, game)),
-    el("div", {}, el("h2", {}, "What it made of you"), el("p", {}, recognised(summary, welcome, game))),
-    summary.portrait.lines.length > 0 && el("div", {}, el("h2", {}, `How ${who === "You" ? "you" : "they"} played`),
-      el("dl", { class: "portrait" }, summary.portrait.lines.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))));
+    el("div", {}, el("h2", {}, `How it identified ${you}`), el("p", {}, verdict(summary, welcome, game))),
+    summary.portrait.lines.length > 0 && el("div", {}, el("h2", {}, `How ${you} played`),
+      el("dl", { class: "portrait", "aria-label": `${You}, in numbers` }, summary.portrait.lines.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))));
 }
 
-function recognised(summary, welcome, game) {
+/** The agent's last belief about the player. It is judged right or wrong only in a game that holds the player to their part. */
+function verdict(summary, welcome, game) {
+  const { you } = personOf(welcome.is_spectator);
   const found = summary.recognition;
-  if (!found) return "This agent has no opinion about its peers that could be shown.";
-  const when = found.since_moves === 0
-    ? `since ${game.episode.toLowerCase()} ${found.since_episode + 1} began`
-    : `since move ${found.since_moves} of ${game.episode.toLowerCase()} ${found.since_episode + 1}`;
-  const sure = percent(found.probability);
+  if (!found) return `In the end it had no clear belief about ${you}, or it does not model its peers.`;
+  const episode = `${game.episode.toLowerCase()} ${found.since_episode + 1}`;
+  const when = found.since_moves === 0 ? `since the start of ${episode}` : `since move ${found.since_moves} of ${episode}`;
   const kind = game.kindWords?.(found.kind) ?? found.kind;
-  if (found.is_right === true) return `It recognised you: ${kind}, ${when}, with ${sure} in the end.`;
-  if (found.is_right === false) return `It did not recognise you. In the end it took you for ${kind}, ${when}, with ${sure}.`;
-  if (game.isContinuous) return `In the end its likeliest guess was ${kind}, ${when}.`;
-  return `In the end it took you for ${kind}, ${when}, with ${sure}.`;
+  if (game.isContinuous) return `Its most likely guess in the end: ${kind}, ${when}.`;
+  const sure = `final probability ${percent(found.probability)}`;
+  if (game.isPartBinding && found.is_right === true) return `It identified ${you}: ${kind}, ${when}, ${sure}.`;
+  if (game.isPartBinding && found.is_right === false) return `It did not identify ${you}. Its belief in the end: ${kind}, ${when}, ${sure}.`;
+  return `Its belief in the end: ${kind}, ${when}, ${sure}.`;
 }
 
-/** A bar per episode, with lines for the mean and for what an oracle would reach; what they are is said below, where it can be read on a phone. */
+/** Numbers of the form 1, 2 or 5 times a power of ten, from at most `low` to at least `high`. */
+function ticks(low, high) {
+  const rough = Math.max(high - low, 1e-6) / 3;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough);
+  const first = Math.floor(low / step + 1e-9);
+  const last = Math.ceil(high / step - 1e-9);
+  return Array.from({ length: Math.max(last - first, 1) + 1 }, (_, index) => (first + index) * step);
+}
+
+/**
+ * A bar per episode with both axes, and lines for the mean and the oracle. The bars stretch with the page and the words do not, so that
+ * they can be read on a phone.
+ */
 function episodes(summary, welcome, game) {
   const values = summary.episodes.map((episode) => game.episodeValue(episode, welcome));
+  if (values.length === 0) return el("p", { class: "quiet" }, `No ${game.episode.toLowerCase()} was finished.`);
   const oracle = game.oracleValue(summary, welcome);
-  const mean = values.reduce((sum, value) => sum + value, 0) / Math.max(values.length, 1);
-  const [low, high] = [Math.min(0, oracle, ...values), Math.max(0, oracle, ...values)];
-  const span = Math.max(high - low, 1e-6);
-  const y = (value) => 12 + ((high - value) / span) * 120;
-  const width = Math.min(60, 664 / Math.max(values.length, 1));
+  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+  const marks = ticks(Math.min(0, oracle, ...values), Math.max(0, oracle, ...values));
+  const [low, high] = [marks[0], marks.at(-1)];
+  const y = (value) => (100 * (high - value)) / (high - low);
+  const width = 100 / values.length;
+  const isGood = summary.episodes.map((episode) => game.isGood(episode, welcome));
   const bar = (value, index) => svg("rect", {
-    x: 8 + index * width + width * 0.12, width: Math.max(width * 0.76, 1), y: Math.min(y(value), y(0)), height: Math.max(Math.abs(y(value) - y(0)), 1.5),
-    rx: Math.min(3, width / 4), fill: game.isGood(value) ? "var(--good)" : "var(--bad)", opacity: 0.85,
+    x: (index + 0.12) * width, width: 0.76 * width, y: Math.min(y(value), y(0)), height: Math.max(Math.abs(y(value) - y(0)), 1),
+    fill: isGood[index] ? "var(--good)" : "var(--bad)",
   }, svg("title", {}, `${game.episode} ${index + 1}: ${number(value)}`));
-  const look = (colour, dash) => ({ stroke: colour, "stroke-width": 2, "stroke-dasharray": dash });
-  const looks = { mean: look("var(--ink)"), oracle: look("var(--you)", "6 4") };
-  const line = (value, name) => svg("line", { x1: 8, x2: 672, y1: y(value), y2: y(value), ...looks[name] });
-  const key = (name, words) => el("span", { class: "key" }, svg("svg", { viewBox: "0 0 26 4", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 26, y1: 2, y2: 2, ...looks[name] })), words);
+  const look = (colour, dash) => ({ stroke: colour, "stroke-width": 2, "stroke-dasharray": dash, "vector-effect": "non-scaling-stroke" });
+  const looks = { mean: look("var(--ink)"), oracle: look("var(--you)", "6 4"), tick: { ...look("var(--line)"), "stroke-width": 1 } };
+  const line = (value, name) => svg("line", { x1: 0, x2: 100, y1: y(value), y2: y(value), ...looks[name] });
+  const place = (node, side, share) => {
+    node.style.setProperty(side, `${share}%`);
+    return node;
+  };
+  // At most ten numbers stand below the bars.
+  const every = [1, 2, 5, 10, 20, 50, 100].find((step) => values.length / step <= 10) ?? values.length;
+  const numbered = values.map((_, index) => index + 1).filter((n) => n === 1 || n % every === 0);
+  const digits = marks.every(Number.isInteger) ? 0 : 1;
+  const key = (mark, words) => el("span", { class: "key" }, svg("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" }, mark), words);
+  const dash = (name) => svg("line", { x1: 0, x2: 26, y1: 4, y2: 4, ...looks[name] });
+  const patch = (colour) => svg("rect", { x: 9, width: 8, height: 8, fill: `var(--${colour})` });
   return [
-    svg("svg", { viewBox: "0 0 680 144", role: "img", "aria-label": `${values.length} ${game.Episodes.toLowerCase()}, one bar each.` },
-      svg("line", { x1: 8, x2: 672, y1: y(0), y2: y(0), stroke: "var(--line)" }), values.map(bar), line(mean, "mean"), line(oracle, "oracle")),
-    el("p", { class: "keys small" }, key("mean", `mean ${number(mean)}`), key("oracle", `with an oracle ${number(oracle)}`)),
+    el("p", { class: "small quiet axis" }, game.valueWords),
+    el("div", { class: "chart", role: "img", "aria-label": `${game.valueWords}, by ${game.episode.toLowerCase()}: ${values.map((value) => number(value, digits)).join(", ")}.` },
+      el("div", { class: "chart-y" }, marks.map((mark) => place(el("span", {}, number(mark, digits)), "top", y(mark)))),
+      svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, marks.map((mark) => line(mark, "tick")), values.map(bar), line(mean, "mean"), line(oracle, "oracle")),
+      el("div", { class: "chart-x" }, numbered.map((n) => place(el("span", {}, String(n)), "left", (n - 0.5) * width)))),
+    el("p", { class: "small quiet axis below" }, game.episode),
+    el("p", { class: "keys small" }, key(dash("mean"), `mean ${number(mean)}`), key(dash("oracle"), `oracle ${number(oracle)}`),
+      isGood.includes(true) && key(patch("good"), game.verdicts(welcome)[0]), isGood.includes(false) && key(patch("bad"), game.verdicts(welcome)[1])),
   ];
 }

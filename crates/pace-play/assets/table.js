@@ -1,19 +1,18 @@
-// At the table: shows frames one after the other, takes the person's actions, keeps the beat where all choose at once.
+// A session: shows frames one after the other, takes the player's actions, keeps the beat where all choose at once.
 
 import { Connection } from "./connection.js";
-import { announce, el, isStill, note, notice, sentence, show } from "./elements.js";
+import { announce, el, isStill, note, notice, personOf, sentence, show } from "./elements.js";
 import { gameOf } from "./games/index.js";
 import { MindPanel } from "./mind.js";
 import { summaryView } from "./summary.js";
 
-const BEATS = [["0", "step on my key"], ["1", "1 step a second"], ["2", "2 steps a second"], ["3", "3 steps a second"], ["5", "5 steps a second"], ["8", "8 steps a second"]];
-
+const BEATS = [["0", "one step per key press"], ["1", "1 step a second"], ["2", "2 steps a second"], ["3", "3 steps a second"], ["5", "5 steps a second"], ["8", "8 steps a second"]];
 export function openTable(main, introduction, options) {
   return new Table(main, introduction, options);
 }
 
 class Table {
-  /** `options`: `onLeave`, `onGone` (the encounter is not there), `onOver` (instead of the summary), `beat`, `note`. */
+  /** `options`: `onLeave`, `onAgain`, `onGone` (the encounter is not there), `onOver` (instead of the summary), `beat`, `note`. */
   constructor(main, introduction, options) {
     this.main = main;
     this.options = options;
@@ -22,12 +21,13 @@ class Table {
     this.rate = 0;
     this.isReady = true;
     this.keys = (event) => this.onKey(event);
-    show(main, el("p", { class: "quiet" }, "Sitting down …"));
+    show(main, el("p", { class: "quiet" }, "Connecting …"));
     this.connection = new Connection(introduction, {
       welcome: (message) => this.onWelcome(message),
       frames: (message) => this.onFrames(message),
       refused: (message) => this.onRefused(message),
       over: (message) => this.onOver(message),
+      presence: (message) => this.onPresence(message),
       farewell: (message) => this.onFarewell(message),
     });
     document.addEventListener("keydown", this.keys);
@@ -63,25 +63,32 @@ class Table {
     // The last frame may end an episode that the outcomes have already; it must not be counted twice.
     this.outcomes.length = Math.min(this.outcomes.length, welcome.frames[0].episode);
     this.enqueue(welcome.frames);
+    this.onPresence(welcome);
+  }
+
+  /** Tells a spectator that the player is away, until they are back. */
+  onPresence(message) {
+    this.presence.textContent = message.is_player_here === false && !this.over ? "The player is not connected. This page continues when they are back." : "";
   }
 
   build() {
     const { welcome, game } = this;
     const seat = game.seats?.[welcome.role] ?? welcome.role;
     document.title = `PACE · ${game.name}`;
-    note(this.options.note ?? (this.isSpectator ? `watching a game of ${game.name}` : ""));
+    note(this.options.note ?? (this.isSpectator ? `spectator · ${game.name}` : ""));
     this.drawing = game.createDrawing(welcome.setting, { slot: welcome.slot, isSpectator: this.isSpectator });
     this.where = el("span", { class: "where" });
     this.tally = el("div", { class: "tally", role: "img" });
     this.words = el("p", { class: "say" });
+    this.presence = el("p", { class: "small quiet presence", role: "status" });
     this.controls = el("div", {});
     this.scene = el("div", { class: "scene" }, this.drawing.node);
     this.mind = welcome.mind === "live" ? new MindPanel(welcome) : null;
     const card = el("section", { class: "card", "aria-label": "Game" },
       el("div", { class: "head" },
-        el("h1", {}, this.isSpectator ? `${seat} and ${welcome.label}` : `You and ${welcome.label}`),
+        el("h1", {}, `${personOf(this.isSpectator).You} and ${welcome.label}`), this.isSpectator && el("span", {}, seat),
         this.where, game.partView?.(welcome.part, welcome)),
-      el("div", { class: game.isPad && !this.isSpectator ? "with-pad" : "" }, this.scene, this.words, this.controls), this.tally, this.toolbar());
+      el("div", { class: game.isPad && !this.isSpectator ? "with-pad" : "" }, this.scene, this.words, this.controls), this.presence, this.tally, this.toolbar());
     show(this.main, el("div", { class: `play${this.mind ? "" : " alone"}` }, card, this.mind?.node));
     this.main.focus({ preventScroll: true });
   }
@@ -89,13 +96,14 @@ class Table {
   toolbar() {
     const { welcome } = this;
     const items = [];
-    if (welcome.is_simultaneous && !this.isSpectator) {
+    // A beat needs an action for a step in which no key is held.
+    if (welcome.is_simultaneous && this.game.stay !== undefined && !this.isSpectator) {
       if (this.options.beat !== undefined) this.setBeat(this.options.beat);
       else {
         const kept = sessionStorage.getItem(`pace-beat-${welcome.game}`) ?? this.game.beat ?? "0";
         this.setBeat(Number(kept));
-        items.push(el("label", { class: "row" }, "Pace ", el("select", {
-          "aria-label": "Pace",
+        items.push(el("label", { class: "row" }, "Speed ", el("select", {
+          "aria-label": "Speed",
           onchange: (event) => {
             sessionStorage.setItem(`pace-beat-${welcome.game}`, event.target.value);
             this.setBeat(Number(event.target.value));
@@ -110,7 +118,7 @@ class Table {
       items.push(el("button", { type: "button", id: "watch-link", "data-link": address, onclick: () => copy(address, done) }, "Copy a link for spectators"), done);
     }
     if (this.options.onLeave) {
-      items.push(el("button", { type: "button", onclick: () => this.leave() }, this.isSpectator ? "Leave" : "Leave the table"));
+      items.push(el("button", { type: "button", onclick: () => this.leave() }, "Leave"));
     }
     return items.length > 0 ? el("div", { class: "toolbar" }, items) : null;
   }
@@ -137,7 +145,7 @@ class Table {
     const frame = this.queue.shift();
     if (frame) {
       this.showFrame(frame);
-      // Who is far behind, a spectator of a hasty player, catches up.
+      // A spectator of a fast player catches up.
       const wait = this.queue.length > 6 ? 60 : this.game.delay(frame, this.queue[0]);
       if (this.queue.length > 0) this.timer = setTimeout(() => this.next(), wait);
       else this.settled();
@@ -168,16 +176,15 @@ class Table {
   speak(text) {
     if (text === null) return;
     this.words.textContent = text;
-    // A beat would talk without end to those who listen; they hear episodes end.
+    // On a beat a screen reader would never stop; only the ends of episodes are announced.
     if (!(this.rate > 0) || this.frame.ending) announce(text);
   }
 
   drawTally() {
     const bar = (outcome) => {
-      const { height, is_good } = this.game.tally(outcome, this.welcome);
       const node = el("i", {});
-      node.style.setProperty("height", `${Math.max(8, height * 100)}%`);
-      node.style.setProperty("background", `var(--${is_good ? "good" : "bad"})`);
+      node.style.setProperty("height", `${Math.max(8, this.game.tally(outcome, this.welcome) * 100)}%`);
+      node.style.setProperty("background", `var(--${this.game.isGood(outcome, this.welcome) ? "good" : "bad"})`);
       return node;
     };
     show(this.tally, this.outcomes.slice(-100).map(bar));
@@ -204,7 +211,7 @@ class Table {
 
   act(action) {
     if (!this.isOpen()) {
-      // A step ahead is kept where steps are many; a decision is only taken by who has seen what it is about.
+      // A key press ahead of the frame is kept on a pad; a decision of a turn is taken only after its frame was shown.
       if (!this.isSpectator && this.game.isPad) this.pending = action;
       return;
     }
@@ -253,7 +260,8 @@ class Table {
       event.preventDefault();
       return this.hurry();
     }
-    const choice = this.game.choices(this.frame.scene, this.welcome).find((choice) => choice.keys.includes(event.key));
+    const pressed = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+    const choice = this.game.choices(this.frame.scene, this.welcome).find((choice) => choice.keys.includes(pressed));
     if (!choice || this.isSpectator) return;
     event.preventDefault();
     if (event.type === "keydown") this.press(choice.action);
@@ -290,8 +298,9 @@ class Table {
         let isPointer = false;
         return el("button", {
           type: "button",
-          class: isPad ? choice.place : choice.is_main ? "main" : "",
-          "aria-label": choice.name ?? choice.label,
+          class: isPad && choice.place,
+          "aria-label": choice.name,
+          "aria-keyshortcuts": choice.keys.map((key) => (key === " " ? "Space" : key)).join(" "),
           "data-action": choice.action,
           onpointerdown: () => { isPointer = true; this.press(choice.action); },
           onpointerup: () => this.release(choice.action),
@@ -302,13 +311,13 @@ class Table {
             if (!isPointer) { this.press(choice.action); this.release(choice.action); }
             isPointer = false;
           },
-        }, choice.label, choice.hint && el("kbd", {}, choice.hint));
+        }, choice.label, !isPad && choice.keys.length > 0 && el("kbd", { "aria-hidden": "true" }, choice.keys[0].toUpperCase()));
       };
       const focused = this.controls.contains(document.activeElement) ? document.activeElement.dataset.action : null;
       show(this.controls, el("div", { class: isPad ? "pad" : "controls" }, choices.map(button)));
       if (focused !== null) this.controls.querySelector(`[data-action="${focused}"]`)?.focus();
     }
-    // A pad stays as it is: it is pressed without looking. Nothing is really disabled, for that would lose the focus.
+    // A pad never changes its look: it is pressed without looking. Nothing is really disabled, for that would lose the focus.
     if (!isPad) for (const node of this.controls.querySelectorAll("button")) node.setAttribute("aria-disabled", String(!isOpen));
   }
 
@@ -324,7 +333,7 @@ class Table {
     if (message.code === "no-such-session") {
       this.stop();
       if (this.options.onGone && !this.welcome) return this.options.onGone(message);
-      return notice(this.main, "This table is not here any more", message.message, el("a", { class: "button", href: "/" }, "Begin anew"));
+      return notice(this.main, "This session has ended", message.message, el("a", { class: "button", href: "/" }, "New session"));
     }
     if (!this.welcome) return this.onTurnedAway(message);
     this.isWaiting = false;
@@ -335,13 +344,13 @@ class Table {
     this.drawControls();
   }
 
-  /** There was no seat for us. Where one may become free, the connection is opened again by itself. */
+  /** The server has no place for this client. When it is full, the connection is tried again until a place is free. */
   onTurnedAway(message) {
     if (message.code === "full") {
-      return notice(this.main, "Every table is taken", message.message, el("p", { class: "quiet" }, "This page goes on by itself as soon as there is room."));
+      return notice(this.main, "No free place", message.message, el("p", { class: "quiet" }, "The page continues when a place is free."));
     }
     this.stop();
-    notice(this.main, "You cannot sit down here", message.message, el("button", { class: "main", onclick: () => location.reload() }, "Try again"));
+    notice(this.main, "You cannot join this session", message.message, el("button", { class: "main", onclick: () => location.reload() }, "Try again"));
   }
 
   onOver(message) {
@@ -357,7 +366,7 @@ class Table {
     this.timer = setTimeout(() => {
       this.stop();
       if (this.options.onOver) return this.options.onOver(this.over, this.welcome);
-      show(this.main, summaryView(this.welcome, this.over, { onLeave: this.options.onLeave, isSpectator: this.isSpectator }));
+      show(this.main, summaryView(this.welcome, this.over, this.options));
       this.main.focus({ preventScroll: false });
       announce("The encounter is over.");
     }, this.frame?.ending ? this.game.delay(this.frame, null) : 0);
@@ -365,13 +374,13 @@ class Table {
 
   onFarewell(message) {
     const words = {
-      "taken-over": ["You have gone on elsewhere", "This encounter was opened in another tab or window. It goes on there."],
-      idle: ["Nobody was here", "The table was left alone for a while. Your place is kept: reload to go on."],
-      refused: ["The server hung up", "Too many messages were refused. Reload to go on."],
+      "taken-over": ["Opened in another window", "This encounter was opened in another tab or window and continues there."],
+      idle: ["Disconnected after inactivity", "There was no action for a while. Your place is kept: reload to continue."],
+      refused: ["Disconnected by the server", "Too many messages were refused. Reload to continue."],
     }[message.reason];
     if (!words) return;
     this.stop();
-    notice(this.main, words[0], words[1], el("button", { class: "main", onclick: () => location.reload() }, "Go on here"));
+    notice(this.main, words[0], words[1], el("button", { class: "main", onclick: () => location.reload() }, "Continue here"));
   }
 }
 

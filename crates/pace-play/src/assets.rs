@@ -40,6 +40,7 @@ pub const ASSETS: &[Asset] = assets! {
     "games/kuhn-poker.js" => JS,
     "games/overcooked.js" => JS,
     "games/predator-prey.js" => JS,
+    "games/text.js" => JS,
 };
 
 /// The file with this path.

@@ -6,15 +6,17 @@ import { el, favourite, percent, svg } from "../elements.js";
 export const name = "Overcooked";
 export const episode = "Episode";
 export const Episodes = "Episodes";
-export const pitch = "It cooks, you serve. Your guest wants one dish of nine, and you cannot say which.";
+export const pitch = "It cooks, you serve. One dish of nine is ordered, and you cannot say which.";
 export const shorter = [1, 3];
 export const isPad = true;
+// The rules refuse another dish than the ordered one, so a belief about the player can be right or wrong.
+export const isPartBinding = true;
 export const stay = 0;
 export const beat = "0";
 export const rules = [
   "Two cooks share a kitchen, kept apart by a counter in the middle. The agent is on the left with the cutting board and all it needs; you are on the right with the delivery tile. You both move at once, for 40 steps.",
-  "Your guest ordered one dish: one of lettuce, tomato or potato, with one of onion, carrot or broccoli, both chopped on the plate. Only you know which. Serve that dish and no other: take the plate from the middle counter and put it onto the delivery tile, the bell on your right.",
-  "Nobody sees across the line between upper and lower room. The agent may come down to see which ingredient you carry from the lower counter to the middle; when it has cooked something, it watches whether you take it.",
+  "One dish is ordered: one of lettuce, tomato or potato, with one of onion, carrot or broccoli, both chopped on the plate. Only you know which. Serve that dish and no other: take the plate from the middle counter and put it onto the delivery tile, the bell on your right.",
+  "Neither cook sees across the line between upper and lower room. The agent may come down to see which ingredient you carry from the lower counter to the middle; when it has cooked something, it watches whether you take it.",
   "Move with the arrows (a move against a counter only turns you) and use what is in front of you with Space: take, put, serve.",
 ];
 export const seats = { cook: "the serving cook" };
@@ -22,30 +24,30 @@ export const actionNames = ["stay", "left", "right", "down", "up", "use"];
 
 export function choices() {
   return [
-    { action: 4, label: "↑", name: "up", keys: ["ArrowUp", "w", "W"], place: "up" },
-    { action: 1, label: "←", name: "left", keys: ["ArrowLeft", "a", "A"], place: "left" },
-    { action: 5, label: "use", keys: [" ", "e", "E", "Enter"], place: "middle" },
-    { action: 2, label: "→", name: "right", keys: ["ArrowRight", "d", "D"], place: "right" },
-    { action: 3, label: "↓", name: "down", keys: ["ArrowDown", "s", "S"], place: "down" },
-    { action: 0, label: "wait", keys: [".", "x", "X"], place: "extra" },
+    { action: 4, label: "↑", name: "up", keys: ["ArrowUp", "w"], place: "up" },
+    { action: 1, label: "←", name: "left", keys: ["ArrowLeft", "a"], place: "left" },
+    { action: 5, label: "use", keys: [" ", "e", "Enter"], place: "middle" },
+    { action: 2, label: "→", name: "right", keys: ["ArrowRight", "d"], place: "right" },
+    { action: 3, label: "↓", name: "down", keys: ["ArrowDown", "s"], place: "down" },
+    { action: 0, label: "wait", keys: [".", "x"], place: "extra" },
   ];
 }
 
 export const progress = (frame, welcome) => ` · step ${frame.n_moves} of ${welcome.setting.horizon_steps}`;
 
 export function tell(frame, before, welcome) {
-  if (frame.ending === "succeeded") return "Served! The guest is happy.";
+  if (frame.ending === "succeeded") return "Served!";
   if (frame.ending) return "Time is up: nothing was served.";
   const { scene } = frame;
   const you = scene.cooks[1];
   const plate = scene.things.find((thing) => thing.kind === "Plate");
   const dish = scene.things.filter((thing) => thing.is_plated).map((thing) => thing.kind.toLowerCase());
-  if (you?.held) return `You hold ${held(scene, you)}.`;
+  if (you?.held) return `In hand: ${held(scene, you)}.`;
   if (plate && dish.length === 2 && plate.x === welcome.setting.divider) {
     const wanted = welcome.part ? [welcome.part.spec.recipe.left, welcome.part.spec.recipe.right].map((food) => food.toLowerCase()) : [];
-    return wanted.every((food) => dish.includes(food)) ? "Your dish is ready: take it to the bell." : `A dish is ready, ${dish.join(" with ")}, but your guest did not order it.`;
+    return wanted.every((food) => dish.includes(food)) ? "The ordered dish is ready: take it to the bell." : `A dish is ready, ${dish.join(" with ")}, but another was ordered.`;
   }
-  return "Both of you move at once.";
+  return "Both cooks move at once.";
 }
 
 function held(scene, cook) {
@@ -54,16 +56,19 @@ function held(scene, cook) {
     const dish = scene.things.filter((other) => other.is_plated).map((other) => other.kind.toLowerCase());
     return dish.length > 0 ? `the plate with ${dish.join(" and ")}` : "the empty plate";
   }
-  return `${thing.is_chopped ? "chopped " : "a fresh "}${thing.kind.toLowerCase()}`;
+  return `${thing.is_chopped ? "chopped " : "fresh "}${thing.kind.toLowerCase()}`;
 }
 
 export const delay = (frame) => (frame.ending ? 1600 : 260);
 export const replayDelay = (frame) => (frame.ending ? 1200 : 320);
-export const tally = (outcome) => ({ height: outcome.ending === "succeeded" ? 1 : 0.25, is_good: outcome.ending === "succeeded" });
+export const isGood = (episode) => episode.ending === "succeeded";
+export const tally = (outcome) => (isGood(outcome) ? 1 : 0.25);
 export const tallyWords = (outcomes) => `${outcomes.filter((outcome) => outcome.ending === "succeeded").length} of ${outcomes.length} episodes ended with a served dish.`;
 export const episodeValue = (episode) => episode.score;
 export const oracleValue = (summary) => summary.oracle;
-export const isGood = (value) => value > 0.5;
+export const valueWords = "Dishes served";
+export const verdicts = () => ["served", "not served"];
+export const rewardWords = "A delivered dish is worth 10, the steps towards it 0.5 to 1 each, and every step costs 0.2.";
 
 export function facts(summary) {
   const n = summary.episodes.length;
@@ -71,9 +76,9 @@ export function facts(summary) {
   const quickest = served.length > 0 ? Math.min(...served.map((episode) => episode.n_moves)) : null;
   return [
     ["Dishes served", `${served.length} of ${n}`],
-    ["Success", percent(served.length / Math.max(n, 1))],
-    ["Who knew your order", percent(summary.oracle), "success"],
-    ["Quickest dish", quickest === null ? "–" : String(quickest), quickest === null ? "" : "steps"],
+    ["Success rate", percent(served.length / Math.max(n, 1))],
+    ["Oracle success", percent(summary.oracle)],
+    ["Fastest dish", quickest === null ? "–" : String(quickest), quickest === null ? "" : "steps"],
   ];
 }
 
@@ -141,7 +146,7 @@ export function createDrawing(setting, { slot }) {
   const ground = tiles.flatMap((line, y) => [...line].map((sign, x) => tile(sign, x, y)));
   const line = svg("line", { x1: 0, x2: columns * CELL, y1: (last + 1) * CELL, y2: (last + 1) * CELL, stroke: "var(--quiet)", "stroke-width": 2, "stroke-dasharray": "3 6" });
   const [things, people, hands, fog] = [svg("g", {}), svg("g", {}), svg("g", {}), svg("g", {})];
-  // The cell that the person's hands would reach.
+  // The cell in front of the player.
   const reach = svg("rect", { width: CELL - 6, height: CELL - 6, rx: 7, fill: "none", stroke: "var(--you)", "stroke-width": 2.2, "stroke-dasharray": "5 4", opacity: 0.85 });
   const node = svg("svg", { viewBox: `-4 -4 ${columns * CELL + 8} ${rows * CELL + 8}`, role: "img", "aria-label": "The kitchen", class: "kitchen" }, ground, line, reach, things, people, hands, fog);
   const figures = new Map();
@@ -190,7 +195,7 @@ function describe(scene, slot) {
   const you = scene.cooks[slot + 1];
   const other = scene.cooks[0];
   const at = (who) => `column ${who.x + 1}, row ${who.y + 1}, facing ${who.facing}`;
-  return `The kitchen. You: ${you ? at(you) : "unknown"}${you?.held ? `, holding ${held(scene, you)}` : ""}. The agent: ${other ? at(other) : "out of sight"}.`;
+  return `The kitchen. The serving cook: ${you ? at(you) : "unknown"}${you?.held ? `, holding ${held(scene, you)}` : ""}. The agent: ${other ? at(other) : "out of sight"}.`;
 }
 
 export function picture() {
@@ -201,12 +206,12 @@ export function picture() {
     svg("g", { transform: "translate(112 100) scale(1.5)" }, cook(false, "right")), svg("g", { transform: "translate(212 92) scale(1.5)" }, cook(true, "left")));
 }
 
-/** What the person's guest ordered. */
+/** The dish that the player must serve. */
 export function partView(part) {
   if (!part) return null;
   const { left, right } = part.spec.recipe;
   const icon = (kind) => svg("svg", { viewBox: "-15 -15 30 30", "aria-hidden": "true" }, food(kind, false));
-  return el("span", { class: "order" }, icon(left), icon(right), `Your guest ordered ${left.toLowerCase()} with ${right.toLowerCase()}`);
+  return el("span", { class: "order" }, icon(left), icon(right), `Ordered: ${left.toLowerCase()} with ${right.toLowerCase()}`);
 }
 
 // Mind
@@ -232,8 +237,8 @@ export function opinionView(slot, shares) {
 
 export function guessWords(slot, shares) {
   const best = favourite(shares);
-  if (best === null) return "It has no idea yet what your guest ordered.";
-  return `It thinks your guest ordered ${kindWords(slot.kinds[best].name)}, with ${percent(shares[best])}.`;
+  if (best === null) return "No clear belief yet.";
+  return `Most likely order: ${kindWords(slot.kinds[best].name)} (${percent(shares[best])}).`;
 }
 
 export const kindWords = (text) => text.replace(/^(\w+) and (\w+)$/, (_, left, right) => `${left.toLowerCase()} with ${right.toLowerCase()}`);

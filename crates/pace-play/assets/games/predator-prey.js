@@ -1,4 +1,4 @@
-// Predator-Prey-W: bodies that glide over a plane. A scene has `agents` (null when out of sight) with position, velocity and
+// Predator-Prey-W: agents that glide over a plane. A scene has `agents` (null when out of sight) with position, velocity and
 // `is_caught`, `obstacles`, `sees_everything` and `n_steps`; the setting has sizes, towers and paths.
 
 import { el, favourite, number, percent, svg } from "../elements.js";
@@ -6,27 +6,27 @@ import { el, favourite, number, percent, svg } from "../elements.js";
 export const name = "Predator-Prey-W";
 export const episode = "Episode";
 export const Episodes = "Episodes";
-export const pitch = "Hunt beside it, or be its prey. Everybody sees only what is near, but for those on a watchtower.";
+export const pitch = "Hunt together with it, or be its prey. Agents see only what is near, except from a watchtower.";
 export const shorter = [1, 3];
 export const isPad = true;
 export const stay = 0;
 export const beat = "5";
 export const rules = [
   "Predators and prey glide over a plane; a push changes your speed, and friction takes a quarter of it in every step. Every step costs the predators the distance from each prey to the predator that is nearest to it, so each predator should have a prey of its own.",
-  "Everybody sees only what is within a small circle, unless they touch one of the four watchtowers in the corners: from there everything is in sight. What you see at a tower is gone when you leave it.",
-  "As a predator you choose whom to chase, and the agent should find out and take the other. As a prey you choose a path to walk; the others of your kind walk to and fro on fixed paths around the edge. An episode lasts 40 steps, or until every prey was caught once.",
+  "All agents see only what is within a small circle, unless they touch one of the four watchtowers in the corners: from there everything is in sight. What you see at a tower is gone when you leave it.",
+  "As a predator you choose whom to chase, and the agent should find out and chase another. As a prey you choose a path to walk; the others of your kind walk to and fro on fixed paths around the edge. An episode lasts 40 steps, or until every prey was caught once.",
   "Push with the arrows; hold a key to keep pushing.",
 ];
-export const seats = { "predator 1": "predator, beside the agent", "predator 2": "second predator", "prey A": "prey A", "prey B": "prey B", "prey C": "prey C" };
+export const seats = { "predator 1": "predator, on the agent’s side", "predator 2": "second predator", "prey A": "prey A", "prey B": "prey B", "prey C": "prey C" };
 export const actionNames = ["stay", "east", "west", "north", "south"];
 
 export function choices() {
   return [
-    { action: 3, label: "↑", name: "north", keys: ["ArrowUp", "w", "W"], place: "up" },
-    { action: 2, label: "←", name: "west", keys: ["ArrowLeft", "a", "A"], place: "left" },
-    { action: 0, label: "glide", keys: [" ", "x", "X"], place: "middle" },
-    { action: 1, label: "→", name: "east", keys: ["ArrowRight", "d", "D"], place: "right" },
-    { action: 4, label: "↓", name: "south", keys: ["ArrowDown", "s", "S"], place: "down" },
+    { action: 3, label: "↑", name: "north", keys: ["ArrowUp", "w"], place: "up" },
+    { action: 2, label: "←", name: "west", keys: ["ArrowLeft", "a"], place: "left" },
+    { action: 0, label: "glide", keys: [" ", "x"], place: "middle" },
+    { action: 1, label: "→", name: "east", keys: ["ArrowRight", "d"], place: "right" },
+    { action: 4, label: "↓", name: "south", keys: ["ArrowDown", "s"], place: "down" },
   ];
 }
 
@@ -36,10 +36,21 @@ export function tell(frame, before, welcome) {
   const caught = frame.scene.agents.filter((agent) => agent?.is_caught).length;
   if (frame.ending === "succeeded") return `Every prey was caught, after ${frame.n_moves} steps.`;
   if (frame.ending) return "Time is up.";
-  if (frame.scene.sees_everything) return "You are at a watchtower and see everything.";
+  const outside = welcome.is_spectator ? null : wayBack(frame.scene.agents[welcome.slot + 1]?.position);
+  if (outside) return outside;
+  if (frame.scene.sees_everything) return "At a watchtower: everything is in sight.";
   const others = frame.scene.agents.map((agent, index) => (agent && index !== welcome.slot + 1 ? nameOf(index, welcome.setting) : null)).filter(Boolean);
-  if (others.length > 0) return `Near you: ${others.join(", ")}.`;
-  return caught > 0 ? "" : "Nobody is near you.";
+  if (others.length > 0) return `In sight: ${others.join(", ")}.`;
+  return caught > 0 ? "" : "No agent in sight.";
+}
+
+/** The way back for a player who has left the map; otherwise null. */
+function wayBack(position) {
+  const axis = position && Math.abs(position[0]) > Math.abs(position[1]) ? 0 : 1;
+  const far = position && Math.abs(position[axis]) - EXTENT;
+  if (!position || far <= 0) return null;
+  const back = [["west", "east"], ["south", "north"]][axis][position[axis] > 0 ? 0 : 1];
+  return `Outside the map by ${number(far, 1)}. Push ${back} to come back.`;
 }
 
 function nameOf(index, setting) {
@@ -51,28 +62,35 @@ function nameOf(index, setting) {
 export const delay = (frame) => (frame.ending ? 1500 : 120);
 export const replayDelay = (frame) => (frame.ending ? 1200 : 180);
 const share = (value) => Math.max(0, Math.min(1, 1 + value / 8));
-export const tally = (outcome) => ({ height: share(outcome.task_return), is_good: outcome.ending === "succeeded" });
+export const tally = (outcome) => share(outcome.task_return);
 export const tallyWords = (outcomes) => `After ${outcomes.length} episodes: ${outcomes.map((outcome) => number(outcome.task_return, 1)).join(", ")}.`;
 export const episodeValue = (episode) => episode.task_return;
 export const oracleValue = (summary) => summary.oracle;
-export const isGood = () => true;
+export const valueWords = "Reward of the agent: 0 is best for it, and worst for the prey";
+export const rewardWords = "Every step costs 0.1 times the distance from each prey to its nearest predator.";
+/** Predators want every prey caught, prey do not. */
+const isPrey = (about) => about.role.startsWith("prey");
+export const isGood = (episode, about) => (episode.ending === "succeeded") !== isPrey(about);
+export const verdicts = (about) => (isPrey(about) ? ["not every prey caught", "every prey caught"] : ["every prey caught", "not every prey caught"]);
 
 export function facts(summary) {
   const returns = summary.episodes.map((episode) => episode.task_return);
   const mean = returns.reduce((sum, value) => sum + value, 0) / Math.max(returns.length, 1);
   return [
-    ["Reward per episode", number(mean)],
-    ["Best episode", number(Math.max(...returns))],
+    ["Reward of the agent", number(mean), "per episode"],
+    ["Its best episode", number(Math.max(...returns))],
     ["All prey caught", `${summary.episodes.filter((episode) => episode.ending === "succeeded").length} of ${returns.length}`],
-    ["Who knew everybody", number(summary.oracle), "reward"],
+    ["Oracle reward", number(summary.oracle), "per episode"],
   ];
 }
 
 // Drawing
 
 const EXTENT = 1.32;
+// There are no walls: an agent that has left the map is drawn at the edge of the picture.
+const within = (coordinate) => Math.max(0.1 - EXTENT, Math.min(EXTENT - 0.1, coordinate));
 
-export function createDrawing(setting, { slot, isReplay }) {
+export function createDrawing(setting, { slot, isReplay, isSpectator }) {
   const own = slot + 1;
   const id = `sight-${Math.random().toString(36).slice(2, 9)}`;
   const hole = svg("circle", { r: setting.sight_radius, fill: "#000" });
@@ -94,7 +112,7 @@ export function createDrawing(setting, { slot, isReplay }) {
     const { role, size } = setting.agents[index];
     const isOwn = index === own;
     const colour = index === 0 ? "var(--agent)" : isOwn ? "var(--you)" : role === "predator" ? "#8a6fb0" : "#4b9a6a";
-    const letter = index === 0 ? "" : isOwn ? "you" : role === "predator" ? String(index) : "ABC"[index - setting.n_predators];
+    const letter = index === 0 ? "" : isOwn ? (isSpectator ? "player" : "you") : role === "predator" ? String(index) : "ABC"[index - setting.n_predators];
     const shape = role === "predator" ? svg("circle", { r: size, fill: colour }) : svg("path", { d: prey(size), fill: colour });
     const eyes = index === 0 ? [svg("circle", { cx: -0.022, cy: -0.012, r: 0.011, fill: "#fff" }), svg("circle", { cx: 0.022, cy: -0.012, r: 0.011, fill: "#fff" })] : [];
     return svg("g", {}, shape, eyes, svg("text", { y: isOwn ? -size - 0.025 : 0.022, "text-anchor": "middle", "font-size": isOwn ? 0.07 : 0.062, "font-weight": 650, fill: isOwn ? "var(--you)" : "#fff" }, letter));
@@ -110,7 +128,7 @@ export function createDrawing(setting, { slot, isReplay }) {
       figure.node.setAttribute("visibility", to ? "visible" : "hidden");
       if (!to) return;
       const at = from ? [0, 1].map((axis) => from[axis] + (to[axis] - from[axis]) * part) : to;
-      figure.node.setAttribute("transform", `translate(${at[0]} ${-at[1]})`);
+      figure.node.setAttribute("transform", `translate(${within(at[0])} ${-within(at[1])})`);
       if (index === own) for (const circle of [hole, rim]) { circle.setAttribute("cx", at[0]); circle.setAttribute("cy", -at[1]); }
     });
   };
@@ -137,13 +155,13 @@ export function createDrawing(setting, { slot, isReplay }) {
       seesAll = scene.sees_everything;
       veil.setAttribute("visibility", seesAll ? "hidden" : "visible");
       rim.setAttribute("visibility", seesAll ? "hidden" : "visible");
-      const trail = (figure, index) => figure.past.length > 1 && (isReplay || index === own) && svg("polyline", { points: figure.past.map(([x, y]) => `${x},${-y}`).join(" "), fill: "none", stroke: index === own ? "var(--you)" : "var(--quiet)", "stroke-width": 0.008, opacity: 0.45 });
+      const trail = (figure, index) => figure.past.length > 1 && (isReplay || index === own) && svg("polyline", { points: figure.past.map(([x, y]) => `${within(x)},${-within(y)}`).join(" "), fill: "none", stroke: index === own ? "var(--you)" : "var(--quiet)", "stroke-width": 0.008, opacity: 0.45 });
       trails.replaceChildren(...figures.map(trail).filter(Boolean));
       [begin, length] = [performance.now(), ms];
       if (ms > 0) clock = requestAnimationFrame(step);
       else draw(1);
       const seen = scene.agents.map((agent, index) => agent && index !== own && `${nameOf(index, setting)} ${way(scene.agents[own]?.position, agent.position)}`).filter(Boolean);
-      node.setAttribute("aria-label", `The plane. In sight: ${seen.length > 0 ? seen.join("; ") : "nobody"}.`);
+      node.setAttribute("aria-label", `The plane. In sight: ${seen.length > 0 ? seen.join("; ") : "no agent"}.`);
     },
   };
 }
@@ -169,7 +187,7 @@ export function picture() {
     svg("path", { d: "M236 66q14 12 16 34", fill: "none", stroke: "var(--agent)", "stroke-width": 2, "stroke-dasharray": "3 4" }));
 }
 
-/** What the person may choose to do; nobody has to. */
+/** A suggestion for the player; the rules do not enforce it. */
 export function partView(part) {
   if (!part) return null;
   const words = part.spec.predator ? `Suggestion: stay with prey ${"ABC"[part.spec.predator.prefers]}` : `Suggestion: walk ${part.kind.replace(/^prey on path \d+ \((.*)\)$/, "to and fro along the $1")}`;
@@ -206,8 +224,8 @@ export function opinionView(slot, shares) {
 
 export function guessWords(slot, shares) {
   const best = favourite(shares);
-  if (best === null) return "It has no idea yet what you are up to.";
-  return `It takes you for ${kindWords(slot.kinds[best].name)}, with ${percent(shares[best])}.`;
+  if (best === null) return "No clear belief yet.";
+  return `Most likely: ${kindWords(slot.kinds[best].name)} (${percent(shares[best])}).`;
 }
 
 export const kindWords = (text) => `a ${text.replace(/^prey on path \d+ \((.*)\)$/, "prey that walks along the $1")}`;
