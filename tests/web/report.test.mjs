@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { root, run, shots, startBrowser } from "./program.mjs";
+import { findings, root, run, shots, startBrowser } from "./program.mjs";
 
 const SCREENS = [
   { name: "desktop", width: 1280, height: 900, scheme: "light" },
@@ -64,6 +64,7 @@ async function check(path, name, screen) {
   if (numbers.length > 0) {
     await showOrigin(page, numbers[0]);
   }
+  assert.deepEqual(await findings(page), [], `${name} on ${screen.name}`);
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(beyond <= 0, `${name} is ${beyond} pixels wider than a screen of ${width}`);
   await page.screenshot({ path: join(shots, `${name}-${screen.name}.png`), fullPage: true });
@@ -81,6 +82,8 @@ async function stepThrough(page, stage) {
   assert.equal(await now(), 0);
   const first = await shown();
   assert.match(first, /<(svg|pre)/, "the game is drawn");
+  assert.match(first, />action probabilities</);
+  assert.match(first, />belief about /);
 
   await press("step forward");
   assert.equal(await now(), 1);

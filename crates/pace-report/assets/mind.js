@@ -1,6 +1,6 @@
-// What an agent thinks, for people to see: bars for what it is about to do, bars or a plane for what it takes a peer for.
+// The beliefs of an agent: bars for its action probabilities, bars or a plane for the probabilities of a peer's kind.
 
-// More kinds than this are no list for a person.
+// Of more kinds than this, only the most likely are listed.
 const MOST_BARS = 10;
 
 export function make(tag, attributes, ...children) {
@@ -36,21 +36,21 @@ export function percent(share) {
   return `${Math.round(100 * share)}\u00a0%`;
 }
 
-// What the agent takes one peer for. `peer` is { role, kinds: [{ name, traits }], truth, traits }; `plane` names two traits.
+// The agent's belief about one peer. `peer` is { role, kinds: [{ name, traits }], truth, traits }; `plane` names two traits.
 export function belief(peer, plane, penFor) {
   const flat = peer.kinds.every((kind) => kind.traits.length === 2);
   const onPlane = peer.kinds.length > MOST_BARS && flat && plane;
-  const title = make("h4", {}, `takes ${peer.role} for`);
+  const title = make("h4", {}, `belief about ${peer.role}`);
   const node = make("div", { class: "mind-peer" }, title);
   if (peer.truth === null && !onPlane) {
-    node.append(make("p", { class: "mind-note" }, "It is none of the kinds met in training; the guess is the nearest."));
+    node.append(make("p", { class: "mind-note" }, "No training peer is of this kind; the nearest kinds are shown."));
   }
   const show = onPlane ? planeOf(peer, plane, penFor, node) : barsOf(peer, node);
   return { node, show };
 }
 
 function barsOf(peer, node) {
-  const list = bars(`what ${peer.role} is taken for`);
+  const list = bars(`belief about ${peer.role}`);
   node.append(list.node);
   return (shares) => {
     const rows = peer.kinds.map((kind, place) => {
@@ -65,7 +65,7 @@ function barsOf(peer, node) {
   };
 }
 
-// Two traits across and up; the more likely a kind, the larger its dot. The cross is where the peer really is.
+// Two traits across and up; the more likely a kind, the larger its dot. The cross is the true peer.
 function planeOf(peer, plane, penFor, node) {
   const [left, top, side] = [46, 10, 200];
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -100,7 +100,8 @@ function planeOf(peer, plane, penFor, node) {
     }
     pen.done();
     const words = mean.map((value) => value.toFixed(2));
-    const truth = peer.traits.length === 2 ? ` The cross is the peer: ${peer.traits.map((value) => value.toFixed(2)).join(", ")}.` : "";
-    told.textContent = `Dots are the peers of training, larger the likelier; the ring is their mean, ${words.join(", ")}.${truth}`;
+    svg.setAttribute("aria-label", `belief about ${peer.role}: mean ${words.join(", ")} (${plane.x}, ${plane.y})`);
+    const truth = peer.traits.length === 2 ? ` The cross is the true peer: ${peer.traits.map((value) => value.toFixed(2)).join(", ")}.` : "";
+    told.textContent = `Dots are the training peers, larger if more likely; the ring is their mean, ${words.join(", ")}.${truth}`;
   };
 }

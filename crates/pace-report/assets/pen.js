@@ -1,5 +1,5 @@
-// A pen draws shapes into an SVG. Every shape has a name: one that was there in the last drawing is changed, not made anew, so
-// that it can glide to its new place; one that is not named any more goes.
+// A pen draws shapes into an SVG. Every shape has a name. A shape of the last drawing is changed in place, so that it can glide; a shape
+// that is not drawn again is removed.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -9,7 +9,7 @@ export function penFor(svg) {
   let parent = svg;
   let before = null;
 
-  // The element of this name, right behind the one that was drawn last.
+  // The element of this name, moved behind the one that was drawn last.
   function element(key, tag) {
     let found = known.get(key);
     if (!found || found.localName !== tag || found.parentNode !== parent) {
@@ -51,7 +51,7 @@ export function penFor(svg) {
       draw();
       [parent, before] = outer;
     },
-    // Call it when all is drawn: what was not named this time goes.
+    // Ends a drawing: removes the shapes that were not drawn this time.
     done() {
       for (const [key, found] of known) {
         if (!touched.has(key)) {

@@ -1,9 +1,9 @@
-// An encounter to step through. The page has one element of class `replay` per encounter, with the record as JSON in it.
+// A recorded encounter, step by step. The page has one element of class `replay` per encounter, with the record as JSON in it.
 
 import { penFor } from "./pen.js";
 import { bars, belief, make } from "./mind.js";
 
-// Drawn, not written: no font has all of these.
+// Paths instead of characters: no font has all of these symbols.
 const ICONS = {
   back: "M11 3L5 9L11 15Z",
   next: "M7 3L13 9L7 15Z",
@@ -52,18 +52,18 @@ function replay(stage, record, drawing) {
   const text = make("pre", { class: "replay-text" });
   const pen = penFor(svg);
 
-  // The mind.
+  // The beliefs.
   const heading = make("h3", { class: "replay-when", "aria-live": "polite" });
   const happened = make("p", { class: "replay-happened" });
-  const actions = bars("what it is about to do");
-  const actionsTitle = make("h4", {}, "is about to");
+  const actions = bars("action probabilities");
+  const actionsTitle = make("h4", {}, "action probabilities");
   const facts = make("dl", { class: "replay-facts" });
   const fact = (name) => {
     const value = make("dd");
     facts.append(make("div", {}, make("dt", {}, name), value));
     return value;
   };
-  const [expects, context, soFar] = [fact("expects"), fact("context"), fact("reward so far")];
+  const [expects, context, soFar] = [fact("value"), fact("context"), fact("reward so far")];
   const minds = record.peers.filter((peer) => peer.kinds.length > 0).map((peer) => belief(peer, drawing && drawing.plane, penFor));
   const deed = make("div", { class: "replay-deed" }, facts, actionsTitle, actions.node);
   const mind = make("div", { class: "replay-mind" }, deed, ...minds.map((one) => one.node));
@@ -83,7 +83,7 @@ function replay(stage, record, drawing) {
   const controls = make(
     "div",
     { class: "replay-controls" },
-    button(`${episodeWord} before`, "first", () => jump(-1)),
+    button(`previous ${episodeWord}`, "first", () => jump(-1)),
     button("step back", "back", () => go(now - 1)),
     play,
     button("step forward", "next", () => go(now + 1)),
@@ -120,7 +120,7 @@ function replay(stage, record, drawing) {
 
   function jump(by) {
     const current = moments[now].episode;
-    // Back first to the beginning of this one.
+    // The first jump back leads to the start of the current episode.
     const to = by < 0 && now > firsts[current] ? current : current + by;
     go(to < 0 ? 0 : to >= firsts.length ? moments.length - 1 : firsts[to]);
   }
@@ -206,7 +206,7 @@ function replay(stage, record, drawing) {
     }
   });
   show();
-  // Under a drawing that is not tall there is room for what the agent is about to do.
+  // Under a wide drawing there is room for the action probabilities.
   const [, , width, height] = (svg.getAttribute("viewBox") || "0 0 1 2").split(" ").map(Number);
   if (minds.length > 0 && width > 0.8 * height) left.append(deed);
 }
@@ -218,7 +218,7 @@ function signed(value) {
   return value > 0 ? `+${text}` : text;
 }
 
-// What the step before brought.
+// The actions and the reward of the step before.
 function told(record, before, moment, isOver) {
   if (moment.task_reward === undefined) return `A new ${record.words.episode} begins.`;
   const parts = [`ego: ${record.action_names[before.action]}`];
@@ -231,13 +231,13 @@ function told(record, before, moment, isOver) {
   return `${parts.join(", ")} → ${paid}${seen}${end}`;
 }
 
-// From the mean of what it takes a peer for to what the peer is.
+// Distance from the mean of the belief to the true peer.
 function distance(peer, shares) {
   const gap = (axis) => peer.kinds.reduce((sum, kind, place) => sum + kind.traits[axis] * shares[place], -peer.traits[axis]);
   return Math.min(1, Math.hypot(gap(0), gap(1)));
 }
 
-// How sure the agent is of the truth, or of its best guess where no guess can be right, over the whole encounter.
+// Probability of the true kind over the whole encounter, or of the most likely kind where the true one is not among them.
 function timeline(record, drawing, moments, firsts, go) {
   const minded = record.peers.filter((peer) => peer.kinds.length > 0);
   if (minded.length === 0 || !moments.some((moment) => moment.beliefs)) return null;
@@ -265,15 +265,15 @@ function timeline(record, drawing, moments, firsts, go) {
     };
     const points = moments.map((moment, place) => (moment.beliefs ? `${x(place).toFixed(1)} ${y(sure(moment.beliefs[slot])).toFixed(1)}` : null));
     add("path", { class: `replay-line line-${slot}`, d: `M${points.filter(Boolean).join("L")}` });
-    if (isPlane) names.push(`how near its mean is to the ${peer.role} (1 − distance)`);
-    else names.push(peer.truth === null ? `best guess at ${peer.role}` : `belief that ${peer.role} is what it is`);
+    if (isPlane) names.push(`closeness of the mean belief to the true ${peer.role} (1 − distance)`);
+    else names.push(peer.truth === null ? `probability of the most likely kind of ${peer.role}` : `probability of the true kind of ${peer.role}`);
   });
   const cursor = add("path", { class: "replay-cursor", d: `M0 0V${height}` });
   svg.addEventListener("click", (event) => {
     const box = svg.getBoundingClientRect();
     go(Math.round(((event.clientX - box.left) / box.width) * (moments.length - 1)));
   });
-  const legend = make("p", { class: "replay-legend" }, "As the encounter goes on: ");
+  const legend = make("p", { class: "replay-legend" }, "Over the encounter: ");
   names.forEach((name, slot) => legend.append(make("span", { class: `key-${slot}` }, name)));
   return {
     node: make("div", { class: "replay-timeline" }, legend, svg),

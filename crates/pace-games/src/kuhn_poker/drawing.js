@@ -3,12 +3,12 @@
 
 const RANKS = ["J", "Q", "K"];
 
-// What was said so far, by stage: the ego's words, the peer's, and the chips each has put in.
+// By stage: the last actions of ego and peer, and the chips each has put in.
 const STAGES = {
-  "ego-speaks": { said: ["to speak", ""], chips: [1, 1], turn: 0 },
-  "ego-faces-bet": { said: ["checked, to answer", "bets"], chips: [1, 2], turn: 0 },
-  "peer-faces-check": { said: ["checks", "to speak"], chips: [1, 1], turn: 1 },
-  "peer-faces-bet": { said: ["bets", "to answer"], chips: [2, 1], turn: 1 },
+  "ego-speaks": { said: ["to act", ""], chips: [1, 1], turn: 0 },
+  "ego-faces-bet": { said: ["checked, to act", "bets"], chips: [1, 2], turn: 0 },
+  "peer-faces-check": { said: ["checks", "to act"], chips: [1, 1], turn: 1 },
+  "peer-faces-bet": { said: ["bets", "to act"], chips: [2, 1], turn: 1 },
   "check-check": { said: ["checks", "checks"], chips: [1, 1], showdown: true },
   "check-bet-fold": { said: ["folds", "bets"], chips: [1, 2], winner: 1 },
   "check-bet-call": { said: ["calls", "bets"], chips: [2, 2], showdown: true },
@@ -25,7 +25,7 @@ export function draw(pen, picture) {
   pen.shape("rail", "rect", { class: "kuhn-rail", x: 10, y: 20, width: 460, height: 360, rx: 180 });
   pen.shape("felt", "rect", { class: "kuhn-felt", x: 24, y: 34, width: 432, height: 332, rx: 166 });
   pen.shape("line", "rect", { class: "kuhn-line", x: 52, y: 62, width: 376, height: 276, rx: 138 });
-  // The third card, which nobody sees.
+  // The third card, which stays hidden.
   pen.group("deck", { at: [88, 200], class: "kuhn-unseen" }, () => {
     pen.shape("deck-2", "rect", { class: "kuhn-back", x: -20, y: -30, width: 44, height: 62, rx: 6 });
     pen.shape("deck-1", "rect", { class: "kuhn-back", x: -23, y: -33, width: 44, height: 62, rx: 6 });
@@ -80,5 +80,5 @@ function chips(pen, [ego, peer], winner) {
   });
 }
 
-// Two numbers are all there is to know about a peer.
+// Two numbers define a peer.
 export const plane = { x: "bluffs with J (ξ)", y: "calls with Q (η)" };

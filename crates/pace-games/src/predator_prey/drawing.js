@@ -7,7 +7,7 @@ const EXTENT = 1.3;
 const SIZE = 2 * EXTENT * SCALE;
 
 const px = (length) => length * SCALE;
-// Who has run off the map stands at its edge.
+// There are no walls: an agent that has left the map is drawn at the edge of the picture.
 const within = (coordinate) => Math.max(-EXTENT + 0.03, Math.min(EXTENT - 0.03, coordinate));
 const place = ([x, y]) => [(within(x) + EXTENT) * SCALE, (EXTENT - within(y)) * SCALE];
 
@@ -44,7 +44,7 @@ export function draw(pen, picture, past) {
     const hidden = agent.seen ? "" : " unseen";
     pen.shape(`trail-${index}`, "path", { class: `prey-trail ${kind(agents, index)}${hidden}`, d: `M${path}` });
   });
-  // What every prey costs: the way to the nearest predator.
+  // The cost of every prey: its distance to the nearest predator.
   agents.filter(isPrey).forEach((prey) => {
     const hunters = agents.filter((agent) => !isPrey(agent));
     const far = (agent) => Math.hypot(agent.at[0] - prey.at[0], agent.at[1] - prey.at[1]);
@@ -53,7 +53,7 @@ export function draw(pen, picture, past) {
     const hidden = prey.seen && near.seen ? "" : " unseen";
     pen.shape(`way-${prey.name}`, "path", { class: `prey-way${hidden}`, d: `M${from[0]} ${from[1]}L${to[0]} ${to[1]}` });
   });
-  // The ego last, so that nobody hides it.
+  // The ego last, so that it is on top.
   for (let index = agents.length - 1; index >= 0; index -= 1) {
     body(pen, agents[index], kind(agents, index));
   }
