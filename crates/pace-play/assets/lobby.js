@@ -23,7 +23,7 @@ function choose(main, offers) {
   note("");
   document.title = "PACE · play";
   const last = lastChoice(offers);
-  // The last choice first, then a trained agent: somebody named its run on the command line.
+  // The last choice first, then a trained agent, whose run was named on the command line.
   let chosen = offers.offers.find((offer) => offer.id === last?.offer) ?? offers.offers.find((offer) => offer.is_trained) ?? offers.offers[0];
   const form = el("form", { class: "card stack" });
   const draw = () => show(form, details(offers, chosen, last, (id) => {

@@ -7,13 +7,13 @@ pub enum PlayError {
     #[error(transparent)]
     Game(#[from] pace_games::GameError),
     /// An agent that is not on offer.
-    #[error("there is no agent {found:?} here; choose one of the list")]
+    #[error("unknown agent {found:?}; choose one of the list")]
     NoSuchOffer {
         /// What was asked for.
         found: String,
     },
-    /// A seat that nobody can take.
-    #[error("there is no peer {found} at this table; expected a number below {n_peers}")]
+    /// A peer seat that the game does not have.
+    #[error("no peer seat {found}; expected a number below {n_peers}")]
     NoSuchSeat {
         /// The slot that was asked for.
         found: usize,
@@ -40,7 +40,7 @@ pub enum PlayError {
     #[error("the encounter is over")]
     EncounterOver,
     /// An action that came before or after its turn.
-    #[error("action number {found} came where number {expected} is due")]
+    #[error("received action {found}, expected action {expected}")]
     OutOfTurn {
         /// The number it came with.
         found: usize,
@@ -54,13 +54,13 @@ pub enum PlayError {
         reason: String,
     },
     /// A link to a replay that cannot be read.
-    #[error("this is not a whole link to a replay: {reason}")]
+    #[error("invalid replay link: {reason}")]
     BadLink {
         /// What is wrong with it.
         reason: &'static str,
     },
     /// A link to an encounter with an agent that has changed since.
-    #[error("this encounter was played with another version of {offer:?}, which is not here any more")]
+    #[error("this replay needs another version of {offer:?}; the agent's weights have changed")]
     OtherAgent {
         /// The agent's id.
         offer: String,

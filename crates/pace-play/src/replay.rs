@@ -43,9 +43,9 @@ pub fn replay(offers: &Offers, link: &str) -> Result<Replay, PlayError> {
     let bad = |reason: &'static str| PlayError::BadLink { reason };
     let parts: Vec<&str> = link.split('~').collect();
     let [MARK, offer, fingerprint, slot, tuple, n_episodes, seed, n_actions, actions] = parts[..] else {
-        return Err(bad("it does not have its nine parts"));
+        return Err(bad("expected nine parts separated by `~`"));
     };
-    let number = |text: &str| text.parse::<usize>().map_err(|_| bad("a number in it is none"));
+    let number = |text: &str| text.parse::<usize>().map_err(|_| bad("a field of the link is not a number"));
     let offer = offers.find(offer)?;
     if short(&offer.fingerprint) != fingerprint {
         return Err(PlayError::OtherAgent { offer: offer.id.clone() });
@@ -56,7 +56,7 @@ pub fn replay(offers: &Offers, link: &str) -> Result<Replay, PlayError> {
         slot: number(slot)?,
         tuple: number(tuple)?,
         n_episodes: number(n_episodes)?,
-        seed: seed.ok_or_else(|| bad("its seed is none"))?,
+        seed: seed.ok_or_else(|| bad("the seed is invalid"))?,
     };
     let n_actions = number(n_actions)?;
     if n_actions > MOST_ACTIONS {

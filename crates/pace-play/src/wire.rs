@@ -62,16 +62,14 @@ impl ClientMessage {
                 format!("a message has at most {MOST_MESSAGE_BYTES} bytes"),
             ));
         }
-        let message: ClientMessage = serde_json::from_str(text).map_err(|_| {
-            Refusal::of(RefusalCode::Malformed, "this is not a message of the protocol".to_owned())
-        })?;
+        let message: ClientMessage = serde_json::from_str(text)
+            .map_err(|_| Refusal::of(RefusalCode::Malformed, "not a message of the protocol".to_owned()))?;
         let (ClientMessage::Hello { v, .. }
         | ClientMessage::Watch { v, .. }
         | ClientMessage::Act { v, .. }
         | ClientMessage::Ping { v }) = message;
         if v != VERSION {
-            let message = format!("version {v} is not spoken here, only {VERSION}; reload the page");
-            return Err(Refusal::of(RefusalCode::OtherVersion, message));
+            return Err(Refusal::other_version(v));
         }
         Ok(message)
     }
@@ -112,17 +110,20 @@ impl Refusal {
         Refusal { code, message, due: None }
     }
 
+    pub(crate) fn other_version(found: u32) -> Refusal {
+        let message =
+            format!("protocol version {found} is not supported (expected {VERSION}); reload the page");
+        Refusal::of(RefusalCode::OtherVersion, message)
+    }
+
     pub(crate) fn no_such_session() -> Refusal {
-        Refusal::of(
-            RefusalCode::NoSuchSession,
-            "this encounter is not here any more; begin a new one".to_owned(),
-        )
+        Refusal::of(RefusalCode::NoSuchSession, "this session no longer exists; start a new one".to_owned())
     }
 }
 
 impl Refusal {
     pub(crate) fn broken() -> Refusal {
-        Refusal::of(RefusalCode::Broken, "something broke at this table; it cannot go on".to_owned())
+        Refusal::of(RefusalCode::Broken, "internal error; this session cannot continue".to_owned())
     }
 }
 
@@ -193,7 +194,7 @@ pub enum ServerMessage {
     Farewell {
         /// The version.
         v: u32,
-        /// `taken-over`, `idle`, `shutting-down` or `too-slow`.
+        /// `taken-over`, `idle`, `refused` or `shutting-down`.
         reason: &'static str,
     },
 }

@@ -49,9 +49,9 @@ impl Habit {
         if self.n_asked == 0 { guess } else { f64::from(self.n_bets) / f64::from(self.n_asked) }
     }
 
-    fn in_words(self) -> String {
+    fn as_text(self) -> String {
         match self.n_asked {
-            0 => "never asked".to_owned(),
+            0 => "did not occur".to_owned(),
             n_asked => format!("{} of {n_asked}", self.n_bets),
         }
     }
@@ -70,7 +70,7 @@ pub(crate) fn portrait(moves: &[(Hand, JointAction)]) -> Portrait {
         habit.n_bets += u32::from(actions[Seat::of_peer(0).0] == BET);
     }
     let named = |what: &str, habits: [Habit; 3]| {
-        Card::DECK.map(|card| (format!("{what} {card:?}"), habits[card as usize].in_words()))
+        Card::DECK.map(|card| (format!("{what} {card:?}"), habits[card as usize].as_text()))
     };
     let lines = named("bet with", habits.facing_check).into_iter();
     Portrait {

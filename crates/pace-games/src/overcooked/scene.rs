@@ -74,10 +74,10 @@ pub(crate) fn objection(kitchen: &Kitchen, seat: Seat, recipe: Recipe, action: u
         && cook.cell.neighbour(cook.facing) == DELIVERY_TILE
         && kitchen.top_at(DELIVERY_TILE).is_none();
     (serves && !kitchen.is_dish(recipe))
-        .then(|| format!("Your guest ordered {} and nothing else.", in_words(recipe)))
+        .then(|| format!("The order is {}; no other dish can be served.", as_text(recipe)))
 }
 
-fn in_words(recipe: Recipe) -> String {
+fn as_text(recipe: Recipe) -> String {
     format!("{:?} with {:?}", recipe.left, recipe.right).to_lowercase()
 }
 
@@ -93,9 +93,9 @@ pub(crate) fn portrait(seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait
     let of_all = |n: usize| format!("{n} of {} steps", moves.len());
     Portrait {
         lines: vec![
-            ("used something".to_owned(), of_all(n_used)),
+            ("used an object".to_owned(), of_all(n_used)),
             ("was in the lower room".to_owned(), of_all(n_lower)),
-            ("had something in hand".to_owned(), of_all(n_held)),
+            ("held an object".to_owned(), of_all(n_held)),
         ],
         ..Portrait::default()
     }
@@ -125,7 +125,7 @@ mod tests {
         let other = Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot };
         assert_eq!(objection(&kitchen(Facing::Right), seat, ordered, INTERACT), None);
         let refused = objection(&kitchen(Facing::Right), seat, other, INTERACT);
-        assert_eq!(refused.as_deref(), Some("Your guest ordered tomato with carrot and nothing else."));
+        assert_eq!(refused.as_deref(), Some("The order is tomato with carrot; no other dish can be served."));
         assert_eq!(objection(&kitchen(Facing::Right), seat, other, STAY), None);
         assert_eq!(objection(&kitchen(Facing::Left), seat, other, INTERACT), None);
     }

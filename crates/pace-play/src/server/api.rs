@@ -154,8 +154,7 @@ fn check_version(v: u32) -> Result<(), Refusal> {
     if v == VERSION {
         return Ok(());
     }
-    let message = format!("version {v} is not spoken here, only {VERSION}; reload the page");
-    Err(Refusal::of(RefusalCode::OtherVersion, message))
+    Err(Refusal::other_version(v))
 }
 
 #[derive(Debug, Deserialize)]
