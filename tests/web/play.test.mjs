@@ -485,6 +485,7 @@ is_optional = true
   await close(phone);
   const lost = await open(`${study.address}/study`);
   await lost.page.getByRole("heading", { name: "This link is incomplete" }).waitFor();
+  await lost.page.getByText("/study?participant=ID").waitFor();
   await close(lost);
   await study.stop();
 

@@ -10,10 +10,11 @@ export async function openStudy(main) {
   const id = (...names) => names.map((name) => query.get(name)).find(Boolean) ?? "";
   const participant = id("participant", "PROLIFIC_PID");
   if (!participant) {
-    return notice(main, "This link is incomplete", "It has no participant id. Please use the link that you were given.");
+    return notice(main, "This link is incomplete",
+      "It has no participant id. Please use the link that you were given; a complete link ends in /study?participant=ID, with your own id in the place of ID.");
   }
   try {
-    const state = await ask("/api/study/join", { participant, study: id("study", "STUDY_ID"), session: id("session", "SESSION_ID") });
+    const state = await ask("/api/study/join", { participant, study: id("study", "STUDY_ID"), session: id("session", "SESSION_ID"), key: id("key") });
     new StudyPages(main, state.token).show(state);
   } catch (error) {
     notice(main, "You cannot take part right now", error.message, el("button", { class: "main", onclick: () => location.reload() }, "Try again"));

@@ -9,6 +9,18 @@ pub(crate) fn fresh_token() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A fresh secret, to sign links with.
+pub(crate) fn fresh_secret() -> [u8; 32] {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    bytes
+}
+
+/// The key of a participant's link. Comparing two of them takes the same time wherever they differ.
+pub(crate) fn link_key(secret: &[u8; 32], participant: &str) -> blake3::Hash {
+    blake3::keyed_hash(secret, participant.as_bytes())
+}
+
 /// A fresh seed for an encounter.
 pub(crate) fn fresh_seed() -> u64 {
     getrandom::u64().expect("the system has randomness") % SEED_LIMIT

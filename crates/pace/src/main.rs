@@ -85,6 +85,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
                 | StudyError::NoStudyFile { .. }
                 | StudyError::OtherStudy { .. }
                 | StudyError::OtherFormat { .. }
+                | StudyError::Changed { .. }
+                | StudyError::BadParticipant { .. }
                 | StudyError::NoSuchParticipant { .. }
         )
     ) {

@@ -82,6 +82,9 @@ pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
 
 /// Where the training peers are in an agent's latent space.
 pub(super) async fn latent_map(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
+    if server.study.as_ref().is_some_and(|study| !study.shows_minds()) {
+        return refuse(&server, StatusCode::FORBIDDEN, &closed_in_studies("maps of agents"));
+    }
     let Ok(offer) = server.offers.find(&id) else { return not_found().await };
     // An agent without a map has no landmarks; that is no mistake of whoever asks.
     let landmarks = offer.map.as_ref().map_or(&[][..], |map| &map.landmarks);
@@ -164,6 +167,10 @@ pub(super) struct ReplayRequest {
     link: String,
 }
 
+fn closed_in_studies(what: &str) -> Refusal {
+    Refusal::of(RefusalCode::Forbidden, format!("{what} are closed while a study is on"))
+}
+
 /// An encounter, played again from its link.
 pub(super) async fn replay(
     State(server): State<Arc<Server>>,
@@ -175,6 +182,15 @@ pub(super) async fn replay(
     };
     if let Err(refusal) = check_version(request.v) {
         return refuse(&server, StatusCode::BAD_REQUEST, &refusal);
+    }
+    if let Some(study) = &server.study
+        && !study.shows_replay(&server.offers, &request.link).await
+    {
+        return refuse(
+            &server,
+            StatusCode::FORBIDDEN,
+            &closed_in_studies("other replays than of your rounds"),
+        );
     }
     // It takes a moment of a core, so one after the other, and beside the ones who play.
     let Ok(_permit) = server.replays.acquire().await else { return not_found().await };

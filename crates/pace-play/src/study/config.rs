@@ -1,7 +1,9 @@
 //! `study.toml`: what a study asks of its participants.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pace_games::Split;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -16,6 +18,9 @@ use crate::wire::{MindPolicy, Refusal, RefusalCode};
 pub struct StudyConfig {
     /// Names the study in its data; letters, digits, `-` and `_`.
     pub id: String,
+    /// The version of the study. A study that is changed while it is on gets another one. Default: 1.
+    #[serde(default = "first_version")]
+    pub version: u32,
     /// The heading of its pages.
     pub title: String,
     /// What participants consent to; an empty line begins a new paragraph.
@@ -48,14 +53,47 @@ pub struct StudyConfig {
     /// What they are asked in the end.
     #[serde(default)]
     pub questions: Vec<Question>,
+    /// Who may take part.
+    #[serde(default, skip_serializing)]
+    pub enrolment: Enrolment,
     /// The game of the agents, filled in by [`StudyConfig::check`].
     #[serde(skip)]
     game: String,
     #[serde(skip)]
     n_episodes: usize,
+    /// The number of test tuples, whose parts participants play.
+    #[serde(skip)]
+    n_tuples: usize,
     /// The fingerprint of each agent, filled in by [`StudyConfig::check`].
     #[serde(skip)]
-    pub(super) fingerprints: Vec<String>,
+    pub(super) fingerprints: BTreeMap<String, String>,
+}
+
+/// Who may take part. This belongs to no version: participants may be added while a study is on.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Enrolment {
+    /// The ids of those who may take part. Default: every id.
+    pub participants: Option<Vec<String>>,
+    /// Whether a link needs the key that `pace study links` gives it. Default: false.
+    pub signed_links: bool,
+    /// Maximum number of new participants per minute. Default: 100.
+    pub joins_per_minute: u32,
+}
+
+impl Default for Enrolment {
+    fn default() -> Enrolment {
+        Enrolment { participants: None, signed_links: false, joins_per_minute: 100 }
+    }
+}
+
+/// Whether text can be a participant's id.
+pub(super) fn is_participant_id(text: &str) -> bool {
+    text.len() <= 64 && is_id(text)
+}
+
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 /// Which agents a participant meets.
@@ -113,6 +151,19 @@ impl Question {
         text
     }
 
+    /// Refuses a question that has no answer.
+    fn check(&self) -> Result<(), String> {
+        match self {
+            Question::Scale { id, points, .. } if !(2..=100).contains(points) => {
+                Err(format!("question {id:?}: `points`: found {points}, expected 2 to 100"))
+            }
+            Question::Choice { id, choices, .. } if choices.is_empty() => {
+                Err(format!("question {id:?}: `choices`: expected at least one"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn is_answered_by(&self, answer: &Value) -> bool {
         let (Question::Scale { is_optional, .. }
         | Question::Choice { is_optional, .. }
@@ -135,6 +186,10 @@ impl Question {
 /// No answer in words is longer.
 const MOST_ANSWER_CHARACTERS: usize = 4000;
 
+fn first_version() -> u32 {
+    1
+}
+
 fn never() -> MindPolicy {
     MindPolicy::Never
 }
@@ -152,10 +207,8 @@ impl StudyConfig {
     pub(super) fn check<'a>(&self, offers: &'a Offers) -> Result<&'a Arc<Offer>, StudyError> {
         let bad = |reason: String| StudyError::BadConfig { file: "the study".to_owned(), reason };
         let expect = |holds: bool, reason: &str| if holds { Ok(()) } else { Err(bad(reason.to_owned())) };
-        let is_id = |id: &str| {
-            !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-        };
         expect(is_id(&self.id), "`id`: expected letters, digits, `-` and `_`")?;
+        expect(self.version >= 1, "`version`: expected 1 or more")?;
         expect((1..=1000).contains(&self.encounters), "`encounters`: expected 1 to 1000")?;
         expect(!self.agents.is_empty(), "`agents`: expected at least one")?;
         expect(self.mind != MindPolicy::Live, "`mind`: expected \"never\" or \"after\"")?;
@@ -172,6 +225,16 @@ impl StudyConfig {
         ids.sort_unstable();
         ids.dedup();
         expect(ids.len() == self.questions.len(), "two questions have the same `id`")?;
+        self.questions.iter().try_for_each(Question::check).map_err(bad)?;
+        let Enrolment { participants, joins_per_minute, .. } = &self.enrolment;
+        expect(*joins_per_minute >= 1, "`joins_per_minute`: expected 1 or more")?;
+        if let Some(participants) = participants {
+            expect(!participants.is_empty(), "`participants`: expected at least one id")?;
+            expect(
+                participants.iter().all(|id| is_participant_id(id)),
+                "`participants`: expected ids of up to 64 letters, digits, `-` and `_`",
+            )?;
+        }
         for agent in &self.agents {
             let known: Vec<&str> = offers.all().iter().map(|offer| &offer.id[..]).collect();
             offers.find(agent).map_err(|_| {
@@ -195,12 +258,24 @@ impl StudyConfig {
 
     /// The same, knowing its agents.
     pub(super) fn resolved(mut self, offers: &Offers) -> Result<StudyConfig, StudyError> {
-        let spec = self.check(offers)?.game.spec();
+        let game = &self.check(offers)?.game;
+        let spec = game.spec();
         (self.game, self.n_episodes) =
             (spec.id.to_owned(), self.episodes.unwrap_or(spec.episodes_per_encounter));
+        self.n_tuples = game.n_tuples(Split::Test);
         let fingerprint = |agent: &String| offers.find(agent).map(|offer| offer.fingerprint.clone());
-        self.fingerprints = self.agents.iter().filter_map(|agent| fingerprint(agent).ok()).collect();
+        self.fingerprints =
+            self.agents.iter().filter_map(|agent| Some((agent.clone(), fingerprint(agent).ok()?))).collect();
         Ok(self)
+    }
+
+    /// Everything that makes the study what it is, by key.
+    pub(super) fn table(&self) -> toml::Table {
+        toml::Table::try_from(self).expect("a study is plain data")
+    }
+
+    pub(super) fn n_tuples(&self) -> usize {
+        self.n_tuples
     }
 
     pub(super) fn game(&self) -> &str {
@@ -216,7 +291,7 @@ impl StudyConfig {
         let refuse = |message: String| Err(Refusal::of(RefusalCode::Malformed, message));
         if let Some(id) = answers.keys().find(|id| self.questions.iter().all(|question| question.id() != *id))
         {
-            return refuse(format!("nobody asked {:?}", id.chars().take(40).collect::<String>()));
+            return refuse(format!("there is no question {:?}", id.chars().take(40).collect::<String>()));
         }
         let is_answered =
             |question: &Question| question.is_answered_by(answers.get(question.id()).unwrap_or(&Value::Null));

@@ -11,7 +11,7 @@ use super::{load_actions, load_booking};
 use crate::replay::link_of;
 
 /// What can be exported, by the names on the command line.
-pub const TABLES: &[&str] = &["steps", "encounters", "participants", "answers", "replays"];
+pub const TABLES: &[&str] = &["steps", "encounters", "participants", "answers", "versions", "replays"];
 
 /// Those of them that are made by a query alone.
 const QUERIES: &[(&str, &str)] = &[
@@ -31,10 +31,11 @@ const QUERIES: &[(&str, &str)] = &[
     ),
     (
         "participants",
-        "SELECT id AS participant, platform_study, platform_session, stage, arm, joined_ms, consented_ms, finished_ms
+        "SELECT id AS participant, version, platform_study, platform_session, stage, arm, joined_ms, consented_ms, finished_ms
          FROM participant ORDER BY joined_ms, id",
     ),
     ("answers", "SELECT participant, question, value, server_ms FROM answer ORDER BY participant, question"),
+    ("versions", "SELECT number AS version, since_ms, config, fingerprints FROM version ORDER BY number"),
 ];
 
 /// How rows are written.
@@ -58,7 +59,7 @@ pub enum ExportError {
 }
 
 /// Columns whose text is JSON, beside the answers.
-const JSON_COLUMNS: [&str; 2] = ["moves", "outcomes"];
+const JSON_COLUMNS: [&str; 3] = ["moves", "outcomes", "fingerprints"];
 
 impl StudyFile {
     /// Writes one of [`TABLES`]; how many rows that were.
@@ -152,8 +153,8 @@ fn csv(value: &Value) -> String {
         Value::String(text) => text,
         other => return other.to_string(),
     };
-    // A field that begins like a formula would be one to a spreadsheet.
-    let is_formula = text.starts_with(['=', '+', '-', '@']);
+    // A field that begins like a formula would be one to a spreadsheet; some skip white space, or read full-width signs.
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     let text = if is_formula { format!("'{text}") } else { text.clone() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
@@ -168,5 +169,23 @@ fn json(value: ValueRef<'_>, is_json: bool) -> Value {
             let parsed = if is_json { serde_json::from_str(&text).ok() } else { None };
             parsed.unwrap_or_else(|| Value::from(text.into_owned()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::csv;
+
+    #[test]
+    fn text_that_a_spreadsheet_would_run_is_neutralised() {
+        for sign in ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"] {
+            let field = csv(&Value::from(format!("{sign}cmd|' /C calc'!A1")));
+            assert!(field.trim_start_matches('"').starts_with('\''), "{sign:?} {field:?}");
+        }
+        assert_eq!(csv(&Value::from("\r\n=1+1")), "\"'\r\n=1+1\"");
+        assert_eq!(csv(&Value::from("a = b")), "a = b");
+        assert_eq!(csv(&Value::from(-2.5)), "-2.5", "numbers stay numbers");
     }
 }

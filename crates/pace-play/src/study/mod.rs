@@ -10,6 +10,7 @@ pub mod export;
 mod store;
 pub mod summary;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -21,20 +22,24 @@ use serde_json::{Map, Value, json};
 
 use crate::error::PlayError;
 use crate::offer::{Offer, Offers};
+use crate::replay::link_of;
 use crate::server::{Room, Server};
 use crate::session::{Answer, Booking, Session};
-use crate::token::{fresh_token, hash, is_token};
-use crate::wire::{Refusal, RefusalCode, VERSION};
+use crate::token::{fresh_token, hash, is_token, link_key};
+use crate::wire::{MindPolicy, Refusal, RefusalCode, VERSION};
 
 pub use config::StudyConfig;
+use config::is_participant_id;
 use store::Store;
 pub use store::{StudyError, StudyFile};
 
 /// A study that is on.
 pub struct Study {
+    /// The study for participants who join now.
     config: StudyConfig,
+    /// The study of every version, for those who have joined under it; those with agents that are no longer there are left out.
+    versions: Arc<BTreeMap<u32, StudyConfig>>,
     store: Store,
-    n_tuples: usize,
 }
 
 /// Where a participant is.
@@ -81,6 +86,9 @@ pub struct Join {
     /// The platform's id of the visit.
     #[serde(default)]
     session: String,
+    /// Proves that the link was made for this participant.
+    #[serde(default)]
+    key: String,
 }
 
 /// A participant is through with a stage.
@@ -105,10 +113,56 @@ pub struct Next {
 impl Study {
     /// Opens the study's file, or makes it, and checks that it belongs to this study and that all agents are on offer.
     pub fn open(config: StudyConfig, offers: &Offers, file: &Path) -> Result<Study, StudyError> {
-        let n_tuples = config.check(offers)?.game.n_tuples(pace_games::Split::Test);
         let config = config.resolved(offers)?;
         let store = Store::open(file, &config)?;
-        Ok(Study { config, store, n_tuples })
+        let mut versions = BTreeMap::new();
+        for version in &store.versions {
+            if let Ok(config) = version.config.clone().resolved(offers)
+                && version.has_agents(&config.fingerprints)
+            {
+                versions.insert(config.version, config);
+            }
+        }
+        versions.insert(config.version, config.clone());
+        Ok(Study { config, versions: Arc::new(versions), store })
+    }
+
+    /// Whether participants need links from `pace study links`.
+    pub fn has_signed_links(&self) -> bool {
+        self.config.enrolment.signed_links
+    }
+
+    /// Whether some participants are shown the agent's beliefs after an encounter.
+    pub(crate) fn shows_minds(&self) -> bool {
+        self.versions.values().any(|config| config.mind == MindPolicy::After)
+    }
+
+    /// Whether a link is the replay of a finished encounter that its participant may see.
+    pub(crate) async fn shows_replay(&self, offers: &Offers, link: &str) -> bool {
+        let seed = link.split('~').nth(6).and_then(|seed| i64::from_str_radix(seed, 16).ok());
+        let Some(seed) = seed.filter(|_| self.shows_minds()) else { return false };
+        let versions = Arc::clone(&self.versions);
+        let finished = self.store.write(move |tx| {
+            let query = "SELECT encounter.id, participant.version
+                         FROM encounter JOIN participant ON participant.id = encounter.participant
+                         WHERE seed = ?1 AND encounter.finished_ms IS NOT NULL";
+            let mut statement = tx.prepare_cached(query)?;
+            let rows =
+                statement.query_map([seed], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u32>(1)?)))?;
+            let mut finished = Vec::new();
+            for row in rows {
+                let (id, version) = row?;
+                if versions.get(&version).is_some_and(|config| config.mind == MindPolicy::After) {
+                    finished.push((load_booking(tx, id)?, load_actions(tx, id)?));
+                }
+            }
+            Ok(finished)
+        });
+        finished.await.unwrap_or_default().iter().any(|((booking, fingerprint), actions)| {
+            offers.find(&booking.offer).is_ok_and(|offer| {
+                link_of(booking, fingerprint, actions, offer.game.spec().n_actions()) == link
+            })
+        })
     }
 
     /// Lets a participant in, with a new token; an older one is worth nothing from then on.
@@ -123,36 +177,63 @@ impl Study {
             let message = "the link lacks your participant id; use the link that you were given".to_owned();
             return Err(Refusal::of(RefusalCode::Malformed, message));
         }
+        self.check_enrolment(&join)?;
         let token = fresh_token();
         let token_hash = hash(&token);
         let now = now_ms();
+        let (version, joins_per_minute) = (self.config.version, self.config.enrolment.joins_per_minute);
         let kept = self
             .store
             .write(move |tx| {
                 let known = "SELECT token_hash FROM participant WHERE id = ?1";
-                let old: Option<String> = tx.query_row(known, [&join.participant], |row| row.get(0)).optional()?;
+                let old: Option<String> =
+                    tx.query_row(known, [&join.participant], |row| row.get(0)).optional()?;
                 if old.is_some() {
-                    tx.execute("UPDATE participant SET token_hash = ?2 WHERE id = ?1", params![
-                        join.participant,
-                        token_hash
-                    ])?;
-                } else {
                     tx.execute(
-                        "INSERT INTO participant (id, platform_study, platform_session, token_hash, stage, joined_ms)
-                         VALUES (?1, ?2, ?3, ?4, 'consent', ?5)",
-                        params![join.participant, join.study, join.session, token_hash, now],
+                        "UPDATE participant SET token_hash = ?2 WHERE id = ?1",
+                        params![join.participant, token_hash],
+                    )?;
+                } else {
+                    let lately = "SELECT COUNT(*) FROM participant WHERE joined_ms > ?1 AND joined_ms <= ?2";
+                    let n_lately: u32 = tx.query_row(lately, [now - 60_000, now], |row| row.get(0))?;
+                    if n_lately >= joins_per_minute {
+                        return Ok(None);
+                    }
+                    tx.execute(
+                        "INSERT INTO participant
+                         (id, version, platform_study, platform_session, token_hash, stage, joined_ms)
+                         VALUES (?1, ?2, ?3, ?4, ?5, 'consent', ?6)",
+                        params![join.participant, version, join.study, join.session, token_hash, now],
                     )?;
                 }
-                Ok((old, Participant::load(tx, &join.participant)?))
+                Ok(Some((old, Participant::load(tx, &join.participant)?)))
             })
             .await
             .map_err(|error| not_durable(&error))?;
-        let (old_hash, participant) = kept;
+        let Some((old_hash, participant)) = kept else {
+            let message = "too many people are joining at the moment; try again in a minute".to_owned();
+            return Err(Refusal::of(RefusalCode::TooFast, message));
+        };
         // A second tab takes over from the first, which may still have the encounter open.
         if let Some(old) = old_hash {
             server.lobby.remove_hashed(&old);
         }
-        Ok(self.state(&participant, Some(&token)))
+        self.state(&participant, Some(&token))
+    }
+
+    /// Refuses those who are not meant to take part.
+    fn check_enrolment(&self, join: &Join) -> Result<(), Refusal> {
+        let enrolment = &self.config.enrolment;
+        let is_listed = enrolment.participants.as_ref().is_none_or(|ids| ids.contains(&join.participant));
+        let is_signed = || {
+            let key = blake3::Hash::from_hex(&join.key);
+            key.is_ok_and(|key| key == link_key(&self.store.secret, &join.participant))
+        };
+        if is_listed && (!enrolment.signed_links || is_signed()) {
+            return Ok(());
+        }
+        let message = "this link is not one of this study's; use the link that you were given".to_owned();
+        Err(Refusal::of(RefusalCode::Forbidden, message))
     }
 
     /// Takes a participant from one stage to the next.
@@ -163,41 +244,48 @@ impl Study {
         let Some(stage) = Stage::parse(&next.stage) else {
             return Err(Refusal::of(RefusalCode::Malformed, "there is no such stage".to_owned()));
         };
-        if stage == Stage::Questions {
-            self.config.check_answers(&next.answers)?;
-        }
         let token_hash = hash(&next.token);
-        let (config, n_tuples, now) = (self.config.clone(), self.n_tuples, now_ms());
+        let (versions, now) = (Arc::clone(&self.versions), now_ms());
         let (number, consents, answers) = (next.number, next.consents, next.answers);
         let moved = self
             .store
             .write(move |tx| {
-                let Some(participant) = Participant::of_token(tx, &token_hash)? else { return Ok(None) };
+                let Some(participant) = Participant::of_token(tx, &token_hash)? else {
+                    return Ok(Err(Refusal::no_such_session()));
+                };
+                let Some(config) = versions.get(&participant.version) else {
+                    return Ok(Err(cannot_continue()));
+                };
                 // A request that came twice has been answered before: the state is told again, and nothing is done.
                 let is_due =
                     participant.stage == stage && (stage != Stage::Play || number == participant.number());
                 if is_due {
-                    advance(tx, &config, n_tuples, &participant, consents, &answers, now)?;
+                    if stage == Stage::Questions
+                        && let Err(refusal) = config.check_answers(&answers)
+                    {
+                        return Ok(Err(refusal));
+                    }
+                    advance(tx, config, &participant, consents, &answers, now)?;
                 }
                 let after = Participant::load(tx, &participant.id)?;
                 let has_moved = (after.stage, after.number()) != (participant.stage, participant.number());
-                Ok(Some((has_moved, after)))
+                Ok(Ok((has_moved, after)))
             })
             .await
             .map_err(|error| not_durable(&error))?;
-        let (has_moved, participant) = moved.ok_or_else(Refusal::no_such_session)?;
+        let (has_moved, participant) = moved?;
         // The next encounter has a room of its own.
         if has_moved {
             server.lobby.remove(&next.token);
         }
-        Ok(self.state(&participant, None))
+        self.state(&participant, None)
     }
 
     /// What the page shows a participant.
-    fn state(&self, participant: &Participant, token: Option<&str>) -> Value {
-        let config = &self.config;
+    fn state(&self, participant: &Participant, token: Option<&str>) -> Result<Value, Refusal> {
+        let config = self.versions.get(&participant.version).ok_or_else(cannot_continue)?;
         let is_finished = participant.stage == Stage::Finished;
-        json!({
+        Ok(json!({
             "v": VERSION,
             "token": token,
             "stage": participant.stage.name(),
@@ -210,7 +298,7 @@ impl Study {
             "questions": config.questions,
             "steps_per_second": config.steps_per_second,
             "code": is_finished.then_some(&config.completion_code),
-        })
+        }))
     }
 
     /// The encounter that a participant is at, as the file has it.
@@ -222,18 +310,20 @@ impl Study {
                 let Some(participant) = Participant::of_token(tx, &token_hash)? else { return Ok(None) };
                 match participant.encounter {
                     Some((id, _, _)) if participant.stage == Stage::Play => {
-                        Ok(Some((id, load_booking(tx, id)?, load_actions(tx, id)?)))
+                        Ok(Some((participant.version, id, load_booking(tx, id)?, load_actions(tx, id)?)))
                     }
                     _ => Ok(None),
                 }
             })
             .await
             .map_err(|error| not_durable(&error))?;
-        let (id, (booking, fingerprint), actions) = found.ok_or_else(Refusal::no_such_session)?;
-        let offer = Arc::clone(server.offers.find(&booking.offer)?);
+        let (version, id, (booking, fingerprint), actions) = found.ok_or_else(Refusal::no_such_session)?;
+        let mind = self.versions.get(&version).ok_or_else(cannot_continue)?.mind;
+        let offer = server.offers.find(&booking.offer).map_err(|_| cannot_continue())?;
         if offer.fingerprint != fingerprint {
-            return Err(PlayError::OtherAgent { offer: offer.id.clone() }.into());
+            return Err(cannot_continue());
         }
+        let offer = Arc::clone(offer);
         let is_new = actions.is_empty();
         let resumed = tokio::task::spawn_blocking(move || {
             if is_new {
@@ -248,7 +338,7 @@ impl Study {
             Ok(resumed) => resumed.map_err(|error: PlayError| Refusal::from(error))?,
             Err(_) => return Err(Refusal::no_such_session()),
         };
-        server.lobby.take_in(token, Room::new(session, opening, self.config.mind, None, Some(id)))
+        server.lobby.take_in(token, Room::new(session, opening, mind, None, Some(id)))
     }
 
     /// Waits until everything that was handed over so far is on the disk.
@@ -302,17 +392,22 @@ impl Study {
 
 /// Ids are opaque: letters, digits, `-` and `_`, and not many of them.
 fn check_id(id: &str) -> Result<(), Refusal> {
-    let is_good =
-        id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    if is_good {
+    if id.is_empty() || is_participant_id(id) {
         return Ok(());
     }
-    let message = "an id in the link is none: expected up to 64 letters, digits, `-` and `_`".to_owned();
+    let message = "an id in the link is invalid: expected up to 64 letters, digits, `-` and `_`".to_owned();
     Err(Refusal::of(RefusalCode::Malformed, message))
 }
 
 fn not_durable(error: &StudyError) -> Refusal {
-    Refusal::of(RefusalCode::NotDurable, format!("nothing could be kept: {error}"))
+    Refusal::of(RefusalCode::NotDurable, format!("this could not be saved ({error}); try again in a minute"))
+}
+
+/// For participants whose agents are no longer there, or have other weights.
+fn cannot_continue() -> Refusal {
+    let message = "this study has changed since you began, so you cannot continue; please contact the people who gave you \
+                   the link";
+    Refusal::of(RefusalCode::Forbidden, message.to_owned())
 }
 
 fn now_ms() -> i64 {
@@ -322,6 +417,8 @@ fn now_ms() -> i64 {
 /// A participant as the file has them.
 struct Participant {
     id: String,
+    /// The version of the study that they have joined under.
+    version: u32,
     stage: Stage,
     /// The number and the last encounter: its row, its number, and whether it is over.
     encounter: Option<(i64, usize, bool)>,
@@ -341,8 +438,10 @@ impl Participant {
     }
 
     fn load(tx: &Connection, id: &str) -> rusqlite::Result<Participant> {
-        let stage: String =
-            tx.query_row("SELECT stage FROM participant WHERE id = ?1", [id], |row| row.get(0))?;
+        let (version, stage) =
+            tx.query_row("SELECT version, stage FROM participant WHERE id = ?1", [id], |row| {
+                Ok((row.get(0)?, row.get::<_, String>(1)?))
+            })?;
         let encounter = tx
             .prepare_cached(
                 "SELECT id, number, finished_ms IS NOT NULL FROM encounter WHERE participant = ?1
@@ -351,14 +450,13 @@ impl Participant {
             .query_row([id], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as usize, row.get(2)?)))
             .optional()?;
         let stage = Stage::parse(&stage).ok_or(rusqlite::Error::InvalidQuery)?;
-        Ok(Participant { id: id.to_owned(), stage, encounter })
+        Ok(Participant { id: id.to_owned(), version, stage, encounter })
     }
 }
 
 fn advance(
     tx: &Connection,
     config: &StudyConfig,
-    n_tuples: usize,
     participant: &Participant,
     consents: Option<bool>,
     answers: &Map<String, Value>,
@@ -376,14 +474,15 @@ fn advance(
         (Stage::Tutorial, _) => {
             // The arm is given when play begins: who leaves before that unbalances nothing.
             tx.execute(
-                "UPDATE participant SET arm = (SELECT COALESCE(MAX(arm) + 1, 0) FROM participant) WHERE id = ?1",
-                [&participant.id],
+                "UPDATE participant
+                 SET arm = (SELECT COALESCE(MAX(arm) + 1, 0) FROM participant WHERE version = ?2) WHERE id = ?1",
+                params![participant.id, participant.version],
             )?;
-            begin_encounter(tx, config, n_tuples, &participant.id, 0, now)?;
+            begin_encounter(tx, config, &participant.id, 0, now)?;
             Stage::Play
         }
         (Stage::Play, Some((_, number, true))) if number + 1 < config.encounters => {
-            begin_encounter(tx, config, n_tuples, &participant.id, number + 1, now)?;
+            begin_encounter(tx, config, &participant.id, number + 1, now)?;
             Stage::Play
         }
         (Stage::Play, Some((_, _, true))) if config.questions.is_empty() => Stage::Finished,
@@ -409,14 +508,13 @@ fn advance(
 fn begin_encounter(
     tx: &Connection,
     config: &StudyConfig,
-    n_tuples: usize,
     participant: &str,
     number: usize,
     now: i64,
 ) -> rusqlite::Result<()> {
     let arm: i64 =
         tx.query_row("SELECT arm FROM participant WHERE id = ?1", [participant], |row| row.get(0))?;
-    let plan = assignment::plan(config, arm as u64, number, n_tuples);
+    let plan = assignment::plan(config, arm as u64, number, config.n_tuples());
     let agent = &config.agents[plan.agent];
     tx.execute(
         "INSERT INTO encounter
@@ -427,7 +525,7 @@ fn begin_encounter(
             number as i64,
             config.game(),
             agent,
-            config.fingerprints[plan.agent],
+            config.fingerprints[agent],
             config.slot as i64,
             plan.tuple as i64,
             config.n_episodes() as i64,

@@ -1,16 +1,21 @@
 //! The study's file: SQLite with a write-ahead log, written by one thread. Whatever arrives while it writes goes into the next
 //! transaction together, and nobody is answered before that is on the disk.
 
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params,
+};
 use tokio::sync::oneshot;
 
-use super::config::StudyConfig;
+use super::config::{StudyConfig, is_participant_id};
+use crate::token::{fresh_secret, hash, link_key};
 
 /// What is wrong with a study or its file.
 #[derive(Debug, thiserror::Error)]
@@ -60,12 +65,60 @@ pub enum StudyError {
         /// Its format.
         found: i64,
     },
+    /// A study that differs from the one that the file has under this version.
+    #[error(
+        "{} has version {version} of the study with other {changes}; set `version = {next}` in the study's own file to \
+         give participants who join from now on the changed study, or undo the change",
+        path.display()
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+        /// The version that both claim to be.
+        version: u32,
+        /// The keys that differ.
+        changes: String,
+        /// A version that the file does not have yet.
+        next: u32,
+    },
+    /// A file that another server writes to.
+    #[error("another `pace play` serves the study of {}; end it first, or choose another --store", path.display())]
+    InUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// More is asked than the disk can take.
     #[error("the disk is too slow for so many participants; try again")]
     TooBusy,
+    /// Nothing was written. Participants read this, so it has no path.
+    #[error("{reason}")]
+    NotKept {
+        /// The reason.
+        reason: String,
+    },
     /// The writer is gone.
     #[error("the study's file is closed")]
     Closed,
+    /// A participant who is out of the tables, but whose data is still in the file or its log.
+    #[error(
+        "{participant:?} is deleted from the tables, but the data is still on the disk: {}: {reason}; close the programs \
+         that read the file and run the same command again",
+        path.display()
+    )]
+    NotErased {
+        /// The file.
+        path: PathBuf,
+        /// The participant's id.
+        participant: String,
+        /// Why the data could not be overwritten.
+        reason: String,
+    },
+    /// An id that no participant can have.
+    #[error("participant {found:?}: expected up to 64 letters, digits, `-` and `_`")]
+    BadParticipant {
+        /// The id.
+        found: String,
+    },
     /// A participant that is not there.
     #[error(
         "there is no participant {found:?} in the file; `pace study export FILE --csv --table participants` lists them"
@@ -77,24 +130,43 @@ pub enum StudyError {
 }
 
 /// The format of the file; it is kept in `PRAGMA user_version`.
-const FORMAT: i64 = 1;
+const FORMAT: i64 = 2;
 
+/// The tables that format 2 has changed. `deletion` has the participants whose data is still to be overwritten, by the hash of
+/// their id.
 const SCHEMA: &str = "
 CREATE TABLE study (
     id TEXT NOT NULL PRIMARY KEY,
-    config TEXT NOT NULL
+    secret BLOB NOT NULL
+) STRICT;
+CREATE TABLE version (
+    number INTEGER PRIMARY KEY,
+    config TEXT NOT NULL,
+    fingerprints TEXT NOT NULL,
+    since_ms INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE participant (
     id TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL REFERENCES version (number),
     platform_study TEXT NOT NULL,
     platform_session TEXT NOT NULL,
     token_hash TEXT NOT NULL UNIQUE,
     stage TEXT NOT NULL,
-    arm INTEGER UNIQUE,
+    arm INTEGER,
     joined_ms INTEGER NOT NULL,
     consented_ms INTEGER,
-    finished_ms INTEGER
+    finished_ms INTEGER,
+    UNIQUE (version, arm)
 ) STRICT;
+CREATE INDEX participant_joined ON participant (joined_ms);
+CREATE TABLE deletion (
+    participant_hash TEXT NOT NULL PRIMARY KEY,
+    n_steps INTEGER NOT NULL
+) STRICT;
+";
+
+/// The tables that format 1 had already.
+const SCHEMA_OF_PLAY: &str = "
 CREATE TABLE encounter (
     id INTEGER PRIMARY KEY,
     participant TEXT NOT NULL REFERENCES participant (id) ON DELETE CASCADE,
@@ -132,13 +204,62 @@ CREATE TABLE answer (
 ) STRICT;
 ";
 
-type Job = Box<dyn FnOnce(&mut Transaction<'_>) -> Box<dyn FnOnce(Result<(), String>) + Send> + Send>;
+/// From format 1, in which every participant saw the one study of the file. The fingerprints are those of the agents that
+/// participants have met; the rest was not recorded.
+const KEEP_FORMAT_1: &str = "
+CREATE TEMP TABLE old_study AS SELECT * FROM study;
+CREATE TEMP TABLE old_participant AS SELECT * FROM participant;
+DROP TABLE study;
+DROP TABLE participant;
+";
+const RESTORE_FORMAT_1: &str = "
+INSERT INTO version (number, config, fingerprints, since_ms)
+    SELECT 1, config,
+        (SELECT json_group_object(agent, fingerprint) FROM (SELECT DISTINCT agent, fingerprint FROM encounter)),
+        (SELECT COALESCE(MIN(joined_ms), 0) FROM old_participant)
+    FROM old_study;
+INSERT INTO participant
+    (id, version, platform_study, platform_session, token_hash, stage, arm, joined_ms, consented_ms, finished_ms)
+    SELECT id, 1, platform_study, platform_session, token_hash, stage, arm, joined_ms, consented_ms, finished_ms
+    FROM old_participant;
+DROP TABLE old_study;
+DROP TABLE old_participant;
+";
+
+/// Does its work in a transaction, or is told why there is none; gives the function that passes the outcome on.
+type Job = Box<dyn FnOnce(Result<&mut Transaction<'_>, &str>) -> Report + Send>;
+type Report = Box<dyn FnOnce(Result<(), String>) + Send>;
+
+/// A version of a study, with the fingerprints of its agents by their ids.
+pub(super) struct Version {
+    pub config: StudyConfig,
+    pub fingerprints: BTreeMap<String, String>,
+}
+
+impl Version {
+    /// Whether no agent is known to have had other weights than these.
+    pub(super) fn has_agents(&self, fingerprints: &BTreeMap<String, String>) -> bool {
+        self.other_weights(fingerprints).is_empty()
+    }
+
+    fn other_weights(&self, fingerprints: &BTreeMap<String, String>) -> Vec<String> {
+        let is_other = |agent: &&String| {
+            fingerprints.get(*agent).is_some_and(|fingerprint| *fingerprint != self.fingerprints[*agent])
+        };
+        self.fingerprints.keys().filter(is_other).cloned().collect()
+    }
+}
 
 /// The writer of a study's file.
 pub(super) struct Store {
-    path: PathBuf,
     jobs: Option<SyncSender<Job>>,
     writer: Option<JoinHandle<()>>,
+    /// Signs the links of participants.
+    pub(super) secret: [u8; 32],
+    /// Every version that participants have joined under.
+    pub(super) versions: Vec<Version>,
+    /// Held for as long as the file is written to.
+    _lock: File,
 }
 
 /// So many may wait for the disk; beyond that people are asked to try again.
@@ -149,32 +270,35 @@ const MOST_TOGETHER: usize = 512;
 impl Store {
     pub(super) fn open(path: &Path, config: &StudyConfig) -> Result<Store, StudyError> {
         let failed = |error: rusqlite::Error| database(path, &error);
+        let no_file =
+            |error: std::io::Error| StudyError::Database { path: path.to_owned(), reason: error.to_string() };
+        create_private(path).map_err(no_file)?;
+        let lock = lock(path)?;
         let mut connection = Connection::open(path).map_err(failed)?;
         prepare(&connection).map_err(failed)?;
-        let format: i64 =
-            connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        if format == 0 {
-            let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-            tx.execute_batch(SCHEMA).map_err(failed)?;
-            let text = toml::to_string(config).expect("a study is plain data");
-            tx.execute("INSERT INTO study (id, config) VALUES (?1, ?2)", [&config.id, &text])
-                .map_err(failed)?;
-            tx.pragma_update(None, "user_version", FORMAT).map_err(failed)?;
-            tx.commit().map_err(failed)?;
-        } else if format != FORMAT {
-            return Err(StudyError::OtherFormat { path: path.to_owned(), found: format });
-        }
-        let found: String =
-            connection.query_row("SELECT id FROM study", [], |row| row.get(0)).map_err(failed)?;
+        create_or_migrate(&mut connection, path, Some(config))?;
+        let (found, secret) = connection
+            .query_row("SELECT id, secret FROM study", [], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+            .map_err(failed)?;
         if found != config.id {
             return Err(StudyError::OtherStudy { path: path.to_owned(), found, expected: config.id.clone() });
         }
+        let versions = load_versions(&connection, path)?;
+        check_version(path, &versions, config)?;
+        let fingerprints = serde_json::to_string(&config.fingerprints).expect("fingerprints are plain data");
+        connection
+            .execute(
+                "INSERT INTO version (number, config, fingerprints, since_ms) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET fingerprints = excluded.fingerprints",
+                params![config.version, text_of(config), fingerprints, super::now_ms()],
+            )
+            .map_err(failed)?;
         let (jobs, waiting) = sync_channel(MOST_WAITING);
         let writer = std::thread::Builder::new()
             .name("study-writer".to_owned())
             .spawn(move || write_all(&mut connection, &waiting))
-            .map_err(|error| StudyError::Database { path: path.to_owned(), reason: error.to_string() })?;
-        Ok(Store { path: path.to_owned(), jobs: Some(jobs), writer: Some(writer) })
+            .map_err(no_file)?;
+        Ok(Store { jobs: Some(jobs), writer: Some(writer), secret, versions, _lock: lock })
     }
 
     /// Does a job within the next transaction. Jobs are done in the order in which they are handed over; the future is done
@@ -185,22 +309,19 @@ impl Store {
         J: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let path = self.path.clone();
-        let failed = move |reason: String| StudyError::Database { path: path.clone(), reason };
-        let job: Job = Box::new(move |tx| {
-            let done = (|| {
-                let savepoint = tx.savepoint()?;
-                let done = job(&savepoint)?;
-                savepoint.commit()?;
-                Ok(done)
-            })();
-            Box::new(move |committed| {
-                let outcome = match (done, committed) {
-                    (Ok(done), Ok(())) => Ok(done),
-                    (Err(error), _) => Err(failed(rusqlite::Error::to_string(&error))),
-                    (Ok(_), Err(reason)) => Err(failed(reason)),
+        let job: Job = Box::new(move |tx: Result<&mut Transaction<'_>, &str>| {
+            let done = tx.map_err(str::to_owned).and_then(|tx| {
+                let in_savepoint = || {
+                    let savepoint = tx.savepoint()?;
+                    let done = job(&savepoint)?;
+                    savepoint.commit()?;
+                    Ok(done)
                 };
-                // Whoever asked may have hung up.
+                in_savepoint().map_err(|error: rusqlite::Error| reason(&error))
+            });
+            Box::new(move |committed| {
+                let outcome = committed.and(done).map_err(|reason| StudyError::NotKept { reason });
+                // The request may have been given up.
                 let _ = answer.send(outcome);
             })
         });
@@ -229,34 +350,189 @@ impl Drop for Store {
 
 fn write_all(connection: &mut Connection, waiting: &Receiver<Job>) {
     while let Ok(first) = waiting.recv() {
-        let mut answers = Vec::new();
-        let committed = (|| {
-            let mut tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            answers.push(first(&mut tx));
-            while answers.len() < MOST_TOGETHER
-                && let Ok(job) = waiting.try_recv()
-            {
-                answers.push(job(&mut tx));
+        let mut reports = Vec::new();
+        let committed = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
+            Ok(mut tx) => {
+                reports.push(first(Ok(&mut tx)));
+                while reports.len() < MOST_TOGETHER
+                    && let Ok(job) = waiting.try_recv()
+                {
+                    reports.push(job(Ok(&mut tx)));
+                }
+                tx.commit().map_err(|error| reason(&error))
             }
-            tx.commit()
-        })();
-        let committed = committed.map_err(|error: rusqlite::Error| error.to_string());
-        answers.into_iter().for_each(|answer| answer(committed.clone()));
+            Err(error) => {
+                let reason = reason(&error);
+                reports.push(first(Err(&reason)));
+                Err(reason)
+            }
+        };
+        reports.into_iter().for_each(|report| report(committed.clone()));
     }
 }
 
+/// How long a connection waits for the locks of others.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(LOCK_PATIENCE)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     // A commit returns when the log is on the disk: what was acknowledged survives a loss of power.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
+    // Nothing about participants is written outside the file and its log.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
     // What is deleted is overwritten, not only forgotten.
     connection.pragma_update(None, "secure_delete", "ON")
 }
 
+/// Makes an empty file that its owner alone can read, if there is none. SQLite gives its log the same permissions.
+fn create_private(path: &Path) -> std::io::Result<()> {
+    match private().create_new(true).open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Opens files for writing; a new one can be read by its owner alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+/// Takes the lock of a study's file, so that it has one server at a time. A server that is shutting down gets a few seconds. The
+/// lock is a file of its own: closing another handle of the database would end SQLite's locks on it.
+fn lock(path: &Path) -> Result<File, StudyError> {
+    let failed =
+        |error: std::io::Error| StudyError::Database { path: path.to_owned(), reason: error.to_string() };
+    let mut name = path.canonicalize().map_err(failed)?.into_os_string();
+    name.push("-lock");
+    let file = private().create(true).open(name).map_err(failed)?;
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= deadline => {
+                return Err(StudyError::InUse { path: path.to_owned() });
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(50)),
+        }
+    }
+}
+
+/// Brings a file to the present format. An empty one becomes the file of the study `new`, if there is one.
+fn create_or_migrate(
+    connection: &mut Connection,
+    path: &Path,
+    new: Option<&StudyConfig>,
+) -> Result<(), StudyError> {
+    let failed = |error: rusqlite::Error| database(path, &error);
+    let format = |connection: &Connection| {
+        connection.query_row("PRAGMA user_version", [], |row| row.get::<_, i64>(0)).map_err(failed)
+    };
+    if format(connection)? == FORMAT {
+        return Ok(());
+    }
+    // A table that is replaced would otherwise take the rows that refer to it along.
+    connection.pragma_update(None, "foreign_keys", "OFF").map_err(failed)?;
+    let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    let is_empty = "SELECT COUNT(*) = 0 FROM sqlite_schema";
+    let is_empty: bool = tx.query_row(is_empty, [], |row| row.get(0)).map_err(failed)?;
+    match (format(&tx)?, new) {
+        // Another process was quicker.
+        (FORMAT, _) => {}
+        (1, _) => {
+            let id: String = tx.query_row("SELECT id FROM study", [], |row| row.get(0)).map_err(failed)?;
+            tx.execute_batch(KEEP_FORMAT_1).map_err(failed)?;
+            tx.execute_batch(SCHEMA).map_err(failed)?;
+            tx.execute_batch(RESTORE_FORMAT_1).map_err(failed)?;
+            insert_study(&tx, &id).map_err(failed)?;
+        }
+        (0, Some(config)) if is_empty => {
+            tx.execute_batch(SCHEMA).map_err(failed)?;
+            tx.execute_batch(SCHEMA_OF_PLAY).map_err(failed)?;
+            insert_study(&tx, &config.id).map_err(failed)?;
+        }
+        (0, _) => {
+            let reason = "a database of something else, or an empty one".to_owned();
+            return Err(StudyError::NoStudyFile { path: path.to_owned(), reason });
+        }
+        (found, _) => return Err(StudyError::OtherFormat { path: path.to_owned(), found }),
+    }
+    tx.pragma_update(None, "user_version", FORMAT).map_err(failed)?;
+    tx.commit().map_err(failed)?;
+    connection.pragma_update(None, "foreign_keys", "ON").map_err(failed)
+}
+
+fn insert_study(tx: &Transaction<'_>, id: &str) -> rusqlite::Result<usize> {
+    tx.execute("INSERT INTO study (id, secret) VALUES (?1, ?2)", params![id, fresh_secret()])
+}
+
+fn text_of(config: &StudyConfig) -> String {
+    toml::to_string(config).expect("a study is plain data")
+}
+
+fn load_versions(connection: &Connection, path: &Path) -> Result<Vec<Version>, StudyError> {
+    let failed = |error: rusqlite::Error| database(path, &error);
+    let mut statement = connection
+        .prepare("SELECT number, config, fingerprints FROM version ORDER BY number")
+        .map_err(failed)?;
+    let rows = statement
+        .query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?)))
+        .map_err(failed)?;
+    let mut versions = Vec::new();
+    for row in rows {
+        let (number, text, fingerprints): (u32, _, _) = row.map_err(failed)?;
+        let config = StudyConfig::from_toml(&format!("{}, version {number}", path.display()), &text)?;
+        let fingerprints = serde_json::from_str(&fingerprints).unwrap_or_default();
+        versions.push(Version { config, fingerprints });
+    }
+    Ok(versions)
+}
+
+/// Refuses a study that differs from what participants of the same version have seen.
+fn check_version(path: &Path, versions: &[Version], config: &StudyConfig) -> Result<(), StudyError> {
+    let Some(known) = versions.iter().find(|version| version.config.version == config.version) else {
+        return Ok(());
+    };
+    let (old, new) = (known.config.table(), config.table());
+    let mut keys: Vec<&String> =
+        old.keys().chain(new.keys()).filter(|key| old.get(*key) != new.get(*key)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    let weights = known.other_weights(&config.fingerprints);
+    let changes: Vec<String> = keys
+        .into_iter()
+        .map(|key| format!("`{key}`"))
+        .chain(weights.iter().map(|agent| format!("weights of agent {agent:?}")))
+        .collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let newest = versions.iter().map(|version| version.config.version).max().unwrap_or(0);
+    Err(StudyError::Changed {
+        path: path.to_owned(),
+        version: config.version,
+        changes: changes.join(", "),
+        next: newest.saturating_add(1),
+    })
+}
+
 fn database(path: &Path, error: &rusqlite::Error) -> StudyError {
-    StudyError::Database { path: path.to_owned(), reason: error.to_string() }
+    StudyError::Database { path: path.to_owned(), reason: reason(error) }
+}
+
+fn reason(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program holds the file".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// A study's file, for those who read it or take a participant out of it.
@@ -274,31 +550,72 @@ impl StudyFile {
             StudyError::NoStudyFile { path: path.to_owned(), reason }
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         prepare(&connection).map_err(failed)?;
-        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failed)?;
-        if found != FORMAT {
-            return Err(StudyError::OtherFormat { path: path.to_owned(), found });
-        }
+        create_or_migrate(&mut connection, path, None)?;
         Ok(StudyFile { path: path.to_owned(), connection })
     }
 
-    /// Takes out everything about a participant, for good; how many steps that were.
-    pub fn delete(&mut self, participant: &str) -> Result<usize, StudyError> {
-        let path = self.path.clone();
-        let failed = |error: rusqlite::Error| database(&path, &error);
-        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-        let count = "SELECT COUNT(*) FROM step JOIN encounter ON encounter.id = step.encounter WHERE participant = ?1";
-        let n_steps: i64 = tx.query_row(count, [participant], |row| row.get(0)).map_err(failed)?;
-        let n_deleted = tx.execute("DELETE FROM participant WHERE id = ?1", [participant]).map_err(failed)?;
-        if n_deleted == 0 {
-            return Err(StudyError::NoSuchParticipant { found: participant.to_owned() });
+    /// The end of the address by which a participant takes part, signed with the study's secret.
+    pub fn link(&self, participant: &str) -> Result<String, StudyError> {
+        if !is_participant_id(participant) {
+            return Err(StudyError::BadParticipant { found: participant.to_owned() });
         }
-        tx.commit().map_err(failed)?;
-        // The log still has the old pages until they are written back.
-        let emptied = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        emptied.map_err(|error| database(&self.path, &error))?;
+        let secret = self.connection.query_row("SELECT secret FROM study", [], |row| row.get(0));
+        let secret: [u8; 32] = secret.map_err(|error| self.failed(&error))?;
+        Ok(format!("/study?participant={participant}&key={}", link_key(&secret, participant)))
+    }
+
+    /// Deletes everything about a participant; gives the number of deleted steps. Done when no byte of it is left in the file
+    /// and its log. If another program keeps that from happening, the error says so, and the same call tries again.
+    pub fn delete(&mut self, participant: &str) -> Result<usize, StudyError> {
+        let n_steps = self.delete_rows(participant).map_err(|error| database(&self.path, &error))?;
+        let Some(n_steps) = n_steps else {
+            return Err(StudyError::NoSuchParticipant { found: participant.to_owned() });
+        };
+        let not_erased = |reason: String| StudyError::NotErased {
+            path: self.path.clone(),
+            participant: participant.to_owned(),
+            reason,
+        };
+        self.erase().map_err(|error| not_erased(reason(&error)))?;
+        let is_erased = "DELETE FROM deletion WHERE participant_hash = ?1";
+        self.connection
+            .execute(is_erased, [hash(participant)])
+            .map_err(|error| database(&self.path, &error))?;
         Ok(n_steps as usize)
+    }
+
+    /// Deletes the rows of a participant, and notes that their bytes are still to be overwritten; the number of steps. None if
+    /// the file does not have the participant, and nothing of them is still to be overwritten.
+    fn delete_rows(&mut self, participant: &str) -> rusqlite::Result<Option<i64>> {
+        let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let count = "SELECT COUNT(*) FROM step JOIN encounter ON encounter.id = step.encounter WHERE participant = ?1";
+        let n_steps: i64 = tx.query_row(count, [participant], |row| row.get(0))?;
+        if tx.execute("DELETE FROM participant WHERE id = ?1", [participant])? > 0 {
+            tx.execute(
+                "INSERT INTO deletion (participant_hash, n_steps) VALUES (?1, ?2)
+                 ON CONFLICT DO UPDATE SET n_steps = n_steps + excluded.n_steps",
+                params![hash(participant), n_steps],
+            )?;
+        }
+        let pending = "SELECT n_steps FROM deletion WHERE participant_hash = ?1";
+        let n_steps = tx.query_row(pending, [hash(participant)], |row| row.get(0)).optional()?;
+        tx.commit()?;
+        Ok(n_steps)
+    }
+
+    /// Writes the whole file again and empties its log, so that nothing is left of deleted rows.
+    fn erase(&self) -> rusqlite::Result<()> {
+        self.connection.execute_batch("VACUUM")?;
+        // It waits for readers and writers as long as any statement does, and does not fail if they do not end: it says so.
+        let is_busy: bool =
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if is_busy {
+            let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+            return Err(rusqlite::Error::SqliteFailure(busy, None));
+        }
+        Ok(())
     }
 
     pub(super) fn failed(&self, error: &rusqlite::Error) -> StudyError {

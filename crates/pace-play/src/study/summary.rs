@@ -33,6 +33,8 @@ pub struct StudySummary {
     pub study: String,
     /// Participants at each stage.
     pub stages: BTreeMap<String, usize>,
+    /// Participants of each version of the study. The agents' scores are over all versions.
+    pub versions: BTreeMap<u32, usize>,
     /// Encounters that have been begun and not finished.
     pub open_encounters: usize,
     /// Steps that have been kept.
@@ -70,6 +72,10 @@ impl StudyFile {
             let (stage, n) = row?;
             stages.insert(stage, n);
         }
+        let mut statement =
+            self.connection.prepare("SELECT version, COUNT(*) FROM participant GROUP BY version")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as usize)))?;
+        let versions = rows.collect::<rusqlite::Result<BTreeMap<u32, usize>>>()?;
         let mut by_agent: BTreeMap<(String, String), Vec<(String, f64)>> = BTreeMap::new();
         let finished =
             "SELECT game, agent, participant, score FROM encounter WHERE score IS NOT NULL ORDER BY id";
@@ -100,6 +106,7 @@ impl StudyFile {
         Ok(StudySummary {
             study: self.connection.query_row("SELECT id FROM study", [], |row| row.get(0))?,
             stages,
+            versions,
             open_encounters: one("SELECT COUNT(*) FROM encounter WHERE finished_ms IS NULL")? as usize,
             steps: one("SELECT COUNT(*) FROM step")? as usize,
             agents: agents.collect(),

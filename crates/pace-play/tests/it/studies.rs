@@ -1,9 +1,10 @@
 //! Studies: every stage, in order, kept in the file before it is acknowledged.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pace_play::study::export::Format;
-use pace_play::{Offers, Study, StudyConfig, StudyFile};
+use pace_play::{Offers, Study, StudyConfig, StudyError, StudyFile};
+use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
 use crate::table::Host;
@@ -204,6 +205,20 @@ fn studies_that_cannot_be_are_refused_by_name() {
     assert!(refused("episodes = 2", "episodes = 2000").contains("episodes"));
     assert!(refused("seed = 3", "sede = 3").contains("sede"));
     assert!(refused("points = 7", "point = 7").contains("point"));
+    assert!(
+        refused("points = 7", "points = 0").contains("question \"liked\": `points`: found 0, expected 2")
+    );
+    assert!(refused("points = 7", "points = 1").contains("`points`"));
+    let choice =
+        "id = \"which\"\ntext = \"Which?\"\nkind = \"choice\"\nchoices = []\n\n[[questions]]\nid = \"liked\"";
+    assert!(refused("id = \"liked\"", choice).contains("`choices`"));
+    assert!(refused("seed = 3", "seed = 3\nversion = 0").contains("`version`"));
+    for enrolment in ["participants = []", "participants = [\"a b\"]", "joins_per_minute = 0", "open = true"]
+    {
+        let key = enrolment.split(' ').next().expect("a key");
+        let text = format!("{STUDY}\n[enrolment]\n{enrolment}\n");
+        assert!(open(&text).expect_err(enrolment).to_string().contains(key), "{enrolment}");
+    }
     assert!(refused("title = \"Cards\"", "title = \"Cards\"\nmind = \"live\"").contains("mind"));
     open(STUDY).expect("as it is, it is good");
     let other =
@@ -211,4 +226,401 @@ fn studies_that_cannot_be_are_refused_by_name() {
     assert!(other.to_string().contains("cards"), "{other}");
     std::fs::write(&file, "not a database, but long enough to be looked at for a while").expect("a file");
     assert!(open(STUDY).is_err());
+    std::fs::remove_file(&file).expect("it was there");
+    let other = Connection::open(&file).expect("a database");
+    other.execute_batch("CREATE TABLE recipe (id TEXT)").expect("a table");
+    assert!(open(STUDY).expect_err("not a study").to_string().contains("something else"));
+    let n_tables = "SELECT COUNT(*) FROM sqlite_schema";
+    assert_eq!(other.query_row(n_tables, [], |row| row.get::<_, i64>(0)).expect("a number"), 1);
+}
+
+/// How often a text is in the files of a folder: the study's file, its logs, and whatever else is there.
+fn occurrences(folder: &Path, text: &str) -> usize {
+    let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path());
+    let count = |file: PathBuf| {
+        let bytes = std::fs::read(file).expect("its bytes");
+        bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
+    };
+    files.map(count).sum()
+}
+
+#[test]
+fn a_delete_that_leaves_data_on_the_disk_fails_and_can_be_repeated() {
+    const SECRET: &str = "the-recognisable-answer-of-dora";
+    let (folder, file) = scratch();
+    drop(open(STUDY, &file).expect("a study"));
+    let writer = Connection::open(&file).expect("the file");
+    for participant in ["dora", "emil"] {
+        writer
+            .execute(
+                "INSERT INTO participant (id, version, platform_study, platform_session, token_hash, stage, joined_ms)
+                 VALUES (?1, 1, '', '', ?1, 'finished', 0)",
+                [participant],
+            )
+            .expect("a participant");
+        for question in 0..200 {
+            let value =
+                if participant == "dora" { format!("{question} {SECRET}") } else { "fine".to_owned() };
+            writer
+                .execute(
+                    "INSERT INTO answer (participant, question, value, server_ms) VALUES (?1, ?2, ?3, 0)",
+                    params![participant, question.to_string(), value],
+                )
+                .expect("an answer");
+        }
+    }
+    drop(writer);
+    let reader = Connection::open(&file).expect("the file");
+    let count = |who: &str| {
+        let query = "SELECT COUNT(*) FROM answer WHERE participant = ?1";
+        reader.query_row(query, [who], |row| row.get::<_, i64>(0)).expect("a number")
+    };
+    reader.execute_batch("BEGIN").expect("a transaction");
+    assert_eq!(count("dora"), 200);
+    let delete = |participant: &str| StudyFile::open(&file).expect("the file").delete(participant);
+    let error = delete("dora").expect_err("the reader still holds the old pages");
+    assert!(matches!(error, StudyError::NotErased { .. }), "{error}");
+    let words = error.to_string();
+    for part in ["\"dora\" is deleted from the tables", "still on the disk", "run the same command again"] {
+        assert!(words.contains(part), "{words}");
+    }
+    assert!(occurrences(folder.path(), SECRET) >= 200, "the reader must keep the text on the disk");
+    reader.execute_batch("COMMIT").expect("the end of the transaction");
+    assert_eq!(delete("dora").expect("the second time it is possible"), 0);
+    assert_eq!(occurrences(folder.path(), SECRET), 0, "no byte is left");
+    assert_eq!(occurrences(folder.path(), "dora"), 0);
+    assert_eq!((count("dora"), count("emil")), (0, 200));
+    assert!(matches!(delete("dora"), Err(StudyError::NoSuchParticipant { .. })));
+}
+
+fn open(study: &str, file: &Path) -> Result<Study, StudyError> {
+    let config = StudyConfig::from_toml("study.toml", study)?;
+    Study::open(config, &Offers::scripted().expect("scripted egos"), file)
+}
+
+/// Opens the file after a server of this thread, which may still have tasks to end; gives the reason if that is refused.
+async fn reopen(study: &str, file: &Path) -> Result<(), String> {
+    let (study, file) = (study.to_owned(), file.to_owned());
+    let opening = tokio::task::spawn_blocking(move || open(&study, &file).map(drop));
+    opening.await.expect("a thread").map_err(|error| error.to_string())
+}
+
+fn rows(file: &Path, table: &str) -> Vec<Value> {
+    let mut lines = Vec::new();
+    StudyFile::open(file).expect("the file").export(table, Format::JsonLines, &mut lines).expect("an export");
+    let text = String::from_utf8(lines).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[tokio::test]
+async fn a_changed_study_is_refused_or_gets_a_version_of_its_own() {
+    let (_folder, file) = scratch();
+    let host = Host::study(STUDY, &file).await;
+    join(&host, "ann").await;
+    host.stop().await;
+
+    let changed =
+        STUDY.replacen("Do you agree?", "Do you agree to more?", 1).replacen("seed = 3", "seed = 4", 1);
+    let words = reopen(&changed, &file).await.expect_err("the study has changed");
+    for part in ["version 1", "`consent`, `seed`;", "`version = 2`"] {
+        assert!(words.contains(part), "{words}");
+    }
+    for (from, to, key) in [
+        ("\"kuhn-poker.bayes\", ", "", "`agents`"),
+        ("Did you like it?", "Did you hate it?", "`questions`"),
+        ("episodes = 2\n", "", "`episodes`"),
+        ("DONE", "OVER", "`completion_code`"),
+    ] {
+        let words = reopen(&STUDY.replacen(from, to, 1), &file).await.expect_err(key);
+        assert!(words.contains(key), "{words}");
+    }
+    // Who may join is no part of what participants see.
+    let listed = format!("{STUDY}\n[enrolment]\nparticipants = [\"ann\"]\n");
+    reopen(&listed, &file).await.expect("the same study");
+
+    let second = format!("version = 2\n{changed}");
+    let host = Host::study(&second, &file).await;
+    assert_eq!(join(&host, "ann").await.1["consent"], "Do you agree?", "she keeps what she joined");
+    assert_eq!(join(&host, "ben").await.1["consent"], "Do you agree to more?");
+    for (participant, seed) in [("ann", 3), ("ben", 4)] {
+        to_the_table(&host, participant).await;
+        let encounters = rows(&file, "encounters");
+        let of = |row: &&Value| row["participant"] == participant;
+        let encounter = encounters.iter().find(of).expect("an encounter").clone();
+        // The first encounter of the first participant of this version, under this version's seed.
+        let (folder, alone) = scratch();
+        let text = STUDY.replacen("seed = 3", &format!("seed = {seed}"), 1);
+        let other = Host::study(&text, &alone).await;
+        to_the_table(&other, "alone").await;
+        assert_eq!(rows(&alone, "encounters")[0]["seed"], encounter["seed"], "{participant}");
+        other.stop().await;
+        drop(folder);
+    }
+    host.stop().await;
+    let versions = rows(&file, "versions");
+    let consents: Vec<&str> = versions.iter().map(|row| row["config"].as_str().expect("text")).collect();
+    assert!(consents[0].contains("Do you agree?") && consents[1].contains("Do you agree to more?"));
+    assert_eq!(versions[0]["fingerprints"]["kuhn-poker.nash"], "scripted-1");
+    let joined: Vec<(Value, Value)> = rows(&file, "participants")
+        .into_iter()
+        .map(|row| (row["participant"].clone(), row["version"].clone()))
+        .collect();
+    assert_eq!(joined, [(json!("ann"), json!(1)), (json!("ben"), json!(2))]);
+    let summary = StudyFile::open(&file).expect("the file").summary().expect("a summary");
+    assert_eq!(summary.versions.into_iter().collect::<Vec<_>>(), [(1, 1), (2, 1)]);
+    reopen(STUDY, &file).await.expect("the first version is still known");
+}
+
+#[tokio::test]
+async fn other_weights_of_an_agent_are_a_change() {
+    let (_folder, file) = scratch();
+    let host = Host::study(STUDY, &file).await;
+    to_the_table(&host, "ann").await;
+    host.stop().await;
+    let database = Connection::open(&file).expect("the file");
+    let trained_again = "UPDATE version SET fingerprints = replace(fingerprints, 'scripted', 'earlier')";
+    database.execute(trained_again, []).expect("other weights");
+    let words = reopen(STUDY, &file).await.expect_err("other weights");
+    assert!(words.contains("weights of agent \"kuhn-poker.nash\""), "{words}");
+    // Those who began with the other weights are told, and not which agent it is.
+    let host = Host::study(&format!("version = 2\n{STUDY}"), &file).await;
+    let (status, refusal) = host.post("/api/study/join", json!({ "participant": "ann" })).await;
+    assert_eq!((status, &refusal["code"]), (400, &json!("forbidden")));
+    let words = refusal["message"].as_str().expect("words");
+    assert!(words.contains("changed since you began") && !words.contains("kuhn"), "{words}");
+    join(&host, "ben").await;
+    host.stop().await;
+}
+
+async fn can_join(host: &Host, body: Value) -> bool {
+    let (status, answer) = host.post("/api/study/join", body).await;
+    assert!(status == 200 || answer["code"] == "forbidden", "{answer}");
+    status == 200
+}
+
+#[tokio::test]
+async fn a_list_of_participants_keeps_all_others_out() {
+    let (_folder, file) = scratch();
+    let study = format!("{STUDY}\n[enrolment]\nparticipants = [\"p-1\", \"p-2\"]\n");
+    let host = Host::study(&study, &file).await;
+    for (participant, is_listed) in
+        [("p-1", true), ("p-2", true), ("p-3", false), ("P-1", false), ("p-1", true)]
+    {
+        assert_eq!(can_join(&host, json!({ "participant": participant })).await, is_listed, "{participant}");
+    }
+    host.stop().await;
+    assert_eq!(rows(&file, "participants").len(), 2);
+}
+
+#[tokio::test]
+async fn signed_links_let_in_only_those_they_were_made_for() {
+    let (_folder, file) = scratch();
+    let host = Host::study(&format!("{STUDY}\n[enrolment]\nsigned_links = true\n"), &file).await;
+    let key = |participant: &str| {
+        let link = StudyFile::open(&file).expect("the file").link(participant).expect("a link");
+        let (start, key) = link.split_once("&key=").expect("a key");
+        assert_eq!(start, format!("/study?participant={participant}"));
+        key.to_owned()
+    };
+    let (own, others) = (key("p-1"), key("p-2"));
+    let shorter = &own[1..];
+    for wrong in ["", "0", shorter, &others, &own.replace(|c: char| c.is_ascii_digit(), "0"), &"g".repeat(64)]
+    {
+        assert!(!can_join(&host, json!({ "participant": "p-1", "key": wrong })).await, "{wrong}");
+    }
+    assert!(!can_join(&host, json!({ "participant": "p-1" })).await);
+    assert!(can_join(&host, json!({ "participant": "p-1", "key": own })).await);
+    assert!(
+        !can_join(&host, json!({ "participant": "p-1" })).await,
+        "the session is not up for grabs either"
+    );
+    host.stop().await;
+    assert!(StudyFile::open(&file).expect("the file").link("a b").is_err());
+    // Another study has other keys.
+    let (_other_folder, other) = scratch();
+    drop(open(STUDY, &other).expect("a study"));
+    assert!(!StudyFile::open(&other).expect("the file").link("p-1").expect("a link").ends_with(&own));
+}
+
+#[tokio::test]
+async fn a_flood_of_made_up_participants_is_stopped_and_the_others_play_on() {
+    let (_folder, file) = scratch();
+    let host = Host::study(STUDY, &file).await;
+    let token = to_the_table(&host, "ann").await;
+    let mut n_joined = 0;
+    for number in 0..300 {
+        let fake = json!({ "participant": format!("fake-{number}") });
+        let (status, answer) = host.post("/api/study/join", fake).await;
+        assert!(status == 200 || answer["code"] == "too-fast", "{answer}");
+        n_joined += usize::from(status == 200);
+    }
+    assert!((99..200).contains(&n_joined), "{n_joined}");
+    // Those who are known are not new.
+    let (mut client, _) = host.sit(&token).await;
+    assert_eq!(client.act(0, 1).await["type"], "frames");
+    assert_eq!(join(&host, "ann").await.1["stage"], "play");
+    host.stop().await;
+    assert_eq!(rows(&file, "participants").len(), n_joined + 1);
+}
+
+#[tokio::test]
+async fn a_file_that_is_held_is_named_as_such_and_no_path_is_shown() {
+    let (folder, file) = scratch();
+    let host = Host::study(STUDY, &file).await;
+    let token = to_the_table(&host, "ann").await;
+    let (mut client, _) = host.sit(&token).await;
+    let holder = Connection::open(&file).expect("the file");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("a transaction");
+    let (status, refused) = host.post("/api/study/join", json!({ "participant": "ben" })).await;
+    assert_eq!((status, &refused["code"]), (400, &json!("not-durable")));
+    let step = client.act(0, 1).await;
+    assert_eq!(step["code"], "not-durable");
+    let scratch = folder.path().to_str().expect("UTF-8");
+    assert!(
+        refused["message"].as_str().expect("words").contains("another program holds the file"),
+        "{refused}"
+    );
+    for answer in [refused, step] {
+        let words = answer["message"].as_str().expect("words");
+        assert!(
+            !words.contains("closed") && !words.contains(scratch) && !words.contains("sqlite"),
+            "{words}"
+        );
+    }
+    holder.execute_batch("ROLLBACK").expect("the end of the transaction");
+    let (_, welcome) = host.sit(&token).await;
+    assert_eq!(welcome["seq"], 0, "the step was refused, so it is not there");
+    join(&host, "ben").await;
+    host.stop().await;
+}
+
+#[test]
+fn a_file_has_one_server() {
+    let (_folder, file) = scratch();
+    let first = open(STUDY, &file).expect("a study");
+    let error = open(STUDY, &file).err().expect("the file has a server");
+    assert!(matches!(error, StudyError::InUse { .. }), "{error}");
+    assert!(!error.to_string().contains('\n'));
+    StudyFile::open(&file).expect("readers are welcome").summary().expect("a summary");
+    drop(first);
+    open(STUDY, &file).expect("the first is gone");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_its_owner_can_read_the_file() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (folder, file) = scratch();
+    let host = Host::study(STUDY, &file).await;
+    to_the_table(&host, "ann").await;
+    let modes: Vec<(String, u32)> = std::fs::read_dir(folder.path())
+        .expect("a folder")
+        .map(|entry| entry.expect("a file"))
+        .map(|entry| {
+            let mode = entry.metadata().expect("its mode").permissions().mode() & 0o777;
+            (entry.file_name().into_string().expect("UTF-8"), mode)
+        })
+        .collect();
+    for name in ["study.sqlite", "study.sqlite-wal", "study.sqlite-shm"] {
+        assert!(modes.contains(&(name.to_owned(), 0o600)), "{name}: {modes:?}");
+    }
+    assert!(modes.iter().all(|(_, mode)| *mode == 0o600), "{modes:?}");
+    host.stop().await;
+}
+
+/// Plays an encounter to its end; gives the link of its replay, if participants may see it.
+async fn play_out(host: &Host, token: &str) -> Option<String> {
+    let (mut client, _) = host.sit(token).await;
+    let mut seq = 0;
+    loop {
+        let answer = client.act(seq, 1).await;
+        seq = answer["seq"].as_u64().expect("a number") as usize;
+        let frames = answer["frames"].as_array().expect("frames");
+        if frames.last().expect("a frame")["is_asked"] == false {
+            let over = client.hear().await.expect("the end");
+            return over["link"].as_str().map(str::to_owned);
+        }
+    }
+}
+
+#[tokio::test]
+async fn agents_cannot_be_studied_while_a_study_is_on() {
+    let offers = Offers::scripted().expect("scripted egos");
+    let offer = offers.find("kuhn-poker.nash").expect("it is there");
+    let booking = pace_play::Booking { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 2, seed: 5 };
+    let (session, _) =
+        pace_play::Session::begin(offer, booking, pace_play::session::Detail::Seen).expect("a session");
+    let made_up = pace_play::replay::link(&session);
+
+    let (_folder, file) = scratch();
+    let host = Host::study(STUDY, &file).await;
+    assert_eq!(host.get("/api/offers/kuhn-poker.nash/map").await.0, 403);
+    assert_eq!(host.post("/api/replay", json!({ "link": made_up })).await.0, 403);
+    let token = to_the_table(&host, "ann").await;
+    assert_eq!(play_out(&host, &token).await, None);
+    host.stop().await;
+
+    // Where participants may see what the agent believed, they see it of their own rounds.
+    let (_folder, file) = scratch();
+    let host = Host::study(&format!("mind = \"after\"\n{STUDY}"), &file).await;
+    let token = to_the_table(&host, "ann").await;
+    let link = play_out(&host, &token).await.expect("a link");
+    assert_eq!(host.post("/api/replay", json!({ "link": link })).await.0, 200);
+    assert_eq!(host.get("/api/offers/kuhn-poker.nash/map").await.0, 200);
+    let other_cards = link.replacen("~0~", "~1~", 1);
+    for link in [&made_up[..], &other_cards, &link[..link.len() - 1], "", "~~~~~~~"] {
+        assert_eq!(host.post("/api/replay", json!({ "link": link })).await.0, 403, "{link}");
+    }
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_format_is_brought_up_to_date() {
+    const FORMAT_1: &str = "
+        CREATE TABLE study (id TEXT NOT NULL PRIMARY KEY, config TEXT NOT NULL) STRICT;
+        CREATE TABLE participant (
+            id TEXT NOT NULL PRIMARY KEY, platform_study TEXT NOT NULL, platform_session TEXT NOT NULL,
+            token_hash TEXT NOT NULL UNIQUE, stage TEXT NOT NULL, arm INTEGER UNIQUE, joined_ms INTEGER NOT NULL,
+            consented_ms INTEGER, finished_ms INTEGER) STRICT;
+        CREATE TABLE encounter (
+            id INTEGER PRIMARY KEY, participant TEXT NOT NULL REFERENCES participant (id) ON DELETE CASCADE,
+            number INTEGER NOT NULL, game TEXT NOT NULL, agent TEXT NOT NULL, fingerprint TEXT NOT NULL,
+            slot INTEGER NOT NULL, tuple INTEGER NOT NULL, n_episodes INTEGER NOT NULL, seed INTEGER NOT NULL,
+            started_ms INTEGER NOT NULL, finished_ms INTEGER, score REAL, outcomes TEXT, UNIQUE (participant, number)) STRICT;
+        CREATE TABLE step (
+            encounter INTEGER NOT NULL REFERENCES encounter (id) ON DELETE CASCADE, seq INTEGER NOT NULL,
+            episode INTEGER NOT NULL, action INTEGER NOT NULL, action_name TEXT NOT NULL, moves TEXT NOT NULL,
+            client_ms INTEGER, server_ms INTEGER NOT NULL, PRIMARY KEY (encounter, seq)) STRICT, WITHOUT ROWID;
+        CREATE TABLE answer (
+            participant TEXT NOT NULL REFERENCES participant (id) ON DELETE CASCADE, question TEXT NOT NULL,
+            value TEXT NOT NULL, server_ms INTEGER NOT NULL, PRIMARY KEY (participant, question)) STRICT;
+        INSERT INTO participant VALUES ('ann', 's', 'v', 'hash', 'play', 0, 7, 8, NULL);
+        INSERT INTO participant VALUES ('ben', '', '', 'other', 'consent', NULL, 9, NULL, NULL);
+        INSERT INTO encounter VALUES (5, 'ann', 0, 'kuhn-poker', 'kuhn-poker.nash', 'scripted-1', 0, 3, 2, 77, 8, NULL, NULL, NULL);
+        INSERT INTO step VALUES (5, 0, 0, 1, 'bet', '[]', NULL, 9);
+        PRAGMA user_version = 1;";
+    let (_folder, file) = scratch();
+    let database = Connection::open(&file).expect("a file");
+    database.execute_batch(FORMAT_1).expect("the first format");
+    // Written by the first format: without the keys that came later.
+    database.execute("INSERT INTO study VALUES ('cards', ?1)", [STUDY]).expect("a study");
+    drop(database);
+    assert_eq!(rows(&file, "steps").len(), 1, "the steps are still there");
+    let expected = json!({ "table": "participants", "participant": "ann", "version": 1, "platform_study": "s",
+        "platform_session": "v", "stage": "play", "arm": 0, "joined_ms": 7, "consented_ms": 8, "finished_ms": null });
+    assert_eq!(rows(&file, "participants")[0], expected);
+    let fingerprints = |file: &Path| rows(file, "versions")[0]["fingerprints"].clone();
+    assert_eq!(fingerprints(&file), json!({ "kuhn-poker.nash": "scripted-1" }));
+    assert!(open(&STUDY.replacen("seed = 3", "seed = 4", 1), &file).is_err(), "it knows what it was");
+    let host = Host::study(STUDY, &file).await;
+    let (token, state) = join(&host, "ann").await;
+    assert_eq!((&state["stage"], &state["number"]), (&json!("play"), &json!(0)));
+    assert_eq!(host.sit(&token).await.1["seq"], 1);
+    to_the_table(&host, "ben").await;
+    host.stop().await;
+    assert_eq!(fingerprints(&file).as_object().map(serde_json::Map::len), Some(2));
+    let mut study = StudyFile::open(&file).expect("the file");
+    assert_eq!(study.delete("ann").expect("she was there"), 1);
+    assert_eq!(rows(&file, "participants").len(), 1);
 }

@@ -33,7 +33,10 @@ impl Host {
     pub async fn study(config: &str, file: &Path) -> Host {
         let config = StudyConfig::from_toml("study.toml", config).expect("a study");
         let offers = Offers::scripted().expect("scripted egos");
-        let study = Study::open(config, &offers, file).expect("its file");
+        let file = file.to_owned();
+        // The server before may still have to end its tasks in this thread.
+        let opening = tokio::task::spawn_blocking(move || Study::open(config, &offers, &file));
+        let study = opening.await.expect("a thread").expect("its file");
         Host::with(ServerConfig::default(), Some(study)).await
     }
 

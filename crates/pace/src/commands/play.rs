@@ -57,12 +57,20 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         ..ServerConfig::default()
     };
     let page = if study.is_some() { "/study" } else { "/" };
+    let has_signed_links = study.as_ref().map(Study::has_signed_links);
     let log = Arc::new(|line: &str| say(line));
     let out = Mutex::new(out);
     serve(offers, config, study, log, |address| {
         let mut out = out.lock().expect("nobody panics with it");
         // Whoever started us may not be listening; the page is there all the same.
         let _ = writeln!(out, "http://{address}{page}").and_then(|()| out.flush());
+        match has_signed_links {
+            Some(true) => say("every participant needs a link of their own; `pace study links` prints them"),
+            Some(false) => say(&format!(
+                "every participant needs a link of their own, with an id that you choose: http://{address}/study?participant=ID"
+            )),
+            None => {}
+        }
     })?;
     Ok(())
 }

@@ -15,8 +15,10 @@ pub enum StudyCommand {
     Export(ExportArgs),
     /// The score per agent with its uncertainty, and how far the participants are.
     Summary(SummaryArgs),
-    /// Take everything about one participant out of the file, for good.
+    /// Delete everything about one participant, and overwrite it on the disk.
     Delete(DeleteArgs),
+    /// Print signed links for participants, for a study with `signed_links = true`.
+    Links(LinksArgs),
 }
 
 #[derive(Debug, Args)]
@@ -30,7 +32,7 @@ pub struct ExportArgs {
     /// JSON lines; every line names its table.
     #[arg(long)]
     jsonl: bool,
-    /// `steps`, `encounters`, `participants`, `answers` or `replays` (links for a `pace play` with the same agents). Default: `steps` as CSV, all of them as JSON lines.
+    /// `steps`, `encounters`, `participants`, `answers`, `versions` (what participants have seen) or `replays` (links for a `pace play` with the same agents). Default: `steps` as CSV, all of them as JSON lines.
     #[arg(long)]
     table: Option<String>,
 }
@@ -52,6 +54,18 @@ pub struct DeleteArgs {
     participant: String,
 }
 
+#[derive(Debug, Args)]
+pub struct LinksArgs {
+    /// The study's file (SQLite); `pace play --study` makes it.
+    file: PathBuf,
+    /// The participants' ids.
+    #[arg(required = true)]
+    participants: Vec<String>,
+    /// The address of the server, such as `https://lab.example.org`. Default: none, only the end of the address is printed.
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
+    address: String,
+}
+
 pub fn run(command: &StudyCommand, out: &mut dyn Write) -> anyhow::Result<()> {
     match command {
         StudyCommand::Export(args) => export(args, out),
@@ -65,6 +79,13 @@ pub fn run(command: &StudyCommand, out: &mut dyn Write) -> anyhow::Result<()> {
         StudyCommand::Delete(args) => {
             let n_steps = StudyFile::open(&args.file)?.delete(&args.participant)?;
             Ok(writeln!(out, "deleted {} with {n_steps} steps", args.participant)?)
+        }
+        StudyCommand::Links(args) => {
+            let file = StudyFile::open(&args.file)?;
+            for participant in &args.participants {
+                writeln!(out, "{}{}", args.address.trim_end_matches('/'), file.link(participant)?)?;
+            }
+            Ok(())
         }
     }
 }
@@ -93,6 +114,11 @@ fn export(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 fn print_summary(summary: &StudySummary, out: &mut dyn Write) -> anyhow::Result<()> {
     let stages: Vec<String> = summary.stages.iter().map(|(stage, n)| format!("{n} {stage}")).collect();
     writeln!(out, "study {}: {} steps; participants: {}", summary.study, summary.steps, stages.join(", "))?;
+    if summary.versions.len() > 1 {
+        let versions: Vec<String> =
+            summary.versions.iter().map(|(version, n)| format!("{version} ({n} participants)")).collect();
+        writeln!(out, "scores are over all versions of the study: {}", versions.join(", "))?;
+    }
     if summary.agents.is_empty() {
         return Ok(writeln!(out, "no encounter is finished yet ({} are open)", summary.open_encounters)?);
     }

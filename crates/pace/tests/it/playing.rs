@@ -82,7 +82,53 @@ fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
     assert_eq!(steps.lines().count(), summary.steps + 1);
     assert!(run(&["study", "summary", file]).contains("kuhn-poker.nash"));
     check_error(&["study", "delete", file, "nobody"], 3, &["nobody", "participants"]);
+    // A reader that has not read everything yet keeps the data on the disk.
+    let mut reader = Command::new(env!("CARGO_BIN_EXE_pace"))
+        .args(["study", "export", file, "--csv"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the reader starts");
+    let mut lines = BufReader::new(reader.stdout.take().expect("its rows"));
+    lines.read_line(&mut String::new()).expect("its first row");
+    check_error(
+        &["study", "delete", file, "bot-7"],
+        1,
+        &["bot-7", "still on the disk", "run the same command again"],
+    );
+    drop(lines);
+    reader.wait().expect("it ends");
+    let deleted = run(&["study", "delete", file, "bot-7"]);
+    let n_deleted: usize = n_steps.iter().filter(|((bot, _), _)| bot == "bot-7").map(|(_, n)| n).sum();
+    assert_eq!(deleted.trim(), format!("deleted bot-7 with {n_deleted} steps"));
+    assert!(!run(&["study", "export", file, "--jsonl"]).contains("\"bot-7\""));
     check_error(&["study", "export", file, "--csv", "--table", "moves"], 2, &["moves", "steps"]);
+}
+
+#[test]
+fn a_study_says_how_participants_take_part_and_is_served_once_and_unchanged() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let (study, file) = (path("study.toml"), path("study.sqlite"));
+    std::fs::write(&study, STUDY).expect("a study");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pace"))
+        .args(["play", "--port", "0", "--study", &study])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut hint = String::new();
+    BufReader::new(child.stderr.take().expect("its words")).read_line(&mut hint).expect("a hint");
+    let server = Server(child);
+    assert!(hint.contains("http://127.0.0.1:") && hint.trim().ends_with("/study?participant=ID"), "{hint}");
+    check_error(&["play", "--port", "0", "--study", &study], 1, &["another `pace play`", "study.sqlite"]);
+    let links = run(&["study", "links", &file, "p-1", "p-2", "--address", "https://lab.example.org/"]);
+    let links: Vec<&str> = links.lines().collect();
+    assert!(links[0].starts_with("https://lab.example.org/study?participant=p-1&key="), "{links:?}");
+    assert_eq!(links.len(), 2);
+    check_error(&["study", "links", &file, "a b"], 3, &["a b", "letters"]);
+    server.kill();
+    std::fs::write(&study, STUDY.replacen("Yes?", "Really?", 1)).expect("another study");
+    check_error(&["play", "--port", "0", "--study", &study], 3, &["`consent`", "`version = 2`"]);
 }
 
 #[test]

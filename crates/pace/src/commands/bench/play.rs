@@ -138,7 +138,7 @@ fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
 fn study_of(agent: &str) -> String {
     format!(
         "id = \"bench\"\ntitle = \"Bench\"\nconsent = \"Bots consent.\"\nagents = [{agent:?}]\nassignment = \"between\"\n\
-         encounters = 1000\nseed = 1\ncompletion_code = \"none\"\n"
+         encounters = 1000\nseed = 1\ncompletion_code = \"none\"\n[enrolment]\njoins_per_minute = 1000000\n"
     )
 }
 
