@@ -149,7 +149,7 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
         folder: view.path().display().to_string(),
         seed: config.seed,
         commit: manifest.spec.commit.clone(),
-        config_hash: Some(config.hash()),
+        config_hash: Some(config.hash_of_run(view.path())?),
         steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
@@ -406,8 +406,7 @@ fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, V
 
 /// The curves and the configuration of a run.
 pub fn train_record(view: &RunView) -> Result<TrainRecord, LabError> {
-    let file = view.path().join("config.toml").display().to_string();
-    let config = RunConfig::from_toml(&file, &view.config()?)?;
+    let config = RunConfig::of_run(view)?;
     let manifest = view.manifest()?;
     let mut curves: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();
     for row in view.metrics()? {

@@ -5,15 +5,15 @@ use std::path::Path;
 use pace_games::GameError;
 use pace_learn::{Agent, MODEL_FILE, Policy, find_method};
 
-use crate::checkpoint::CheckpointLimits;
 use crate::durable::{self, STAGED};
 use crate::error::LabError;
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
+use crate::trained_agent::newest_checkpoint;
 use crate::training::check_revision;
 
-/// The folder of the copy in a run folder.
-const FOLDER: &str = "conservative";
+/// The folder of the copy in a run folder. It is there before the manifest: a run that needs a copy has one.
+pub(crate) const FOLDER: &str = "conservative";
 const CONFIG: &str = "config.toml";
 
 /// More than any network that is a policy of these games has.
@@ -28,11 +28,16 @@ pub(crate) struct Conservative {
 impl Conservative {
     /// The agent that the keys of a run ask for: the copy in its folder, where it has one, or the run they name.
     pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<Conservative>, LabError> {
-        let Some(named) = config.train.conservative_run() else { return Ok(None) };
         let kept = run.join(FOLDER);
-        if kept.is_dir() {
+        if config.train.conservative_run().is_some() && kept.is_dir() {
             return Conservative::read(&kept).map(Some);
         }
+        Conservative::named(config)
+    }
+
+    /// The agent of the run that these keys name.
+    pub(crate) fn named(config: &RunConfig) -> Result<Option<Conservative>, LabError> {
+        let Some(named) = config.train.conservative_run() else { return Ok(None) };
         // An empty name is the learner's to complain about: it knows what else could be chosen.
         if named.is_empty() {
             return Ok(None);
@@ -47,18 +52,14 @@ impl Conservative {
 
     fn of_run(folder: &Path) -> Result<Conservative, LabError> {
         let view = RunView::open(folder)?;
-        let config = RunConfig::from_toml(&folder.join(CONFIG).display().to_string(), &view.config()?)?;
+        let config = RunConfig::of_run(&view)?;
         check_revision(&view.manifest()?, &*config.open_game()?)?;
-        let checkpoint = view
-            .checkpoints(CheckpointLimits::default())
-            .load_newest_valid()?
-            .ok_or_else(|| LabError::NoCheckpoint { path: folder.to_owned() })?;
+        let checkpoint = newest_checkpoint(&view)?;
         Ok(Conservative { config, model: checkpoint.file(MODEL_FILE)?.to_vec() })
     }
 
     fn read(kept: &Path) -> Result<Conservative, LabError> {
-        let (file, model) = (kept.join(CONFIG), kept.join(MODEL_FILE));
-        let config = RunConfig::from_toml(&file.display().to_string(), &durable::read_text(&file)?)?;
+        let (config, model) = (read_config(kept)?, kept.join(MODEL_FILE));
         let model = durable::read_capped(&model, MAX_BYTES)?.ok_or_else(|| LabError::BadConfig {
             file: model.display().to_string(),
             reason: format!("larger than {MAX_BYTES} bytes; expected the weights of an agent"),
@@ -66,8 +67,11 @@ impl Conservative {
         Ok(Conservative { config, model })
     }
 
-    /// Puts the copy into a run folder, whole or not at all.
+    /// Puts the copy into a run folder, whole or not at all, unless there is one.
     pub(crate) fn keep(&self, run: &Path) -> Result<(), LabError> {
+        if run.join(FOLDER).is_dir() {
+            return Ok(());
+        }
         let staged = run.join(format!("{STAGED}{FOLDER}"));
         let config = self.config.to_toml();
         durable::write_folder(&staged, &[(CONFIG, config.as_bytes()), (MODEL_FILE, &self.model)])?;
@@ -80,4 +84,26 @@ impl Conservative {
         let method = find_method(&self.config.method)?;
         Ok(Policy::of(&Agent::from_bytes(method, &*game, &self.config.train, &self.model)?)?)
     }
+}
+
+/// The id of the agent whose copy is in a run folder; `None` where there is no copy.
+pub(crate) fn kept_id(run: &Path) -> Result<Option<String>, LabError> {
+    let kept = run.join(FOLDER);
+    if !kept.is_dir() {
+        return Ok(None);
+    }
+    Ok(Some(read_config(&kept)?.id()?))
+}
+
+/// Whether a folder holds nothing but such a copy, or a part of one.
+pub(crate) fn is_copy(folder: &Path) -> bool {
+    let is_ours = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.file_name() == CONFIG || entry.file_name() == MODEL_FILE)
+    };
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_ours))
+}
+
+fn read_config(kept: &Path) -> Result<RunConfig, LabError> {
+    let file = kept.join(CONFIG);
+    RunConfig::from_toml(&file.display().to_string(), &durable::read_text(&file)?)
 }

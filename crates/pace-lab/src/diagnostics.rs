@@ -1,10 +1,11 @@
 //! What the encounters of an agent show beside its score: visits, identification, alarms, latents.
 
+use std::collections::BTreeMap;
+
 use pace_games::{Ending, PoolListing};
-use pace_learn::{ClearKeeps, Detector, EncounterOutcome, Switch, Verdict};
+use pace_learn::{Alarm, ClearKeeps, Detector, EncounterOutcome, Switch, Verdict};
 use pace_report::{
-    AlarmRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord, LatentRow, LatentsRecord,
-    VisitsRecord,
+    DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord, LatentRow, LatentsRecord, VisitsRecord,
 };
 
 use crate::meetings::over_encounters;
@@ -90,22 +91,23 @@ pub(crate) fn detection(
         mean_delay_episodes: (n_hits > 0.0).then(|| delays as f64 / n_hits),
         false_alarms_per_encounter: count(Verdict::False) / n,
         repeated_alarms_per_encounter: count(Verdict::Repeated) / n,
-        encounters: encounters
-            .iter()
-            .map(|encounter| EncounterAlarmsRecord {
-                index: encounter.tuple,
-                pass: encounter.pass,
-                alarms: encounter
-                    .alarms
-                    .iter()
-                    .map(|alarm| AlarmRecord {
-                        after_episode: alarm.after_episode,
-                        verdict: alarm.verdict.name().to_owned(),
-                    })
-                    .collect(),
-            })
-            .collect(),
+        by_episode: alarms_by_episode(alarms()),
     })
+}
+
+/// The number of alarms after each episode that has some.
+fn alarms_by_episode<'a>(alarms: impl Iterator<Item = &'a Alarm>) -> Vec<EpisodeAlarmsRecord> {
+    let mut by_episode: BTreeMap<usize, EpisodeAlarmsRecord> = BTreeMap::new();
+    for alarm in alarms {
+        let of_episode = by_episode.entry(alarm.after_episode).or_default();
+        of_episode.after_episode = alarm.after_episode;
+        match alarm.verdict {
+            Verdict::False => of_episode.n_false += 1,
+            Verdict::Right => of_episode.n_right += 1,
+            Verdict::Repeated => of_episode.n_repeated += 1,
+        }
+    }
+    by_episode.into_values().collect()
 }
 
 /// The latents of the first encounter with each tuple.

@@ -50,6 +50,15 @@ pub fn create_folder(path: &Path) -> Result<(), LabError> {
     attempt("create", path, Cost::Space, || fs::create_dir_all(path))
 }
 
+/// Makes a folder and those above it, and refuses one in which no file can be written: before work whose results go there.
+pub fn prepare_folder(path: &Path) -> Result<(), LabError> {
+    create_folder(path)?;
+    let probe = path.join(format!("{STAGED}probe-{}", std::process::id()));
+    let written = write_file(&probe, b"can files be written here?\n");
+    let removed = remove_file(&probe);
+    written.and(removed)
+}
+
 /// Renames; the new name is durable only once its folder is synced.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), LabError> {
     attempt("rename", from, Cost::Nothing, || fs::rename(from, to))
@@ -69,6 +78,20 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), LabError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
     })
+}
+
+/// Removes the unfinished files and folders that a killed process left in a folder. A folder that is not there has none.
+pub(crate) fn remove_drafts(folder: &Path) -> Result<(), LabError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(|source| LabError::io("read", folder, source))?,
+    };
+    let is_draft = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(STAGED);
+    for entry in entries.flatten().filter(is_draft) {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_folder { remove_folder(&entry.path())? } else { remove_file(&entry.path())? }
+    }
+    Ok(())
 }
 
 /// Waits until the names in a folder are on the disk.

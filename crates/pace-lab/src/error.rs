@@ -74,6 +74,14 @@ pub enum LabError {
         /// The run folder.
         path: PathBuf,
     },
+    /// A run that was trained, and whose checkpoints are not in its folder any more.
+    #[error("{} was trained for {steps} steps and has no checkpoint: its agent cannot be loaded, and training it would overwrite its record; copy its checkpoints folder there, or train the run again with another --out", path.display())]
+    LostCheckpoints {
+        /// The run folder.
+        path: PathBuf,
+        /// The last step of its log.
+        steps: u64,
+    },
     /// A new run was to start in a folder that holds a run.
     #[error("{} already holds a run; a new run needs a new or empty folder; go on with `pace resume {}`, or choose another --out", path.display(), path.display())]
     HoldsRun {
@@ -121,7 +129,7 @@ pub enum LabError {
         source: io::Error,
     },
     /// The disk, or the user's share of it, is full.
-    #[error("no space left to {doing} {}; what was saved before is intact; free some space, then `pace resume` the run", path.display())]
+    #[error("no space left to {doing} {}; what was saved before is intact; free some space", path.display())]
     StorageFull {
         /// What was being done.
         doing: &'static str,
@@ -129,6 +137,28 @@ pub enum LabError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// The disk filled up while a run was trained.
+    #[error("{source}, then continue with `pace resume {}`", run.display())]
+    TrainingStorageFull {
+        /// The run folder.
+        run: PathBuf,
+        /// What could not be written.
+        source: Box<LabError>,
+    },
+    /// Results of an evaluation that could not be written. The caller has shown them.
+    #[error("the results were printed, but not all of them could be saved: {source}")]
+    NotSaved {
+        /// What could not be written.
+        source: Box<LabError>,
+    },
+    /// A record that is larger than a reader accepts.
+    #[error("{}: found a record of more than {cap} bytes, expected a smaller one; evaluate fewer episodes or peers", path.display())]
+    RecordTooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The largest size.
+        cap: u64,
     },
     /// A file or folder that this user may not touch, or a disk that is mounted read-only.
     #[error("not allowed to {doing} {} ({source}); check its owner, its permissions and whether its disk is read-only, or choose another folder", path.display())]
@@ -333,6 +363,16 @@ pub enum Damage {
 }
 
 impl LabError {
+    /// Adds what to do about a full disk to an error in the training of a run, which can be resumed.
+    pub fn while_training(self, run: &Path) -> LabError {
+        match self {
+            LabError::StorageFull { .. } => {
+                LabError::TrainingStorageFull { run: run.to_owned(), source: Box::new(self) }
+            }
+            other => other,
+        }
+    }
+
     /// Tells apart the troubles that a person can do something about.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> LabError {
         let path = path.to_owned();
@@ -343,7 +383,10 @@ impl LabError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 LabError::AccessDenied { doing, path, source }
             }
-            io::ErrorKind::NotADirectory => LabError::NotAFolder { doing, path },
+            // The second is what a system says that is asked to make a folder of a file.
+            io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+                LabError::NotAFolder { doing, path }
+            }
             _ => LabError::Io { doing, path, source },
         }
     }

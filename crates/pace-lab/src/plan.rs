@@ -11,10 +11,10 @@ use pace_report::AdaptRecord;
 use serde_json::{Map, Value, json};
 
 use crate::checkpoint::CheckpointLimits;
-use crate::durable;
 use crate::error::LabError;
 use crate::experiment::{Choices, Experiment, ExperimentEvaluation, ExperimentRun};
 use crate::manifest::RunStatus;
+use crate::records::read_record;
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 use crate::speeds::{Speed, Speeds};
@@ -157,13 +157,12 @@ impl PlannedRun {
     /// Refuses a folder that is not this run's, or not any more.
     fn check(&self, view: &RunView) -> Result<RunStatus, LabError> {
         let manifest = view.manifest()?;
-        let file = view.path().join("config.toml").display().to_string();
-        let config = RunConfig::from_toml(&file, &view.config()?)?;
+        let config = RunConfig::of_run(view)?;
         check_revision(&manifest, &*config.open_game()?).map_err(|error| LabError::OtherRun {
             path: view.path().to_owned(),
             reason: error.to_string(),
         })?;
-        let id = config.id()?;
+        let id = config.id_of_run(view.path())?;
         if id != self.run.id {
             let reason = format!("its keys have the id {id}, expected {}", self.run.id);
             return Err(LabError::OtherRun { path: view.path().to_owned(), reason });
@@ -177,16 +176,9 @@ impl PlannedRun {
         if !path.exists() {
             return EvaluationState::Missing;
         }
-        let read = durable::read_capped(&path, MAX_RECORD_BYTES).and_then(|bytes| {
-            let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(|| {
-                let reason = format!("more than {MAX_RECORD_BYTES} bytes, or not UTF-8");
-                LabError::BadText { path: path.clone(), reason }
-            })?;
-            Ok(AdaptRecord::from_json(&text)?)
-        });
-        let record = match read {
+        let record = match read_record(&path, AdaptRecord::from_json) {
             Ok(record) => record,
-            Err(error) => return EvaluationState::Damaged(format!("{}: {error}", path.display())),
+            Err(error) => return EvaluationState::Damaged(error.to_string()),
         };
         let has_latents = !evaluation.evaluation.latents || evaluation.latents_path(&self.folder).exists();
         let is_enough = record.passes >= evaluation.passes_made()
@@ -308,9 +300,6 @@ impl Estimate {
     }
 }
 
-/// More than a record of any study has.
-const MAX_RECORD_BYTES: u64 = 1 << 28;
-
 /// The folder of a lab that holds the runs; a folder of records.
 pub fn runs_folder(lab: &Path) -> PathBuf {
     lab.join("runs")
@@ -330,8 +319,7 @@ fn set_arguments(keys: &Map<String, Value>) -> Vec<String> {
 /// left out; whoever wants to use it will say what is wrong.
 fn folders_by_id(lab: &Path) -> BTreeMap<String, PathBuf> {
     let id_of = |folder: &Path| -> Result<String, LabError> {
-        let text = RunView::open(folder)?.config()?;
-        Ok(RunConfig::from_toml("config.toml", &text)?.id()?)
+        RunConfig::of_run(&RunView::open(folder)?)?.id_of_run(folder)
     };
     let mut folders: Vec<PathBuf> = std::fs::read_dir(runs_folder(lab))
         .into_iter()

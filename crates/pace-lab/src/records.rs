@@ -38,10 +38,9 @@ impl RunRecords {
     /// no run.
     pub fn read(path: &Path) -> Result<RunRecords, LabError> {
         let view = RunView::open(path)?;
-        let file = path.join("config.toml").display().to_string();
         let mut records = RunRecords {
             path: path.to_owned(),
-            config: RunConfig::from_toml(&file, &view.config()?)?,
+            config: RunConfig::of_run(&view)?,
             manifest: view.manifest()?,
             train: train_record(&view)?,
             evaluations: BTreeMap::new(),
@@ -89,6 +88,26 @@ const RECORD: &str = ".json";
 /// How the names of latents in two dimensions end, beside the record of their evaluation.
 pub const EMBEDDING: &str = ".tsne.json";
 
+/// The largest record, for everything that writes or reads one. Thousands of episodes by themselves are a few megabytes.
+const MAX_RECORD_BYTES: u64 = 1 << 26;
+
+/// Writes the text of a record, unless no reader would accept it.
+pub fn write_record(path: &Path, text: &str) -> Result<(), LabError> {
+    if text.len() as u64 > MAX_RECORD_BYTES {
+        return Err(LabError::RecordTooLarge { path: path.to_owned(), cap: MAX_RECORD_BYTES });
+    }
+    durable::write_atomically(path, text.as_bytes())
+}
+
+/// Reads a record; `parse` is that of its kind.
+pub(crate) fn read_record<R>(path: &Path, parse: fn(&str) -> Result<R, RecordError>) -> Result<R, LabError> {
+    let bytes = durable::read_capped(path, MAX_RECORD_BYTES)?
+        .ok_or_else(|| LabError::RecordTooLarge { path: path.to_owned(), cap: MAX_RECORD_BYTES })?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| LabError::BadText { path: path.to_owned(), reason: format!("found {error}") })?;
+    parse(&text).map_err(|source| LabError::BadRecord { path: path.to_owned(), source })
+}
+
 /// Every record of a folder by its name without the ending. A folder that is not there has none.
 fn read_all<R>(
     folder: &Path,
@@ -100,10 +119,7 @@ fn read_all<R>(
     for path in sorted_entries(folder)? {
         let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(name) = file.strip_suffix(ending).filter(|name| !name.contains(".tsne")) else { continue };
-        let found = durable::read_text(&path).and_then(|text| {
-            read(&text).map_err(|source| LabError::BadRecord { path: path.clone(), source })
-        });
-        match found {
+        match read_record(&path, read) {
             Ok(record) => drop(records.insert(name.to_owned(), record)),
             Err(error) => damaged.push(error),
         }
@@ -142,4 +158,28 @@ fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
     }
     paths.sort();
     Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_report::AdaptRecord;
+
+    use super::{MAX_RECORD_BYTES, read_record, write_record};
+    use crate::error::LabError;
+
+    #[test]
+    fn writing_and_reading_records_have_one_limit() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let path = scratch.path().join("test.json");
+        let text = " ".repeat(MAX_RECORD_BYTES as usize + 1);
+        let is_too_large = |error: &LabError| matches!(error, LabError::RecordTooLarge { .. });
+        assert!(is_too_large(&write_record(&path, &text).expect_err("too large")));
+        assert!(!path.exists());
+        std::fs::write(&path, &text).expect("written");
+        assert!(is_too_large(&read_record(&path, AdaptRecord::from_json).expect_err("too large")));
+        // One byte less is read: that it is not a record is another error.
+        write_record(&path, &text[1..]).expect("written");
+        let error = read_record(&path, AdaptRecord::from_json).expect_err("not a record");
+        assert!(matches!(error, LabError::BadRecord { .. }), "{error}");
+    }
 }

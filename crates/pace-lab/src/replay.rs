@@ -12,6 +12,7 @@ use crate::adaptation::words;
 use crate::durable;
 use crate::error::LabError;
 use crate::mind::Mind;
+use crate::records::write_record;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
 
@@ -45,7 +46,7 @@ pub fn write_replay(
             view.replays_path().join(format!("{split}-{}-seed-{}.json", options.tuple, options.seed))
         }
     };
-    durable::write_atomically(&path, replay.to_json()?.as_bytes())?;
+    write_record(&path, &replay.to_json()?)?;
     Ok((replay, path))
 }
 
@@ -157,7 +158,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
             folder: view.path().display().to_string(),
             seed: config.seed,
             commit: manifest.spec.commit.clone(),
-            config_hash: Some(config.hash()),
+            config_hash: Some(config.hash_of_run(view.path())?),
             steps,
             wall_clock_secs: Some(manifest.wall_clock_secs),
         },

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::durable::{self, STAGED};
+use crate::durable;
 use crate::error::LabError;
 use crate::plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 use crate::progress::LabProgress;
@@ -252,7 +252,8 @@ impl<'a> Work<'a> {
     /// Looks at the records of a trained run. One that cannot be read is put aside, not overwritten.
     fn find_evaluations(&mut self, job: usize, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
         let of = &mut self.jobs[job];
-        remove_drafts(&of.planned.folder.join("adapt"))?;
+        // Drafts of evaluations that were killed. This process holds the lock of the lab, so no other one writes there.
+        durable::remove_drafts(&of.planned.folder.join("adapt"))?;
         for (evaluation, status) in of.planned.run.evaluations.iter().zip(&mut of.evaluations) {
             match of.planned.evaluation_state(evaluation) {
                 EvaluationState::Missing => {}
@@ -495,14 +496,4 @@ fn put_aside(path: &Path) -> Result<PathBuf, LabError> {
         .expect("some number is free");
     durable::rename(path, &aside)?;
     Ok(aside)
-}
-
-/// Removes what evaluations leave that were killed while they wrote. The lab is ours, so nobody is writing.
-fn remove_drafts(folder: &Path) -> Result<(), LabError> {
-    let entries = std::fs::read_dir(folder).map_err(|source| LabError::io("read", folder, source))?;
-    let is_draft = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(STAGED);
-    entries
-        .flatten()
-        .filter(|entry| is_draft(&entry.file_name()))
-        .try_for_each(|entry| durable::remove_file(&entry.path()))
 }

@@ -1,11 +1,15 @@
 //! `config.toml`: every key of a run, resolved from preset, file and command line.
 
+use std::path::Path;
+
 use pace_games::{AnyGame, GameError, Split, find_game};
 use pace_learn::{TrainConfig, TrainPreset, find_method};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::conservative;
 use crate::error::LabError;
+use crate::run_folder::RunView;
 
 /// What a run is made of. The same `RunConfig` and the same build give the same run, byte for byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -162,6 +166,12 @@ impl RunConfig {
         toml::to_string(self).expect("a configuration is plain data")
     }
 
+    /// The keys of a run, from its `config.toml`.
+    pub fn of_run(view: &RunView) -> Result<RunConfig, LabError> {
+        let file = view.path().join("config.toml").display().to_string();
+        RunConfig::from_toml(&file, &view.config()?)
+    }
+
     /// Reads a `config.toml`.
     pub fn from_toml(file: &str, text: &str) -> Result<RunConfig, LabError> {
         let config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
@@ -176,9 +186,14 @@ impl RunConfig {
         }
     }
 
-    /// A hash of all keys: two runs with the same hash are the same run.
-    pub fn hash(&self) -> String {
-        blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_owned()
+    /// A hash of all keys, for the run in this folder: two runs with the same hash are the same run. The run that it falls
+    /// back on counts with its id, so that the hash does not depend on where the folders lie.
+    pub fn hash_of_run(&self, run: &Path) -> Result<String, LabError> {
+        let mut config = self.clone();
+        if let Some(id) = self.fallback_id(run)? {
+            config.fall_back_on(&id)?;
+        }
+        Ok(blake3::hash(config.to_toml().as_bytes()).to_hex()[..16].to_owned())
     }
 
     /// By what a run is recognised wherever its folder lies, also one that was written down before some key could be
@@ -189,6 +204,22 @@ impl RunConfig {
             Some(folder) => self.id_falling_back_on(id_in_name(folder).unwrap_or(folder)),
             None => self.id_of_keys(),
         }
+    }
+
+    /// The id of the run in this folder.
+    pub fn id_of_run(&self, run: &Path) -> Result<String, LabError> {
+        match self.fallback_id(run)? {
+            Some(id) => Ok(self.id_falling_back_on(&id)?),
+            None => Ok(self.id_of_keys()?),
+        }
+    }
+
+    /// The id of the run that the one in this folder falls back on, if it does. It comes from the copy in the folder: a name
+    /// has the id of the day on which it was given, and other keys have been added since.
+    fn fallback_id(&self, run: &Path) -> Result<Option<String>, LabError> {
+        let Some(named) = self.train.conservative_run() else { return Ok(None) };
+        let kept = conservative::kept_id(run)?;
+        Ok(Some(kept.unwrap_or_else(|| id_in_name(named).unwrap_or(named).to_owned())))
     }
 
     /// The same where the run that this one falls back on has this id, whatever its folder is called.

@@ -6,6 +6,7 @@
 //! metrics.jsonl  the same for the same seed         adapt/         what evaluations write
 //! timing.jsonl   speeds and seconds                 run.lock       who writes this run
 //! tb/            see `tensorboard`                  replays/       encounters, moment by moment
+//! conservative/  see `conservative`
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointReader, CheckpointStore};
+use crate::conservative;
 use crate::crash::write_crash_bundle;
 use crate::durable::{self, STAGED};
 use crate::error::LabError;
@@ -45,16 +47,30 @@ pub struct RunFolder {
 impl RunFolder {
     /// Starts a run in a folder that is new or empty. `config` is the resolved configuration, kept as it is given.
     pub fn create(path: &Path, config: &str, spec: RunSpec) -> Result<RunFolder, LabError> {
+        RunFolder::create_with(path, config, spec, || Ok(()))
+    }
+
+    /// Like [`RunFolder::create`]; `prepare` writes what the folder needs before it is a run.
+    pub(crate) fn create_with(
+        path: &Path,
+        config: &str,
+        spec: RunSpec,
+        prepare: impl FnOnce() -> Result<(), LabError>,
+    ) -> Result<RunFolder, LabError> {
         // Before the lock, so that a refused folder is left without a trace; after it, because another process may
         // have come first.
         check_empty(path)?;
         durable::create_folder(path)?;
         let lock = RunLock::take(path)?;
         check_empty(path)?;
+        // Of a process that was killed while it started a run here, perhaps one with other keys.
+        durable::remove_drafts(path)?;
+        durable::remove_folder(&path.join(conservative::FOLDER))?;
         let manifest = Manifest::starting(spec);
         for folder in [TENSORBOARD, CHECKPOINTS, ADAPT] {
             durable::create_folder(&path.join(folder))?;
         }
+        prepare()?;
         durable::write_atomically(&path.join(CONFIG), config.as_bytes())?;
         // Last, because a folder is a run once it has a manifest.
         manifest.write(&path.join(MANIFEST))?;
@@ -69,11 +85,7 @@ impl RunFolder {
         let lock = RunLock::take(path)?;
         // Read under the lock: the process before us may just have written it.
         let manifest = view.manifest()?;
-        let entries = std::fs::read_dir(path).map_err(|source| LabError::io("read", path, source))?;
-        for entry in entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(STAGED))
-        {
-            durable::remove_file(&entry.path())?;
-        }
+        durable::remove_drafts(path)?;
         let secs_before = manifest.wall_clock_secs;
         Ok(RunFolder { view, manifest, since: Instant::now(), secs_before, _lock: lock })
     }
@@ -340,10 +352,12 @@ fn check_empty(path: &Path) -> Result<(), LabError> {
 
 /// Whether creating a run makes this, so that without a manifest it is worth nothing.
 fn is_left_by_creation(path: &Path, name: &str) -> bool {
+    // Made before the others: without it, a file or folder of one of their names belongs to a person.
+    let was_begun = || path.parent().is_some_and(|folder| folder.join(ADAPT).is_dir());
     match name {
         LOCK => true,
-        // Nothing else is in a folder that was being made a run: a person's file of this name stands alone.
-        CONFIG => path.parent().is_some_and(|folder| folder.join(ADAPT).is_dir()),
+        CONFIG => was_begun(),
+        conservative::FOLDER => was_begun() && conservative::is_copy(path),
         TENSORBOARD | CHECKPOINTS | ADAPT => {
             std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
         }

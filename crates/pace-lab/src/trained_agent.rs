@@ -3,9 +3,10 @@
 use pace_games::AnyGame;
 use pace_learn::{Agent, MODEL_FILE, find_method};
 
-use crate::checkpoint::CheckpointLimits;
+use crate::checkpoint::{Checkpoint, CheckpointLimits};
 use crate::conservative::Conservative;
 use crate::error::LabError;
+use crate::manifest::RunStatus;
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 use crate::training::check_revision;
@@ -27,14 +28,10 @@ pub struct TrainedAgent {
 impl TrainedAgent {
     /// Reads it from a run folder, whether or not the run goes on meanwhile.
     pub fn load(view: &RunView) -> Result<TrainedAgent, LabError> {
-        let file = view.path().join("config.toml").display().to_string();
-        let config = RunConfig::from_toml(&file, &view.config()?)?;
+        let config = RunConfig::of_run(view)?;
         let game = config.open_game()?;
         check_revision(&view.manifest()?, &*game)?;
-        let checkpoint = view
-            .checkpoints(CheckpointLimits::default())
-            .load_newest_valid()?
-            .ok_or_else(|| LabError::NoCheckpoint { path: view.path().to_owned() })?;
+        let checkpoint = newest_checkpoint(view)?;
         let method = find_method(&config.method)?;
         let model = checkpoint.file(MODEL_FILE)?;
         let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
@@ -42,4 +39,36 @@ impl TrainedAgent {
         let fingerprint = blake3::hash(model).to_hex()[..16].to_owned();
         Ok(TrainedAgent { agent, game, config, steps: checkpoint.step, fingerprint })
     }
+}
+
+/// The newest checkpoint of a run that is whole, or why there is none.
+pub(crate) fn newest_checkpoint(view: &RunView) -> Result<Checkpoint, LabError> {
+    if let Some(newest) = view.checkpoints(CheckpointLimits::default()).load_newest_valid()? {
+        return Ok(newest);
+    }
+    refuse_lost_checkpoints(view)?;
+    Err(LabError::NoCheckpoint { path: view.path().to_owned() })
+}
+
+/// Refuses a run that was trained past its first checkpoint and has none: a copy of its records. To train it again in its
+/// folder would overwrite them.
+pub fn refuse_lost_checkpoints(view: &RunView) -> Result<(), LabError> {
+    let config = RunConfig::of_run(view)?;
+    // In this order: a process that trains the run meanwhile writes a checkpoint before the rows that ask for one.
+    let (manifest, rows) = (view.manifest()?, view.metrics()?);
+    if !view.checkpoints(CheckpointLimits::default()).steps()?.is_empty() {
+        return Ok(());
+    }
+    let has_lost_them = match manifest.status {
+        RunStatus::Finished => true,
+        // A run is saved when it stops, if it did anything.
+        RunStatus::Stopped => !rows.is_empty(),
+        // Killed before its first checkpoint, it has at most the rows until then.
+        RunStatus::Running | RunStatus::Failed => rows.len() > config.train.checkpoint_every,
+    };
+    if has_lost_them {
+        let steps = rows.last().map_or(0, |row| row.step);
+        return Err(LabError::LostCheckpoints { path: view.path().to_owned(), steps });
+    }
+    Ok(())
 }

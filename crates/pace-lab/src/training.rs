@@ -14,8 +14,9 @@ use crate::error::LabError;
 use crate::manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 use crate::metrics::MetricsLog;
 use crate::run_config::RunConfig;
-use crate::run_folder::RunFolder;
+use crate::run_folder::{RunFolder, RunView};
 use crate::tensorboard::TensorBoardLog;
+use crate::trained_agent::refuse_lost_checkpoints;
 
 /// What the caller knows about the program that trains.
 #[derive(Clone, Debug)]
@@ -68,22 +69,21 @@ impl TrainingRun {
             scale: config.scale,
         };
         let method = find_method(&config.method)?;
-        let conservative = Conservative::of(config, path)?;
+        let conservative = Conservative::named(config)?;
         let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
         let (train, seed) = (config.train.clone(), config.seed);
         let trainer = Trainer::with_conservative(method, game, train, policy.as_ref(), seed, n_threads)?;
-        let run = RunFolder::create(path, &config.to_toml(), spec)?;
-        if let Some(conservative) = &conservative {
-            conservative.keep(path)?;
-        }
+        let keep = || conservative.as_ref().map_or(Ok(()), |conservative| conservative.keep(path));
+        let run = RunFolder::create_with(path, &config.to_toml(), spec, keep)?;
         TrainingRun::assemble(run, trainer)
     }
 
     /// Goes on from the newest checkpoint that is whole, or from the beginning if there was none yet.
     pub fn resume(path: &Path, n_threads: usize) -> Result<TrainingRun, LabError> {
+        // Before anything is written, so that a kept record stays as it is.
+        refuse_lost_checkpoints(&RunView::open(path)?)?;
         let run = RunFolder::open(path)?;
-        let file = path.join("config.toml");
-        let config = RunConfig::from_toml(&file.display().to_string(), &run.view().config()?)?;
+        let config = RunConfig::of_run(run.view())?;
         let game = config.open_game()?;
         check_revision(run.manifest(), &*game)?;
         let method = find_method(&config.method)?;
@@ -91,6 +91,9 @@ impl TrainingRun {
         let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
         let (train, seed) = (config.train, config.seed);
         let trainer = Trainer::with_conservative(method, game, train, policy.as_ref(), seed, n_threads)?;
+        if let Some(conservative) = &conservative {
+            conservative.keep(path)?;
+        }
         let mut training = TrainingRun::assemble(run, trainer)?;
         let mut step = 0;
         if let Some(checkpoint) = training.store.load_newest_valid()? {
@@ -209,4 +212,102 @@ pub(crate) fn check_revision(manifest: &Manifest, game: &dyn AnyGame) -> Result<
         game.spec().id
     );
     Err(TrainError::State { reason }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pace_learn::METHODS;
+    use serde_json::{Map, json};
+
+    use super::{Build, TrainingRun};
+    use crate::durable::faults::{Fault, with};
+    use crate::run_config::{RunConfig, RunRequest};
+
+    const BUILD: Build = Build { version: "0.1.0", commit: None, rustc: "1.95.0", argv: Vec::new() };
+
+    /// A run of one iteration; GSCU falls back on the run in `fallback`.
+    fn config(method: &str, fallback: &Path) -> RunConfig {
+        let mut keys = json!({
+            "total_steps": 10, "encounters_per_tuple": 1, "episodes_per_encounter": 2, "epochs": 1, "minibatches": 1,
+            "hidden_width": 4, "encoder_width": 4, "warm_up_steps": 0
+        });
+        if method == "gscu" {
+            let of_gscu = json!({
+                "gscu.conservative": "run", "gscu.conservative_run": fallback, "gscu.embedding_steps": 10,
+                "gscu.embedding_encounters_per_tuple": 1, "gscu.embedding_epochs": 1
+            });
+            keys.as_object_mut().expect("a map").extend(of_gscu.as_object().expect("a map").clone());
+        }
+        let overrides: Map<String, serde_json::Value> = keys.as_object().expect("a map").clone();
+        let (game, preset) = ("kuhn-poker", "paper");
+        let request = RunRequest { game, method, preset, seed: 1, file: None, overrides, scale: 1.0 };
+        RunConfig::resolve(&request).expect("good keys")
+    }
+
+    #[test]
+    fn a_run_that_dies_at_any_write_of_its_start_can_be_started_or_resumed() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let fallback = scratch.path().join("generalist");
+        let mut run =
+            TrainingRun::start(&fallback, &config("generalist", &fallback), &BUILD, 1).expect("a run");
+        run.advance().expect("trained");
+        run.end().expect("saved");
+        for (method, fault) in
+            METHODS.iter().flat_map(|method| [(method, Fault::Killed), (method, Fault::DiskFull)])
+        {
+            let config = config(method.id, &fallback);
+            for n in 0.. {
+                let place = format!("{} {fault:?} {n}", method.id);
+                let path = scratch.path().join(&place);
+                let (started, met) = with(fault, n, || TrainingRun::start(&path, &config, &BUILD, 1));
+                if !met {
+                    started.expect("no fault was met");
+                    assert!(n > 15, "{n} operations");
+                    break;
+                }
+                drop(started);
+                // A folder is a run once it has a manifest, and then it has all that the run needs.
+                let is_run = path.join("manifest.json").exists();
+                let needs_copy = config.train.conservative_run().is_some();
+                let has_copy = || path.join("conservative/model.safetensors").is_file();
+                assert!(!is_run || !needs_copy || has_copy(), "{place}");
+                let again = match is_run {
+                    true => TrainingRun::resume(&path, 1),
+                    false => TrainingRun::start(&path, &config, &BUILD, 1),
+                };
+                drop(again.unwrap_or_else(|error| panic!("{place}: {error}")));
+                assert_eq!(has_copy(), needs_copy, "{place}");
+                let entries = std::fs::read_dir(&path).expect("readable").flatten();
+                let hidden = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with('.'));
+                assert_eq!(hidden.count(), 0, "{place}: drafts are left");
+            }
+        }
+    }
+
+    #[test]
+    fn a_start_does_not_use_the_copy_of_an_earlier_start() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let fallbacks = [1, 2].map(|seed| {
+            let path = scratch.path().join(format!("generalist-{seed}"));
+            let config = RunConfig { seed, ..config("generalist", &path) };
+            let mut run = TrainingRun::start(&path, &config, &BUILD, 1).expect("a run");
+            run.advance().expect("trained");
+            run.end().expect("saved");
+            path
+        });
+        let path = scratch.path().join("gscu");
+        let copy = || std::fs::read(path.join("conservative/model.safetensors")).expect("a copy");
+        drop(TrainingRun::start(&path, &config("gscu", &fallbacks[0]), &BUILD, 1).expect("a run"));
+        let first = copy();
+        // As if it had been killed before it was a run.
+        std::fs::remove_file(path.join("manifest.json")).expect("removable");
+        for log in ["metrics.jsonl", "timing.jsonl"] {
+            std::fs::remove_file(path.join(log)).expect("removable");
+        }
+        std::fs::remove_dir_all(path.join("tb")).expect("removable");
+        drop(TrainingRun::start(&path, &config("gscu", &fallbacks[1]), &BUILD, 1).expect("a run"));
+        assert!(copy() != first, "the copy is that of the run that the keys name");
+    }
 }

@@ -41,9 +41,9 @@ pub mod page;
 pub use embedding::{EmbeddedPoint, EmbeddingRecord, SilhouetteRecord};
 pub use latents::{LatentRow, LatentsRecord};
 pub use record::{
-    AdaptRecord, AlarmRecord, BlockRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord,
-    FORMAT_VERSION, FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError,
-    ReferenceRecord, RegretRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
+    AdaptRecord, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord, FORMAT_VERSION,
+    FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError, ReferenceRecord, RegretRecord,
+    RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
 };
 pub use replay::{ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord};
 pub use stats::{Estimate, Interval};

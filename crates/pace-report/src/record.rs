@@ -204,28 +204,23 @@ pub struct DetectionRecord {
     pub false_alarms_per_encounter: f64,
     /// Alarms after the change was found.
     pub repeated_alarms_per_encounter: f64,
-    /// Every encounter by itself.
-    pub encounters: Vec<EncounterAlarmsRecord>,
+    /// The alarms after each episode, over all encounters; episodes without alarms are left out. Older records list the
+    /// alarms of every encounter instead, under another name, which is not read.
+    #[serde(default)]
+    pub by_episode: Vec<EpisodeAlarmsRecord>,
 }
 
-/// The alarms of one encounter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EncounterAlarmsRecord {
-    /// The first tuple's place in the pool, from 0.
-    pub index: usize,
-    /// Which of the encounters with it, from 0.
-    pub pass: usize,
-    /// The alarms in order.
-    pub alarms: Vec<AlarmRecord>,
-}
-
-/// One alarm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AlarmRecord {
+/// The number of alarms after one episode, over all encounters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EpisodeAlarmsRecord {
     /// After which episode, counted from 1.
     pub after_episode: usize,
-    /// `right` (the first after the switch), `repeated` (any later one) or `false` (before it).
-    pub verdict: String,
+    /// Alarms before the switch.
+    pub n_false: usize,
+    /// First alarms after the switch, at most one in an encounter.
+    pub n_right: usize,
+    /// Later alarms.
+    pub n_repeated: usize,
 }
 
 /// A scripted agent on the same peers.

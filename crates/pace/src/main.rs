@@ -98,6 +98,8 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         Some(LabError::Train(TrainError::Game(error))) => of_game(error),
         Some(
             LabError::StorageFull { .. }
+            | LabError::TrainingStorageFull { .. }
+            | LabError::NotSaved { .. }
             | LabError::AccessDenied { .. }
             | LabError::InUse { .. }
             | LabError::NoLocks { .. },

@@ -27,7 +27,12 @@ const SHOWN: [(&str, &str); 6] = [
     ("losses/entropy", "entropy"),
 ];
 
-pub fn train_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabError> {
+pub fn train_to_end(run: TrainingRun, stop: &StopFlag) -> Result<Left, LabError> {
+    let path = run.path().to_owned();
+    advance_to_end(run, stop).map_err(|error| error.while_training(&path))
+}
+
+fn advance_to_end(mut run: TrainingRun, stop: &StopFlag) -> Result<Left, LabError> {
     for warning in std::mem::take(&mut run.warnings) {
         crate::say(&format!("warning: {warning}"));
     }

@@ -142,8 +142,12 @@ fn drafts_of_a_killed_process_are_cleared() {
     drop(RunFolder::create(&path, "", spec()).expect("a new run"));
     let draft = path.join(".staged-manifest.json-77");
     fs::write(&draft, "{\"format_ver").expect("written");
+    // A copy of another run's agent was written into a folder of its own.
+    let copy = path.join(".staged-conservative");
+    fs::create_dir(&copy).expect("made");
+    fs::write(copy.join("config.toml"), "game = ").expect("written");
     drop(RunFolder::open(&path).expect("opened"));
-    assert!(!draft.exists());
+    assert!(!draft.exists() && !copy.exists());
 }
 
 #[test]
@@ -157,7 +161,22 @@ fn a_folder_that_was_never_finished_can_be_taken() {
     };
     // Killed before the manifest, which comes last.
     RunFolder::create(&torn("torn"), "seed = 1\n", spec()).expect("nothing of worth is there");
-    // Whatever was not made by that is somebody's.
+    let folder = torn("with a copy");
+    for (copy, file) in [("conservative", "model.safetensors"), (".staged-conservative", "config.toml")] {
+        fs::create_dir(folder.join(copy)).expect("made");
+        fs::write(folder.join(copy).join(file), "a part").expect("written");
+    }
+    RunFolder::create(&folder, "", spec()).expect("nothing of worth is there");
+    assert!(!folder.join("conservative").exists() && !folder.join(".staged-conservative").exists());
+    // Files that a start does not make belong to a person.
+    let folder = torn("policies");
+    fs::create_dir(folder.join("conservative")).expect("made");
+    fs::write(folder.join("conservative/manifesto.txt"), "mine").expect("written");
+    let error = RunFolder::create(&folder, "", spec()).expect_err("refused").to_string();
+    assert!(error.contains("conservative"), "{error}");
+    let folder = scratch.path().join("no-start");
+    fs::create_dir_all(folder.join("conservative")).expect("made");
+    RunFolder::create(&folder, "", spec()).expect_err("a folder that no start made");
     let folder = torn("other");
     fs::write(folder.join("notes.txt"), "mine").expect("written");
     let error = RunFolder::create(&folder, "", spec()).expect_err("refused").to_string();

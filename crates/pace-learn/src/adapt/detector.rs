@@ -129,17 +129,6 @@ pub enum Verdict {
     Repeated,
 }
 
-impl Verdict {
-    /// The word in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::False => "false",
-            Verdict::Right => "right",
-            Verdict::Repeated => "repeated",
-        }
-    }
-}
-
 /// The detector's eye on one encounter.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {

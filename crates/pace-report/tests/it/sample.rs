@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pace_report::{
-    AdaptRecord, AlarmRecord, BlockRecord, DecisionsRecord, DetectionRecord, EncounterAlarmsRecord,
-    FormatVersion, PartRecord, PeerRecord, ReferenceRecord, RunRecord, SwitchRecord, TrainRecord,
-    VisitsRecord, WordsRecord,
+    AdaptRecord, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord, FormatVersion,
+    PartRecord, PeerRecord, ReferenceRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
 };
 
 pub fn golden_path(name: &str) -> PathBuf {
@@ -91,11 +90,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
             mean_delay_episodes: None,
             false_alarms_per_encounter: 1.0,
             repeated_alarms_per_encounter: 0.0,
-            encounters: vec![EncounterAlarmsRecord {
-                index: 0,
-                pass: 0,
-                alarms: vec![AlarmRecord { after_episode: 1, verdict: text() }],
-            }],
+            by_episode: vec![EpisodeAlarmsRecord { after_episode: 1, n_false: 1, ..Default::default() }],
         }),
         references: BTreeMap::from([(
             text(),
@@ -172,11 +167,7 @@ pub fn switched() -> AdaptRecord {
         mean_delay_episodes: Some(1.4),
         false_alarms_per_encounter: 0.25,
         repeated_alarms_per_encounter: 0.1,
-        encounters: vec![EncounterAlarmsRecord {
-            index: 0,
-            pass: 1,
-            alarms: vec![AlarmRecord { after_episode: 4, verdict: "right".to_owned() }],
-        }],
+        by_episode: vec![EpisodeAlarmsRecord { after_episode: 4, n_right: 1, ..Default::default() }],
     });
     record
 }

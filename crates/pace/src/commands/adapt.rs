@@ -1,18 +1,19 @@
 //! `pace adapt`: a trained agent meets peers it has not seen, beside the scripted egos that bound its score.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pace_games::Split;
 use pace_lab::{
-    AdaptOptions, Adaptation, CheckpointLimits, EMBEDDING, RunConfig, RunView, adapt_run, embed,
-    train_record, write_atomically,
+    AdaptOptions, Adaptation, CheckpointLimits, EMBEDDING, LabError, RunConfig, RunView, adapt_run, embed,
+    prepare_folder, write_atomically, write_record,
 };
 use pace_learn::{ClearKeeps, DETECTORS, Detector};
-use pace_report::table;
+use pace_report::{AdaptRecord, table};
 
 use super::input::InputArgs;
+use super::report::run_page::write_page;
 use super::train::threads;
 use crate::build_info::command_line;
 use crate::game_args::parse_overrides;
@@ -108,16 +109,36 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         command: command_line(),
         ..AdaptOptions::new(split, passes, args.seed, threads(args.threads)?)
     };
-    let (Adaptation { record, latents, .. }, page_path) = adapt_and_write(&view, &options)?;
-    if let Some((path, latents)) = args.latents.as_ref().zip(latents) {
-        write_atomically(path, latents.to_csv().as_bytes())?;
-        say(&format!("{} latents are in {}", latents.rows.len(), path.display()));
+    if let Some(file) = &args.latents {
+        prepare_folder_of(file)?;
     }
-    if args.json {
-        write!(out, "{}", record.to_json().map_err(pace_lab::LabError::from)?)?;
+    let (Adaptation { record, latents, .. }, saved) = adapt_and_save(&view, &options)?;
+    let saved = saved
+        .and_then(|()| match args.latents.as_ref().zip(latents) {
+            Some((file, latents)) => {
+                write_atomically(file, latents.to_csv().as_bytes())?;
+                say(&format!("{} latents are in {}", latents.rows.len(), file.display()));
+                Ok(())
+            }
+            None => Ok(()),
+        })
+        .and_then(|()| write_page(&args.run, &args.run));
+    // What was played for minutes is shown even where it cannot be kept.
+    let printed = print(&record, args.json, out);
+    let page = saved.map_err(not_saved)?;
+    printed?;
+    if !args.json {
+        say(&format!("the page is {}", page.display()));
+    }
+    Ok(())
+}
+
+fn print(record: &AdaptRecord, json: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    if json {
+        write!(out, "{}", record.to_json().map_err(LabError::from)?)?;
         return Ok(());
     }
-    writeln!(out, "{}", table::headline(&record))?;
+    writeln!(out, "{}", table::headline(record))?;
     if let Some(regret) = &record.regret {
         let error = regret.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"));
         let (episode, each) = (&record.words.episode, regret.per_encounter);
@@ -127,40 +148,51 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             regret.mean
         )?;
     }
-    writeln!(out, "{}", table::blocks(&record))?;
-    writeln!(out, "{}", table::diagnostics(&record))?;
+    writeln!(out, "{}", table::blocks(record))?;
+    writeln!(out, "{}", table::diagnostics(record))?;
     if !record.identification_by_decision.is_empty() {
-        writeln!(out, "{}", table::identification(&record))?;
+        writeln!(out, "{}", table::identification(record))?;
     }
     if !record.peers.is_empty() {
-        writeln!(out, "{}", table::peers(&record))?;
+        writeln!(out, "{}", table::peers(record))?;
     }
-    say(&format!("the page is {}", page_path.display()));
     Ok(())
 }
 
-/// Plays the encounters and leaves the record and the page in the run folder; returns what came of it and the page's path.
-pub fn adapt_and_write(view: &RunView, options: &AdaptOptions) -> anyhow::Result<(Adaptation, PathBuf)> {
+/// Plays the encounters and leaves the record in the run folder. The results come back also where they cannot be written;
+/// a folder that takes no files is refused before anything is played.
+pub fn adapt_and_save(
+    view: &RunView,
+    options: &AdaptOptions,
+) -> Result<(Adaptation, Result<(), LabError>), LabError> {
+    prepare_folder(&view.adapt_path())?;
     let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
     let adaptation = adapt_run(view, options)?;
-    let Adaptation { name, record, .. } = &adaptation;
-    if let Some(newest) = newest.filter(|newest| *newest > record.run.steps) {
-        let steps = record.run.steps;
+    let steps = adaptation.record.run.steps;
+    if let Some(newest) = newest.filter(|newest| *newest > steps) {
         say(&format!(
             "warning: checkpoint {newest} is damaged and was passed over; this is the agent of step {steps}"
         ));
     }
-    let text = record.to_json().map_err(pace_lab::LabError::from)?;
-    write_atomically(&view.adapt_path().join(format!("{name}.json")), text.as_bytes())?;
-    let config = RunConfig::from_toml("config.toml", &view.config()?)?;
-    if let Some(embedding) = embed(&adaptation, &config)? {
-        let text = embedding.to_json().map_err(pace_lab::LabError::from)?;
-        write_atomically(&view.adapt_path().join(format!("{name}{EMBEDDING}")), text.as_bytes())?;
+    let saved = save(view, &adaptation);
+    Ok((adaptation, saved))
+}
+
+fn save(view: &RunView, adaptation: &Adaptation) -> Result<(), LabError> {
+    let Adaptation { name, record, .. } = adaptation;
+    write_record(&view.adapt_path().join(format!("{name}.json")), &record.to_json()?)?;
+    if let Some(embedding) = embed(adaptation, &RunConfig::of_run(view)?)? {
+        write_record(&view.adapt_path().join(format!("{name}{EMBEDDING}")), &embedding.to_json()?)?;
     }
-    let page = pace_report::page::render(record, Some(&train_record(view)?));
-    // The page of the main result has the plain name; no study of another kind overwrites it.
-    let page_name = if name == "test" { "report.html".to_owned() } else { format!("report-{name}.html") };
-    let page_path = view.path().join(page_name);
-    write_atomically(&page_path, page.as_bytes())?;
-    Ok((adaptation, page_path))
+    Ok(())
+}
+
+/// An error in writing results that were printed.
+pub fn not_saved(error: LabError) -> LabError {
+    LabError::NotSaved { source: Box::new(error) }
+}
+
+fn prepare_folder_of(file: &Path) -> Result<(), LabError> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    prepare_folder(folder.unwrap_or(Path::new(".")))
 }

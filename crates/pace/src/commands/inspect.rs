@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use pace_lab::{CheckpointLimits, RunStatus, RunView};
+use pace_lab::{CheckpointLimits, LabError, RunStatus, RunView, refuse_lost_checkpoints};
 use serde_json::json;
 
 #[derive(Debug, Args)]
@@ -46,14 +46,18 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let spec = &manifest.spec;
     writeln!(out, "{}  {} with preset {}, seed {}", spec.game, spec.method, spec.preset, spec.seed)?;
+    let resume = match refuse_lost_checkpoints(&view) {
+        Err(LabError::LostCheckpoints { .. }) => "without checkpoints it cannot be resumed".to_owned(),
+        _ => format!("`pace resume {}` goes on", args.run.display()),
+    };
     let status = match (manifest.status, has_writer) {
         (RunStatus::Running, Some(true)) => "running".to_owned(),
         (RunStatus::Running, Some(false)) => {
-            format!("killed (nobody holds its lock; `pace resume {}` goes on)", args.run.display())
+            format!("killed (nobody holds its lock; {resume})")
         }
         (RunStatus::Running, None) => "running, or killed (this file system has no locks to tell)".to_owned(),
         (RunStatus::Finished, _) => "finished".to_owned(),
-        (RunStatus::Stopped, _) => format!("stopped (`pace resume {}` goes on)", args.run.display()),
+        (RunStatus::Stopped, _) => format!("stopped ({resume})"),
         (RunStatus::Failed, _) => "failed (see crash/)".to_owned(),
     };
     writeln!(
@@ -75,6 +79,9 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             Some(damage) => writeln!(out, "checkpoint   {}: {}", checkpoint["step"], damage)?,
             None => writeln!(out, "checkpoint   {}: whole", checkpoint["step"])?,
         }
+    }
+    if checkpoints.is_empty() {
+        writeln!(out, "checkpoint   none")?;
     }
     if let Some(row) = last {
         writeln!(out, "last of {} rows, step {}:", rows.len(), row.step)?;

@@ -12,7 +12,7 @@ use pace_lab::{
 use pace_report::table;
 use serde_json::{Map, Value};
 
-use super::adapt::adapt_and_write;
+use super::adapt::{adapt_and_save, not_saved};
 use super::report::run_page::write_page;
 use super::train::threads;
 use crate::build_info::{build, command_line};
@@ -68,9 +68,9 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         ..AdaptOptions::new(split, passes, args.seed, n_threads)
     };
     say("meeting ten peers it has never seen");
-    let (Adaptation { record, .. }, _) = adapt_and_write(&view, &options(Split::Test, args.encounters))?;
-    let (Adaptation { record: on_training_peers, .. }, _) =
-        adapt_and_write(&view, &options(Split::Train, 10))?;
+    let (Adaptation { record, .. }, saved) = adapt_and_save(&view, &options(Split::Test, args.encounters))?;
+    let (Adaptation { record: on_training_peers, .. }, saved_second) =
+        adapt_and_save(&view, &options(Split::Train, 10))?;
     // The page gets an encounter to step through as well.
     let replay = ReplayOptions {
         split: Split::Test,
@@ -79,8 +79,10 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         seed: args.seed,
         command: command_line(),
     };
-    write_replay(&view, &replay, None)?;
-    let page = write_page(&args.out, &args.out)?;
+    let page = saved
+        .and(saved_second)
+        .and_then(|()| write_replay(&view, &replay, None))
+        .and_then(|_| write_page(&args.out, &args.out));
     writeln!(out, "{}", table::headline(&record))?;
     writeln!(out, "{}", table::blocks(&record))?;
     let (first, last) = (&record.blocks[0], &record.blocks[record.blocks.len() - 1]);
@@ -98,6 +100,7 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             writeln!(out, "  hands {:>7}  {:.3}", block.range("-"), identification.accuracy)?;
         }
     }
+    let page = page.map_err(not_saved)?;
     writeln!(out, "\nThe page with the curves, and an encounter to step through: {}", page.display())?;
     writeln!(
         out,

@@ -248,6 +248,20 @@ fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
     fs::remove_file(aside).expect("removable");
     assert!(records(&lab) == expected, "made again as it was");
 
+    // Ids change with every key that is added. The run that falls back on another names it by a folder with an old id; the
+    // copy that it keeps has the id of today.
+    let lab = copy("older");
+    let (generalist, gscu) = (run_of(&lab, "generalist"), run_of(&lab, "gscu"));
+    let name = generalist.file_name().expect("a name").to_string_lossy().into_owned();
+    let (stem, id) = name.rsplit_once('-').expect("an id");
+    edit(&gscu.join("config.toml"), id, "0123456789ab");
+    fs::rename(&generalist, generalist.with_file_name(format!("{stem}-0123456789ab"))).expect("renamed");
+    assert_eq!(states(&planned(file, &lab, &[])), ["trained"; 3]);
+    // A folder without records, which version control does not keep, is no obstacle.
+    fs::remove_dir_all(gscu.join("adapt")).expect("removable");
+    check(&mut reproduce(file, &lab, &[]), FINISHED);
+    assert!(gscu.join("adapt/test.json").is_file());
+
     // A run of another revision of its game, of other keys, or without a readable manifest: it alone is refused, with what
     // falls back on it if that is still to be made.
     let spoiled = [
@@ -336,8 +350,9 @@ fn a_run_that_another_process_has_is_waited_for() {
     let run = run_of(&lab, "pace");
     fs::remove_dir_all(run.join("adapt")).expect("removable");
     fs::remove_dir_all(run.join("checkpoints")).expect("removable");
-    fs::create_dir(run.join("adapt")).expect("made");
     edit(&run.join("manifest.json"), "\"finished\"", "\"running\"");
+    let rows = fs::read_to_string(run.join("metrics.jsonl")).expect("readable");
+    fs::write(run.join("metrics.jsonl"), &rows[..=rows.find('\n').expect("a row")]).expect("written");
     let lock = fs::File::open(run.join("run.lock")).expect("a lock");
     lock.lock().expect("free");
     assert_eq!(states(&planned(&file, &lab, &[])), ["running"]);

@@ -8,6 +8,8 @@ mod playing;
 mod reporting;
 #[cfg(unix)]
 mod studies;
+#[cfg(target_os = "linux")]
+mod sudden_death;
 mod tidy;
 mod training;
 mod watching;

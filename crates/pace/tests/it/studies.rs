@@ -47,25 +47,27 @@ fn a_change_of_peers_is_measured_and_recorded() {
     assert_eq!(drop["peers"][9]["successor"], 0);
     assert!(drop["peers"][9]["description"].as_str().unwrap().contains(", then "));
 
-    // The summary follows from the encounters.
+    // The summary follows from the alarms after each episode.
     let detection = &drop["detection"];
     assert_eq!((&detection["detector"], &detection["clear_keeps"]), (&"drop:0.8".into(), &"last".into()));
-    let encounters = detection["encounters"].as_array().expect("a list");
-    assert_eq!(encounters.len(), 30);
-    let (mut n_right, mut n_false, mut delay) = (0.0, 0.0, 0.0);
-    for alarm in encounters.iter().flat_map(|encounter| encounter["alarms"].as_array().expect("a list")) {
-        let after_episode = alarm["after_episode"].as_f64().expect("a number");
-        match alarm["verdict"].as_str().expect("a word") {
-            "false" => n_false += 1.0,
-            "right" => (n_right, delay) = (n_right + 1.0, delay + after_episode - 5.0),
-            _ => {}
-        }
-        assert_eq!(alarm["verdict"] == "false", after_episode <= 5.0);
+    let by_episode = detection["by_episode"].as_array().expect("a list");
+    assert!(by_episode.len() <= 12, "one entry for each episode, however many encounters there are");
+    let (mut n_right, mut n_false, mut n_repeated, mut delay) = (0.0, 0.0, 0.0, 0.0);
+    for alarms in by_episode {
+        let number = |field: &str| alarms[field].as_f64().expect("a number");
+        n_right += number("n_right");
+        n_false += number("n_false");
+        n_repeated += number("n_repeated");
+        delay += number("n_right") * (number("after_episode") - 5.0);
+        let of_the_other_part =
+            if number("after_episode") > 5.0 { ["n_false", "n_false"] } else { ["n_right", "n_repeated"] };
+        assert!(of_the_other_part.iter().all(|field| number(field) == 0.0), "{alarms}");
     }
     assert!(n_right > 0.0 && n_false > 0.0, "rewards of poker go up and down");
     assert_eq!(detection["hit_rate"], n_right / 30.0);
     assert_eq!(detection["mean_delay_episodes"], delay / n_right);
     assert_eq!(detection["false_alarms_per_encounter"], n_false / 30.0);
+    assert_eq!(detection["repeated_alarms_per_encounter"], n_repeated / 30.0);
 
     // Who is told is right at once, and never wrong.
     let told = adapt(&run, &[&more[..], &["known"]].concat());
@@ -80,13 +82,11 @@ fn a_change_of_peers_is_measured_and_recorded() {
     assert_eq!(first_five(&told), first_five(&untold));
     assert_ne!(numbers(&told, "by_episode", "mean"), numbers(&untold, "by_episode", "mean"));
 
-    // Every study has files of its own; threads change nothing.
+    // Every study has a record of its own, and all are on one page; threads change nothing.
+    let page = fs::read_to_string(run.join("report.html")).expect("a page");
     for name in ["drop-0.8", "known"] {
         let name = format!("test-episodes-12-context-6-switch-5-{name}");
-        assert!(
-            run.join(format!("adapt/{name}.json")).exists()
-                && run.join(format!("report-{name}.html")).exists()
-        );
+        assert!(run.join(format!("adapt/{name}.json")).exists() && page.contains(&name));
     }
     let drop = without_command(drop);
     for n_threads in ["1", "2", "3"] {

@@ -363,13 +363,191 @@ fn gscu_keeps_the_agent_it_falls_back_on() {
     let log = fs::read_to_string(run.join("metrics.jsonl")).expect("readable");
     assert!(log.lines().next().is_some_and(|row| row.contains("embedding/cross_entropy")), "{log}");
     assert!(log.lines().last().is_some_and(|row| row.contains("losses/policy_loss")), "{log}");
+    // A run that an earlier build was killed over may lack the copy: it gets one as long as the other run is there.
+    fs::remove_dir_all(run.join("conservative")).expect("removable");
+    check(&mut pace(&with("resume", &run, &[])), FINISHED);
     // From now on the run needs nothing but itself.
     fs::remove_dir_all(&generalist).expect("removable");
     check(&mut pace(&with("adapt", &run, &["--passes", "1"])), FINISHED);
     check(&mut pace(&with("inspect", &run, &[])), FINISHED);
     edit(&run.join("config.toml"), "total_steps = 6000", "total_steps = 8000");
     check(&mut pace(&with("resume", &run, &[])), FINISHED);
+    assert!(run.join("conservative/model.safetensors").is_file());
     assert!(fs::read_to_string(run.join("metrics.jsonl")).expect("readable").len() > log.len());
+}
+
+#[test]
+fn the_hash_in_a_record_does_not_depend_on_where_folders_lie() {
+    let scratch = scratch();
+    let small = ["--steps", "10", "--set", "warm_up_steps=0", "--set", "episodes_per_encounter=2"];
+    let hashes = ["here", "there"].map(|place| {
+        let lab = scratch.path().join(place);
+        let (generalist, gscu) = (lab.join("generalist"), lab.join("gscu"));
+        check(&mut pace(&train(&generalist, &[&small[..], &["--method", "generalist"]].concat())), FINISHED);
+        let named = format!("gscu.conservative_run={}", generalist.display());
+        let more = [&small[..], &["--method", "gscu"], &SMALL_GSCU[..4]].concat();
+        let more = [&more[..], &["--set", "gscu.conservative=run", "--set", &named]].concat();
+        check(&mut pace(&train(&gscu, &more)), FINISHED);
+        let output = check(&mut pace(&with("adapt", &gscu, &["--passes", "1", "--json"])), FINISHED);
+        let record: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        record["run"]["config_hash"].as_str().expect("a hash").to_owned()
+    });
+    assert_eq!(hashes[0], hashes[1]);
+}
+
+/// Every file and folder of a run with its bytes.
+fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            found.extend(everything(&path));
+            found.insert(path, Vec::new());
+        } else {
+            let bytes = fs::read(&path).expect("readable");
+            found.insert(path, bytes);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_run_without_its_checkpoints_is_refused_and_keeps_its_rows() {
+    let (scratch, run) = finished();
+    let expected = results(&run);
+    check(&mut pace(&with("adapt", &run, &["--passes", "1", "--episodes", "2"])), FINISHED);
+    // What is kept of a run in a repository: no checkpoints, no lock, no empty folders.
+    let record = scratch.path().join("record");
+    fs::create_dir(&record).expect("made");
+    for name in ["config.toml", "manifest.json", "metrics.jsonl"] {
+        fs::copy(run.join(name), record.join(name)).expect("copied");
+    }
+    copy_folder(&run.join("adapt"), &record.join("adapt"));
+    let refused = |run: &Path| {
+        let before = everything(run);
+        for verb in ["resume", "adapt", "watch", "play"] {
+            let output = check(&mut pace(&with(verb, run, &[])), BAD_INPUT);
+            let message = text(&output.stderr);
+            assert!(message.lines().count() == 1 && !message.contains("pace resume"), "{verb}: {message}");
+            for words in
+                ["was trained for ", " and has no checkpoint", "copy its checkpoints folder", "--out"]
+            {
+                assert!(message.contains(words), "{verb}: no {words:?} in {message}");
+            }
+            assert!(everything(run) == before, "{verb} changed the record");
+        }
+        let shown = check(&mut pace(&with("inspect", run, &[])), FINISHED);
+        let shown = text(&shown.stdout);
+        assert!(shown.contains("checkpoint   none") && !shown.contains("pace resume"), "{shown}");
+    };
+    refused(&record);
+    let arguments = ["quickstart".into(), "--out".into(), record.clone().into_os_string()];
+    let output = check(&mut pace(&arguments), BAD_INPUT);
+    assert!(text(&output.stderr).contains("has no checkpoint"), "{}", text(&output.stderr));
+    // A run that was stopped was saved; one that was killed has few rows without a checkpoint.
+    for status in ["stopped", "running", "failed"] {
+        let copy = scratch.path().join(status);
+        copy_folder(&record, &copy);
+        edit(&copy.join("manifest.json"), "\"finished\"", &format!("\"{status}\""));
+        refused(&copy);
+    }
+    // Killed before its first checkpoint, a run begins again.
+    let killed = scratch.path().join("running");
+    let rows = fs::read_to_string(killed.join("metrics.jsonl")).expect("readable");
+    let first = rows.lines().next().expect("a row");
+    fs::write(killed.join("metrics.jsonl"), format!("{first}\n")).expect("written");
+    check_error(&with("adapt", &killed, &[]), BAD_INPUT, &["has no checkpoint yet", "pace resume"]);
+    check(&mut pace(&with("resume", &killed, &[])), FINISHED);
+    assert!(results(&killed) == expected);
+}
+
+#[test]
+fn adapt_makes_its_folder_before_it_plays() {
+    let (_scratch, run) = finished();
+    let adapt = run.join("adapt");
+    // Version control keeps no empty folders.
+    fs::remove_dir(&adapt).expect("empty");
+    check(&mut pace(&with("adapt", &run, &["--passes", "1", "--episodes", "2"])), FINISHED);
+    assert!(adapt.join("test-episodes-2.json").is_file());
+    let names = fs::read_dir(&adapt).expect("readable").count();
+    assert_eq!(names, 1, "the record alone");
+    // So many encounters would take hours; what cannot be written is found before.
+    fs::remove_dir_all(&adapt).expect("removable");
+    fs::write(&adapt, "a file").expect("written");
+    let begin = Instant::now();
+    let refused = |more: &[&str], words: &[&str]| {
+        let mut child = pace(&with("adapt", &run, &[&["--passes", "1000000"], more].concat()))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        while child.try_wait().expect("a child").is_none() {
+            if begin.elapsed() > Duration::from_secs(60) {
+                child.kill().expect("killed");
+                panic!("it plays before it looks where to write");
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let output = child.wait_with_output().expect("ended");
+        let message = text(&output.stderr);
+        assert!(message.lines().count() == 1 && output.stdout.is_empty(), "{message}");
+        assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    };
+    refused(&[], &["error: cannot create", "adapt", "is a file, expected a folder"]);
+    fs::remove_file(&adapt).expect("removable");
+    let latents = run.join("config.toml/latents.csv");
+    refused(&["--latents", latents.to_str().expect("UTF-8")], &["error: cannot create", "config.toml"]);
+}
+
+#[test]
+fn results_that_cannot_be_written_are_printed() {
+    let (_scratch, run) = finished();
+    // A folder in the place of the page, which is written last.
+    fs::create_dir(run.join("report.html")).expect("made");
+    for json in [false, true] {
+        let more = ["--passes", "1", "--episodes", "2", "--json"];
+        let more = &more[..if json { 5 } else { 4 }];
+        let output = check(&mut pace(&with("adapt", &run, more)), FAILURE);
+        let (shown, message) = (text(&output.stdout), text(&output.stderr));
+        let expected = if json { "\"standard_error\"" } else { "bayes" };
+        assert!(shown.contains(expected), "{shown}");
+        let begin = "error: the results were printed, but not all of them could be saved: cannot rename";
+        assert!(message.starts_with(begin) && message.lines().count() == 1, "{message}");
+    }
+}
+
+#[test]
+fn adapt_and_report_write_one_page() {
+    let scratch = scratch();
+    let run = scratch.path().join("run");
+    check(&mut pace(&train(&run, &["--scale", "0.5"])), FINISHED);
+    check(&mut pace(&with("adapt", &run, &["--passes", "2"])), FINISHED);
+    check(
+        &mut pace(&with("adapt", &run, &["--passes", "2", "--switch-at", "50", "--pool", "train"])),
+        FINISHED,
+    );
+    let read = || fs::read_to_string(run.join("report.html")).expect("a page");
+    let page = read();
+    for words in ["A rehearsal: trained for 50", "Other evaluations of the same agent", "train-switch-50"] {
+        assert!(page.contains(words), "no {words:?}");
+    }
+    check(&mut pace(&with("report", &run, &[])), FINISHED);
+    assert!(read() == page, "the page of `pace adapt` is that of `pace report`");
+    let pages = fs::read_dir(&run).expect("readable").flatten();
+    let is_page = |name: &OsString| name.to_string_lossy().ends_with(".html");
+    assert_eq!(pages.filter(|entry| is_page(&entry.file_name())).count(), 1);
+}
+
+#[test]
+fn a_record_of_thousands_of_episodes_is_read_by_report() {
+    let (_scratch, run) = finished();
+    check(&mut pace(&with("adapt", &run, &["--passes", "2", "--episodes", "4000"])), FINISHED);
+    let record = fs::metadata(run.join("adapt/test-episodes-4000.json")).expect("a record").len();
+    assert!(record > 1 << 20, "{record} bytes are no test of the limit that was");
+    let output = check(&mut pace(&with("report", &run, &[])), FINISHED);
+    assert!(!text(&output.stderr).contains("left out"), "{}", text(&output.stderr));
+    let page = fs::read_to_string(run.join("report.html")).expect("a page");
+    assert!(page.contains("4000"), "the evaluation is on the page");
 }
 
 #[test]
@@ -415,13 +593,12 @@ fn adapt_says_what_scripts_expect() {
     }
     // Another number of episodes is another study: it does not overwrite the main result.
     assert_eq!(fs::read_to_string(run.join("adapt/test-episodes-20.json")).expect("a record"), once);
-    let page_path = run.join("report-test-episodes-20.html");
+    let page_path = run.join("report.html");
     let page = fs::read_to_string(&page_path).expect("a page");
     assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"), "{}", &page[..99]);
 
     assert_eq!(adapt(&[]), once);
     assert_eq!(fs::read_to_string(&page_path).expect("a page"), page);
-    assert!(!run.join("report.html").exists());
     let without_command = |text: &str| {
         let mut document: Value = serde_json::from_str(text).expect("JSON");
         assert!(document["command"].take().is_string());

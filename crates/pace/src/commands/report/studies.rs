@@ -38,7 +38,7 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     let mut ids = BTreeMap::new();
     for path in paths {
         let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-        match RunRecords::read(&path).and_then(|records| Ok((records.config.id()?, records))) {
+        match RunRecords::read(&path).and_then(|records| Ok((records.config.id_of_run(&path)?, records))) {
             Err(error) => report.damaged.push(error.to_string()),
             Ok((id, records)) => {
                 ids.insert(name.clone(), id);
@@ -52,7 +52,7 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
         report.damaged.extend(records.damaged.iter().map(LabError::to_string));
         replays.extend(records.replays.values().cloned());
         configs.push(records.config.clone());
-        let id = match fallback_id(&records.config, &ids) {
+        let id = match fallback_id(&records, &ids) {
             Some(fallback) => records.config.id_falling_back_on(fallback)?,
             None => ids[&name].clone(),
         };
@@ -81,9 +81,12 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     Ok((report, replays))
 }
 
-/// The id of the run that this one falls back on, if it does and that one lies here too.
-fn fallback_id<'a>(config: &RunConfig, ids: &'a BTreeMap<String, String>) -> Option<&'a str> {
-    let name = Path::new(config.train.conservative_run()?).file_name()?;
+/// The id of the run that this one falls back on, if it does, has no copy of it that tells, and that one lies here too.
+fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> Option<&'a str> {
+    let name = Path::new(records.config.train.conservative_run()?).file_name()?;
+    if records.path.join("conservative").is_dir() {
+        return None;
+    }
     ids.get(&*name.to_string_lossy()).map(String::as_str)
 }
 
