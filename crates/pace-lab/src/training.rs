@@ -80,7 +80,7 @@ impl TrainingRun {
 
     /// Goes on from the newest checkpoint that is whole, or from the beginning if there was none yet.
     pub fn resume(path: &Path, n_threads: usize) -> Result<TrainingRun, LabError> {
-        // Before anything is written, so that a kept record stays as it is.
+        // Before anything is written, so that a kept record stays unchanged.
         refuse_lost_checkpoints(&RunView::open(path)?)?;
         let run = RunFolder::open(path)?;
         let config = RunConfig::of_run(run.view())?;

@@ -87,7 +87,7 @@ fn calls_of_a_start(trace: &str, run: &str) -> Vec<(String, usize)> {
         let n: &mut usize = counts.entry(name.to_owned()).or_default();
         *n += 1;
         has_begun |= arguments.contains(&format!("\"{run}"));
-        // What is opened for reading stays as it is.
+        // A file that is opened for reading does not change.
         if has_begun && (name != "openat" || arguments.contains("O_CREAT")) {
             calls.push((name.to_owned(), *n));
         }
