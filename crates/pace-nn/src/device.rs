@@ -1,5 +1,34 @@
 //! Where the numbers live and which instructions work on them.
 
+#[cfg(target_arch = "x86_64")]
+use std::sync::LazyLock;
+
+/// The instruction sets of each vector width. Detection and compilation read the same list, so that a function never uses
+/// instructions that [`SimdPath::detect`] did not ask for.
+///
+/// `instructions! { avx2 are_detected }` is an expression, `instructions! { avx2 compile fn … }` is the function.
+#[cfg(target_arch = "x86_64")]
+macro_rules! instructions {
+    (avx512 $($use:tt)*) => {
+        $crate::device::instructions! {
+            ["avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"] $($use)*
+        }
+    };
+    (avx2 $($use:tt)*) => {
+        $crate::device::instructions! { ["avx2", "fma"] $($use)* }
+    };
+    ([$($set:tt),*] are_detected) => {
+        $(is_x86_feature_detected!($set))&&*
+    };
+    ([$($set:tt),*] compile $($function:tt)*) => {
+        #[target_feature($(enable = $set),*)]
+        $($function)*
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) use instructions;
+
 /// The kind of memory and processor a network runs on. Layers are descriptions of where their weights lie; a pass over
 /// them is a function of a device, so that another device can stand beside this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +63,19 @@ impl SimdPath {
     pub fn detect() -> SimdPath {
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vl") {
-                return SimdPath::Avx512;
-            }
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                return SimdPath::Avx2;
-            }
+            // Every kernel asks, so the answer is kept.
+            static DETECTED: LazyLock<SimdPath> = LazyLock::new(|| {
+                if instructions! { avx512 are_detected } {
+                    SimdPath::Avx512
+                } else if instructions! { avx2 are_detected } {
+                    SimdPath::Avx2
+                } else {
+                    SimdPath::Portable
+                }
+            });
+            *DETECTED
         }
+        #[cfg(not(target_arch = "x86_64"))]
         SimdPath::Portable
     }
 
@@ -51,5 +86,27 @@ impl SimdPath {
             SimdPath::Avx2 => "avx2",
             SimdPath::Portable => "portable",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Elsewhere, functions could be compiled for instruction sets that nothing asks the processor for.
+    #[test]
+    #[cfg_attr(miri, ignore = "reads files")]
+    fn instruction_sets_are_named_in_the_list_alone() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
+        let mut naming = Vec::new();
+        for file in std::fs::read_dir(folder).expect("the crate's source") {
+            let path = file.expect("a file").path();
+            let text = std::fs::read_to_string(&path).expect("a source file");
+            let code = text.split("#[cfg(test)]").next().expect("a first part");
+            let n_compiled = code.matches("target_feature(").count();
+            let n_detected = code.matches("is_x86_feature_detected!(").count();
+            if n_compiled + n_detected > 0 {
+                naming.push((path.file_name().expect("a name").to_owned(), n_compiled, n_detected));
+            }
+        }
+        assert_eq!(naming, [("device.rs".into(), 1, 1)], "use `instructions!`");
     }
 }

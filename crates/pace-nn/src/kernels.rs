@@ -15,20 +15,22 @@ macro_rules! vectorised {
 
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
-                #[allow(clippy::too_many_arguments)]
-                fn avx512($($argument: $kind),*) $(-> $result)? {
-                    portable($($argument),*)
+                $crate::device::instructions! { avx512 compile
+                    #[allow(clippy::too_many_arguments)]
+                    fn avx512($($argument: $kind),*) $(-> $result)? {
+                        portable($($argument),*)
+                    }
                 }
-                #[target_feature(enable = "avx2,fma")]
-                #[allow(clippy::too_many_arguments)]
-                fn avx2($($argument: $kind),*) $(-> $result)? {
-                    portable($($argument),*)
+                $crate::device::instructions! { avx2 compile
+                    #[allow(clippy::too_many_arguments)]
+                    fn avx2($($argument: $kind),*) $(-> $result)? {
+                        portable($($argument),*)
+                    }
                 }
                 match $crate::device::SimdPath::detect() {
-                    // SAFETY: the processor was just seen to have these instructions.
+                    // SAFETY: `detect` asks for every instruction set of the list that the function is compiled for.
                     $crate::device::SimdPath::Avx512 => return unsafe { avx512($($argument),*) },
-                    // SAFETY: the processor was just seen to have these instructions.
+                    // SAFETY: `detect` asks for every instruction set of the list that the function is compiled for.
                     $crate::device::SimdPath::Avx2 => return unsafe { avx2($($argument),*) },
                     $crate::device::SimdPath::Portable => {}
                 }

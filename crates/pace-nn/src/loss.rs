@@ -4,7 +4,8 @@
 
 use crate::kernels;
 
-/// Turns logits into log-probabilities and probabilities. A row consists of groups of these widths, each a distribution of
+/// Turns logits into log-probabilities and probabilities: the one softmax there is, so that equal logits give equal bits in
+/// training, evaluation and play. A row consists of groups of these widths, each a distribution of
 /// its own.
 pub fn softmax_rows(
     logits: &[f32],
@@ -35,32 +36,6 @@ pub fn softmax_rows(
         log_probabilities[start..][..*n].iter_mut().for_each(|log| *log -= shift);
         start += n;
     }
-}
-
-/// Turns `logits` into probabilities, in place.
-#[inline]
-pub fn softmax(logits: &mut [f32]) {
-    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut total = 0.0;
-    for logit in logits.iter_mut() {
-        *logit = (*logit - highest).exp();
-        total += *logit;
-    }
-    logits.iter_mut().for_each(|value| *value /= total);
-}
-
-/// Draws an index by its probability, `uniform` being a number from [0, 1).
-#[inline]
-pub fn sample_categorical(probabilities: &[f32], uniform: f32) -> usize {
-    let mut left = uniform;
-    for (index, probability) in probabilities.iter().enumerate() {
-        if left < *probability {
-            return index;
-        }
-        left -= probability;
-    }
-    // Rounding may leave a sliver past the last one.
-    probabilities.iter().rposition(|probability| *probability > 0.0).unwrap_or(0)
 }
 
 /// The numbers of the policy loss that a person chooses.
