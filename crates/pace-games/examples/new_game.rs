@@ -218,7 +218,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (index, tuple) in game.pool().test().iter().enumerate() {
             for encounter in 0..1000 {
                 let seed = Seed::new(1).child("encounter", &[index as u64, encounter]);
-                let outcomes = play_encounter(&game, &reference, &tuple.specs, 10, seed, &mut |_, _| {});
+                let outcomes = play_encounter(&game, &reference, &tuple.specs, 10, seed, &mut |_, _| {})?;
                 total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>();
             }
         }

@@ -167,6 +167,14 @@ pub enum GameError {
         /// Why.
         reason: String,
     },
+    /// An ego whose probabilities are not finite, or all 0.
+    #[error(
+        "the agent's action probabilities are not a distribution: found {found}, expected finite numbers that are not all 0; use another checkpoint of the run"
+    )]
+    NotADistribution {
+        /// The probabilities.
+        found: String,
+    },
 }
 
 impl GameError {

@@ -305,8 +305,9 @@ fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
 fn references_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let pool = game.pool();
     for (name, reference) in game.references() {
-        let outcomes =
-            play_encounter(game, &reference, &pool.test()[0].specs, N_EPISODES, seed, &mut |_, _| {});
+        let specs = &pool.test()[0].specs;
+        let outcomes = play_encounter(game, &reference, specs, N_EPISODES, seed, &mut |_, _| {})
+            .map_err(|error| format!("{name}: {error}"))?;
         ensure(outcomes.len() == N_EPISODES, || format!("{name} played {} episodes", outcomes.len()))?;
     }
     Ok(())

@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use crate::config::GameError;
 use crate::encounter::{EgoStep, Encounter, PeerViews};
 use crate::game::{Action, Boundary, Ending, Game, Metric, NO_ACTION, Seat};
 use crate::peer::SpecOf;
@@ -137,7 +138,8 @@ pub struct Taken<'a> {
     pub outcome: EgoStep,
 }
 
-/// An ego plays one encounter to its end, with an onlooker told of every moment.
+/// An ego plays one encounter to its end, with an onlooker told of every moment. An ego whose output is not a distribution
+/// over actions is refused.
 pub fn play_encounter<G: Game>(
     game: &G,
     reference: &Reference<G>,
@@ -145,7 +147,7 @@ pub fn play_encounter<G: Game>(
     n_episodes: usize,
     seed: Seed,
     onlooker: &mut dyn FnMut(&G::State, Moment<'_>),
-) -> Vec<EpisodeOutcome> {
+) -> Result<Vec<EpisodeOutcome>, GameError> {
     let (mut ego, sight): (Box<dyn Ego>, Sight<G>) = match reference {
         Reference::Blind(make) => (make(game), G::observe),
         Reference::Told(make) => (make(game, specs), G::observe_everything),
@@ -165,6 +167,7 @@ pub fn play_encounter<G: Game>(
         // lead to a point need not be played to them.
         for (point, answer) in points.iter().zip(answers.chunks_exact_mut(spec.n_actions())) {
             ego.probabilities(&point.observation, answer);
+            check_distribution(answer)?;
         }
         let expected_return = (!points.is_empty()).then(|| game.expected_return(specs, &answers));
         let mut outcome = EpisodeOutcome {
@@ -179,7 +182,7 @@ pub fn play_encounter<G: Game>(
         onlooker(encounter.state(), Moment { episode, n_steps: 0, observation: &observation, step: None });
         let boundary = loop {
             ego.probabilities(&observation, &mut probabilities);
-            let ego_action = draw(&probabilities, &mut ego_rng);
+            let ego_action = sample_action(&probabilities, &mut ego_rng)?;
             ego.acted(&observation, ego_action);
             let views = PeerViews { observations: &mut [], actions: &mut peer_actions };
             let step = encounter.step(game, ego_action, views);
@@ -201,7 +204,7 @@ pub fn play_encounter<G: Game>(
         ego.end_episode(&observation);
         outcomes.push(outcome);
         if boundary == Boundary::EncounterEnd {
-            return outcomes;
+            return Ok(outcomes);
         }
         encounter.next_episode(game);
     }
@@ -209,14 +212,81 @@ pub fn play_encounter<G: Game>(
 
 type Sight<G> = fn(&G, &<G as Game>::State, Seat, &mut [f32]);
 
-fn draw(probabilities: &[f32], rng: &mut Stream) -> Action {
+/// Samples an action. Whatever plays an agent, trained or scripted, samples its actions here: the same probabilities and the
+/// same stream give the same action in training, evaluation and play.
+///
+/// Probabilities that are not finite, or all 0, are refused.
+#[inline]
+pub fn sample_action(probabilities: &[f32], rng: &mut Stream) -> Result<Action, GameError> {
+    check_distribution(probabilities)?;
     let mut left = rng.unit() as f32;
     for (action, probability) in probabilities.iter().enumerate() {
         if left < *probability {
-            return action as Action;
+            return Ok(action as Action);
         }
         left -= probability;
     }
+    // Rounding may leave a remainder past the last one.
     let last = probabilities.iter().rposition(|probability| *probability > 0.0);
-    last.expect("an ego gives some action a positive probability") as Action
+    Ok(last.expect("a distribution has a positive probability") as Action)
+}
+
+/// Refuses probabilities that are not finite, or all 0.
+#[inline]
+pub fn check_distribution(probabilities: &[f32]) -> Result<(), GameError> {
+    if probabilities.iter().all(|probability| probability.is_finite())
+        && probabilities.iter().any(|probability| *probability > 0.0)
+    {
+        return Ok(());
+    }
+    Err(GameError::NotADistribution { found: format!("{probabilities:?}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ego, Reference, play_encounter, sample_action};
+    use crate::config::{Configure, GameError, Preset};
+    use crate::game::{Action, Game};
+    use crate::kuhn_poker::{KuhnConfig, KuhnPoker};
+    use crate::seed::Seed;
+
+    /// The probability of its second action is not a number.
+    struct NotANumber;
+
+    impl Ego for NotANumber {
+        fn begin_encounter(&mut self) {}
+
+        fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+            probabilities.copy_from_slice(&[0.5, f32::NAN]);
+        }
+
+        fn acted(&mut self, _observation: &[f32], _action: Action) {}
+
+        fn end_episode(&mut self, _terminal_observation: &[f32]) {}
+    }
+
+    #[test]
+    fn scripted_ego_with_non_finite_output_is_refused() {
+        let game = KuhnPoker::new(KuhnConfig::preset(Preset::Paper)).expect("the preset");
+        let reference = Reference::Blind(|_| Box::new(NotANumber));
+        let pool = game.pool();
+        let played =
+            play_encounter(&game, &reference, &pool.test()[0].specs, 3, Seed::new(1), &mut |_, _| {});
+        let error = played.expect_err("not a distribution");
+        assert!(matches!(error, GameError::NotADistribution { .. }));
+        assert!(error.to_string().contains("[0.5, NaN]"), "{error}");
+    }
+
+    #[test]
+    fn only_distributions_are_sampled() {
+        let mut rng = Seed::new(1).stream("ego");
+        for refused in [[f32::NAN; 2], [0.5, f32::NAN], [f32::INFINITY, 0.0], [0.0, 0.0]] {
+            assert!(sample_action(&refused, &mut rng).is_err(), "{refused:?}");
+        }
+        for _ in 0..1000 {
+            assert_eq!(sample_action(&[0.0, 1.0, 0.0], &mut rng), Ok(1));
+            // The rest that rounding leaves goes to the last action that is possible.
+            assert!(sample_action(&[0.25, 0.25, 0.0], &mut rng).expect("a distribution") < 2);
+        }
+    }
 }

@@ -297,10 +297,10 @@ impl<G: Game> AnyGame for Opened<G> {
         let play = |watch: &mut dyn FnMut(&G::State, Moment<'_>)| {
             play_encounter(&self.game, &reference, &tuple.specs, meeting.n_episodes, meeting.seed, watch)
         };
-        Ok(match onlooker {
+        match onlooker {
             None => play(&mut |_, _| {}),
             Some(onlooker) => play(&mut |state, moment| onlooker(&self.game.render(state), moment)),
-        })
+        }
     }
 
     fn encounter(

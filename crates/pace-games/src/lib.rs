@@ -44,7 +44,10 @@ pub mod predator_prey;
 pub use arena::{Arena, Lanes, PeerSight, StepBlock};
 pub use config::{Configure, GameError, Preset, configure};
 pub use contract::{ContractBreach, check_contract};
-pub use ego::{Ego, EpisodeOutcome, Moment, Opinion, RandomEgo, Reference, Taken, certain, play_encounter};
+pub use ego::{
+    Ego, EpisodeOutcome, Moment, Opinion, RandomEgo, Reference, Taken, certain, check_distribution,
+    play_encounter, sample_action,
+};
 pub use encounter::{EgoStep, Encounter, PeerViews};
 pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
 pub use game::{

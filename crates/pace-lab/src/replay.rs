@@ -110,7 +110,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
             continue;
         }
         let thought = ego.think(&observation);
-        let action = thought.draw(&mut rng);
+        let action = thought.draw(&mut rng)?;
         moment.beliefs = beliefs(mind.as_mut(), &thought);
         moment.action = Some(usize::from(action));
         moment.probabilities = thought.probabilities.iter().map(|share| short(f64::from(*share))).collect();

@@ -4,8 +4,10 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pace_games::{Action, AnyGame, Ego, NO_ACTION, PeerSight, Seed, Split, Stream, Turn};
-use pace_nn::loss::{sample_categorical, softmax};
+use pace_games::{
+    Action, AnyGame, Ego, GameError, NO_ACTION, PeerSight, Seed, Split, Stream, Turn, sample_action,
+};
+use pace_nn::loss::softmax_rows;
 
 use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
 use crate::config::TrainConfig;
@@ -42,7 +44,7 @@ pub(crate) trait AnyAgent: Debug + Send + Sync {
         game: &dyn AnyGame,
         config: &AdaptConfig,
         encounters: Range<usize>,
-    ) -> Vec<EncounterOutcome>;
+    ) -> Result<Vec<EncounterOutcome>, GameError>;
 }
 
 /// An encounter from the side of such an agent; the methods are those of [`AgentEncounter`].
@@ -131,7 +133,7 @@ impl Agent {
         game: &dyn AnyGame,
         config: &AdaptConfig,
         encounters: Range<usize>,
-    ) -> Vec<EncounterOutcome> {
+    ) -> Result<Vec<EncounterOutcome>, GameError> {
         self.inner.play(game, config, encounters)
     }
 }
@@ -156,9 +158,9 @@ pub struct Thought {
 }
 
 impl Thought {
-    /// Draws an action, as adaptation does.
-    pub fn draw(&self, rng: &mut Stream) -> Action {
-        sample_categorical(&self.probabilities, rng.unit() as f32) as Action
+    /// Samples an action, as training and adaptation do; see [`sample_action`].
+    pub fn draw(&self, rng: &mut Stream) -> Result<Action, GameError> {
+        sample_action(&self.probabilities, rng)
     }
 }
 
@@ -270,7 +272,7 @@ impl<N: Network> AnyAgent for Trained<N> {
         game: &dyn AnyGame,
         config: &AdaptConfig,
         encounters: Range<usize>,
-    ) -> Vec<EncounterOutcome> {
+    ) -> Result<Vec<EncounterOutcome>, GameError> {
         play_side_by_side(self, game, config, encounters)
     }
 }
@@ -341,8 +343,9 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
         self.act(&seen);
         let net = &self.agent.net;
         let acted = net.acted(&self.rows);
-        let mut probabilities = acted.logits[..net.sizes().n_actions].to_vec();
-        softmax(&mut probabilities);
+        let logits = &acted.logits[..net.sizes().n_actions];
+        let (mut logs, mut probabilities) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
+        softmax_rows(logits, &[logits.len()], &mut logs, &mut probabilities);
         let slots = net.slots().into_iter();
         let mut posteriors: Vec<Vec<f32>> = slots.map(|slot| acted.posteriors[slot].to_vec()).collect();
         if let Some(turn) = self.turn() {

@@ -3,9 +3,10 @@
 //! Training writes down what happens here in `rollout`, evaluation in `adapt`.
 
 use pace_games::{
-    Action, AnyGame, Boundary, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream, Turn,
+    Action, AnyGame, Boundary, GameError, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream, Turn,
+    sample_action,
 };
-use pace_nn::loss::{sample_categorical, softmax_rows};
+use pace_nn::loss::softmax_rows;
 
 use crate::network::{Acted, Decisions, Network, Sizes};
 
@@ -151,15 +152,16 @@ impl<N: Network> Crew<N> {
         net.forget_but_last(&mut self.contexts[lane]);
     }
 
-    /// Passes every waiting decision through the network and draws the actions; false when all encounters are over.
-    pub(crate) fn decide(&mut self, net: &N, parameters: &[f32]) -> bool {
+    /// Passes every waiting decision through the network and samples the actions; false when all encounters are over. A
+    /// network whose output is not a distribution over actions is refused.
+    pub(crate) fn decide(&mut self, net: &N, parameters: &[f32]) -> Result<bool, GameError> {
         let Sizes { observation: size, n_actions, .. } = net.sizes();
         self.active.clear();
         let resting = self.lanes.resting();
         self.active.extend((0..resting.len()).filter(|lane| !resting[*lane]));
         let n_rows = self.active.len();
         if n_rows == 0 {
-            return false;
+            return Ok(false);
         }
         self.observations.clear();
         for lane in &self.active {
@@ -175,16 +177,16 @@ impl<N: Network> Crew<N> {
         for (row, lane) in self.active.iter().enumerate() {
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
             let probabilities = &mut self.probabilities[row * n_actions..][..n_actions];
-            // Drawn in the game's order of actions, as whoever asks the agent does.
+            // Sampled in the game's order of actions, as `Thought::draw` does.
             let turn = turn_of(net, self.sides[*lane]);
             if let Some(turn) = turn {
                 turn.unturn_actions(probabilities);
             }
-            let action = sample_categorical(probabilities, rng.unit() as f32) as Action;
+            let action = sample_action(probabilities, rng)?;
             self.ego_actions.push(turn.map_or(action, |turn| turn.action_from_here(action)));
             self.actions[*lane] = action;
         }
-        true
+        Ok(true)
     }
 
     /// Carries the actions out and adds what was seen to the contexts.
@@ -230,7 +232,7 @@ impl<N: Network> Crew<N> {
 
 /// What a side changes; nothing, where the network knows of one only.
 #[inline]
-fn turn_of<N: Network>(net: &N, side: usize) -> Option<&Turn> {
+pub(crate) fn turn_of<N: Network>(net: &N, side: usize) -> Option<&Turn> {
     net.sides().map(|sides| &sides.turns[side])
 }
 
@@ -240,5 +242,154 @@ pub(crate) fn see(turn: Option<&Turn>, observation: &[f32], seen: &mut Vec<f32>)
     match turn {
         None => seen.extend_from_slice(observation),
         Some(turn) => turn.see(observation, seen),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_games::{Action, AnyGame, Boundary, Ego, GAMES, GameError, Preset, Seed, Split};
+    use serde_json::{Map, Value};
+
+    use super::Crew;
+    use crate::adapt::{AdaptConfig, adapt};
+    use crate::agent::{Aftermath, Agent, Trained};
+    use crate::config::{TrainConfig, TrainPreset};
+    use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet, find_method};
+    use crate::network::Network;
+
+    const N_EPISODES: usize = 3;
+
+    /// A decision: the probabilities as they were sampled from, bit for bit, and the action.
+    type Choice = (Vec<u32>, Action);
+
+    fn choice(probabilities: &[f32], action: Action) -> Choice {
+        (probabilities.iter().map(|probability| probability.to_bits()).collect(), action)
+    }
+
+    fn seed_of(tuple: usize) -> Seed {
+        Seed::new(5).child("encounter", &[tuple as u64])
+    }
+
+    /// An encounter with each tuple, all of them side by side.
+    fn choices_of_lanes<N: Network>(
+        agent: &Trained<N>,
+        game: &dyn AnyGame,
+        tuples: &[usize],
+    ) -> Result<Vec<Vec<Choice>>, GameError> {
+        let Trained { net, parameters } = agent;
+        let mut crew = Crew::new(game, Split::Test, tuples.len(), net, None, net.adapting_sight());
+        for (lane, tuple) in tuples.iter().enumerate() {
+            crew.begin(net, lane, *tuple, N_EPISODES, seed_of(*tuple));
+        }
+        let mut choices = vec![Vec::new(); tuples.len()];
+        while crew.decide(net, parameters)? {
+            let probabilities = crew.probabilities.chunks_exact(net.sizes().n_actions);
+            for (lane, probabilities) in crew.active.iter().zip(probabilities) {
+                choices[*lane].push(choice(probabilities, crew.actions[*lane]));
+            }
+            crew.advance(net, parameters);
+        }
+        Ok(choices)
+    }
+
+    /// The same encounter with one tuple, asked step by step.
+    fn choices_of_encounter(
+        agent: &Agent,
+        game: &dyn AnyGame,
+        tuple: usize,
+    ) -> Result<Vec<Choice>, GameError> {
+        let seed = seed_of(tuple);
+        let mut played = game.encounter(Split::Test, tuple, N_EPISODES, seed)?;
+        let (mut ego, mut rng) = (agent.encounter_with(seed), seed.stream("ego"));
+        let mut choices = Vec::new();
+        loop {
+            let observation = played.observation().to_vec();
+            let thought = ego.think(&observation);
+            let action = thought.draw(&mut rng)?;
+            choices.push(choice(&thought.probabilities, action));
+            ego.acted(&observation, action);
+            let step = played.step(action);
+            ego.told(&Aftermath {
+                peer_actions: played.peer_actions(),
+                peer_observations: played.peer_observations(),
+                task_reward: step.task_reward as f32,
+            });
+            if step.boundary != Boundary::WithinEpisode {
+                ego.end_episode(played.observation());
+            }
+            match step.boundary {
+                Boundary::WithinEpisode => {}
+                Boundary::EpisodeEnd => played.next_episode(),
+                Boundary::EncounterEnd => return Ok(choices),
+            }
+        }
+    }
+
+    /// Calls `check` with a network of every game whose first weights, those of the policy enlarged, were changed.
+    fn for_every_game<N: Network>(
+        method: &str,
+        change: impl Fn(&mut f32),
+        check: impl Fn(&str, Trained<N>, &dyn AnyGame),
+    ) {
+        for entry in GAMES {
+            let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(N_EPISODES))]);
+            let game = entry.open(Preset::Paper, &keys).expect("every game has this key");
+            let preset = TrainConfig::preset(entry.id, TrainPreset::Paper);
+            let mut config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
+            find_method(method).expect("a method").adjust(entry.id, TrainPreset::Paper, &mut config);
+            let net = N::new(game.spec(), &game.pool(Split::Train), &config);
+            let mut parameters = net.initialise(Seed::new(2));
+            parameters[net.policy_head().weights().range()].iter_mut().for_each(&change);
+            check(&format!("{method} in {}", entry.id), Trained { net, parameters }, &*game);
+        }
+    }
+
+    fn check_choices<N: Network>(method: &str) {
+        // First weights give all actions about the same probability.
+        for_every_game::<N>(
+            method,
+            |weight| *weight *= 100.0,
+            |label, trained, game| {
+                let tuples: Vec<usize> = (0..game.n_tuples(Split::Test)).collect();
+                let together = choices_of_lanes(&trained, game, &tuples).expect("distributions");
+                let agent = Agent::new(trained.clone());
+                for (tuple, together) in tuples.iter().zip(&together) {
+                    let asked = choices_of_encounter(&agent, game, *tuple).expect("distributions");
+                    let alone = choices_of_lanes(&trained, game, &[*tuple]).expect("distributions");
+                    assert!(asked == alone[0], "{label}, tuple {tuple}: a lane alone");
+                    // Beside other lanes the order of sums may differ, but no action.
+                    let actions =
+                        |choices: &[Choice]| choices.iter().map(|choice| choice.1).collect::<Vec<_>>();
+                    assert_eq!(actions(&asked), actions(together), "{label}, tuple {tuple}: a lane of many");
+                }
+            },
+        );
+    }
+
+    #[test]
+    fn lanes_and_encounters_of_the_agent_choose_the_same_actions() {
+        check_choices::<PaceNet>("pace");
+        check_choices::<RecurrentNet<false>>("generalist");
+        check_choices::<RecurrentNet<true>>("liam");
+        check_choices::<LiliNet>("lili");
+        check_choices::<GscuNet>("gscu");
+    }
+
+    #[test]
+    fn non_finite_output_is_refused_in_lanes_encounters_and_adaptation() {
+        for_every_game::<PaceNet>(
+            "pace",
+            |weight| *weight = f32::NAN,
+            |label, trained, game| {
+                let lanes = choices_of_lanes(&trained, game, &[0]).expect_err(label);
+                let agent = Agent::new(trained);
+                let asked = choices_of_encounter(&agent, game, 0).expect_err(label);
+                let config = AdaptConfig::new(Split::Test, 1, N_EPISODES, 1);
+                let adapted = adapt(&agent, game, &config, 2).expect_err(label);
+                assert!(matches!(lanes, GameError::NotADistribution { .. }), "{label}: {lanes}");
+                assert_eq!((&asked, &adapted), (&lanes, &lanes), "{label}");
+                assert!(lanes.to_string().contains("NaN"), "{lanes}");
+            },
+        );
     }
 }

@@ -216,7 +216,11 @@ impl PolicyRoom for ScriptedRoom {
         logits.resize(observations.len() / size * n_actions, 0.0);
         for (observation, logits) in observations.chunks_exact(size).zip(logits.chunks_exact_mut(n_actions)) {
             ego.probabilities(observation, logits);
-            logits.iter_mut().for_each(|place| *place = place.ln().max(NEVER));
+            for place in logits {
+                // Not `max`, which would turn what is not a number into a probability.
+                let log = place.ln();
+                *place = if log < NEVER { NEVER } else { log };
+            }
         }
     }
 

@@ -60,20 +60,21 @@ impl<N: Network> Ppo<N> {
     }
 
     /// The first half of an iteration: plays the encounters of one batch.
-    pub(crate) fn play(&mut self, at: &RunPoint<'_>) -> Batch {
+    pub(crate) fn play(&mut self, at: &RunPoint<'_>) -> Result<Batch, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let Learner { net, parameters, .. } = &self.learner;
         let n_episodes = net.training_episodes(at.game.spec());
         let (config, classes) = (at.config, &self.classes);
         for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
-            shard.play(net, parameters, config, n_episodes, classes, seed);
+            shard.failure = shard.play(net, parameters, config, n_episodes, classes, seed).err();
         });
         let mut batch = Batch::default();
         for shard in &mut self.rollout {
+            at.check_output(shard.failure.as_ref())?;
             batch.append(&mut shard.batch);
         }
         batch.number_observations(net.sizes().observation);
-        batch
+        Ok(batch)
     }
 
     /// The second half: credit and updates.
@@ -168,12 +169,12 @@ impl<N: Network> Training for Ppo<N> {
         self.learner.set_threads(n_threads);
     }
 
-    fn roll_out(&mut self, at: &RunPoint<'_>) -> usize {
-        self.play(at).n_decisions()
+    fn roll_out(&mut self, at: &RunPoint<'_>) -> Result<usize, TrainError> {
+        Ok(self.play(at)?.n_decisions())
     }
 
     fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError> {
-        let batch = self.play(at);
+        let batch = self.play(at)?;
         rolled_out();
         self.learn(at, batch)
     }

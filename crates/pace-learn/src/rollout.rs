@@ -1,6 +1,6 @@
 //! Rollout: whole encounters with every training tuple that is met, written down as a batch.
 
-use pace_games::{AnyGame, Boundary, PeerSight, Seed, Split};
+use pace_games::{AnyGame, Boundary, GameError, PeerSight, Seed, Split};
 
 use crate::batch::Batch;
 use crate::config::{ExplorationMode, TrainConfig};
@@ -18,6 +18,8 @@ pub(crate) struct RolloutShard<N: Network> {
     /// The highest posterior of each peer's class so far, by lane and slot.
     highest: Vec<f32>,
     pub(crate) batch: Batch,
+    /// Why the batch is not whole.
+    pub(crate) failure: Option<GameError>,
 }
 
 impl<N: Network> RolloutShard<N> {
@@ -38,6 +40,7 @@ impl<N: Network> RolloutShard<N> {
                     lanes: vec![Batch::default(); encounters.len()],
                     highest: vec![0.0; encounters.len() * net.slots().len()],
                     batch: Batch::default(),
+                    failure: None,
                     tuples: encounters
                         .clone()
                         .map(|encounter| tuples_met[encounter % tuples_met.len()])
@@ -48,7 +51,7 @@ impl<N: Network> RolloutShard<N> {
             .collect()
     }
 
-    /// Plays every encounter of the shard to its end.
+    /// Plays every encounter of the shard to its end. A network whose output is not a distribution over actions is refused.
     pub(crate) fn play(
         &mut self,
         net: &N,
@@ -57,7 +60,7 @@ impl<N: Network> RolloutShard<N> {
         n_episodes: usize,
         classes: &[Vec<usize>],
         seed: Seed,
-    ) {
+    ) -> Result<(), GameError> {
         let n_slots = net.slots().len();
         self.highest.fill(0.0);
         for (lane, encounter) in self.encounters.clone().enumerate() {
@@ -71,7 +74,7 @@ impl<N: Network> RolloutShard<N> {
         let Sizes { observation: size, n_actions, n_peers } = net.sizes();
         let mut steps_in_episode = vec![0u32; self.crew.n_lanes()];
         let mut keypoint_visited = vec![false; self.crew.n_lanes()];
-        while self.crew.decide(net, parameters) {
+        while self.crew.decide(net, parameters)? {
             for lane in self.crew.active() {
                 net.keep(self.crew.context(*lane), &mut self.lanes[*lane].kept);
             }
@@ -121,6 +124,7 @@ impl<N: Network> RolloutShard<N> {
         for lane in &mut self.lanes {
             self.batch.append(lane);
         }
+        Ok(())
     }
 }
 
@@ -154,7 +158,7 @@ mod tests {
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
             change(&ppo.learner.net, &mut ppo.learner.parameters);
             let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-            check(entry.id, &pool, &ppo.play(&at));
+            check(entry.id, &pool, &ppo.play(&at).expect("finite weights"));
         }
     }
 
@@ -169,7 +173,8 @@ mod tests {
                 let config = TrainConfig { encounters_per_tuple: 1, train_tuples, ..preset };
                 let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 2).expect("good keys");
                 let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-                ppo.play(&at).tuples.into_iter().map(|tuple| tuple as usize).collect()
+                let batch = ppo.play(&at).expect("finite weights");
+                batch.tuples.into_iter().map(|tuple| tuple as usize).collect()
             };
             let n_tuples = pool.tuples.len();
             assert!(met(&[]).into_iter().eq(0..n_tuples), "{}", entry.id);
@@ -193,7 +198,7 @@ mod tests {
             };
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
             let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-            let batch = ppo.play(&at);
+            let batch = ppo.play(&at).expect("finite weights");
             let size = game.spec().observation_size;
             let begins_on: Vec<usize> = (0..batch.n_encounters())
                 .map(|encounter| {

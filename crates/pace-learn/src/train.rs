@@ -89,7 +89,7 @@ pub(crate) trait Training: Send {
     /// Sets the number of threads; the result does not depend on it.
     fn set_threads(&mut self, n_threads: usize);
     /// Plays what an iteration would learn from, and forgets it; returns the ego decisions.
-    fn roll_out(&mut self, at: &RunPoint<'_>) -> usize;
+    fn roll_out(&mut self, at: &RunPoint<'_>) -> Result<usize, TrainError>;
     /// One iteration; `rolled_out` is called when everything is played and nothing learned.
     fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError>;
     /// Files, the weights first, and the steps of every optimiser's groups.
@@ -122,6 +122,17 @@ impl RunPoint<'_> {
             return Ok(());
         }
         Err(TrainError::NotFinite { what, value, iteration: self.iteration, steps: self.steps })
+    }
+
+    /// An agent whose output cannot be sampled is a run that diverged.
+    pub(crate) fn check_output(&self, failure: Option<&GameError>) -> Result<(), TrainError> {
+        match failure {
+            None => Ok(()),
+            Some(GameError::NotADistribution { .. }) => {
+                self.check_finite("the probability of an action", f64::NAN)
+            }
+            Some(other) => Err(other.clone().into()),
+        }
     }
 }
 
@@ -229,7 +240,7 @@ impl Trainer {
     }
 
     /// Plays the encounters of the next iteration and forgets them, for a caller with a clock; returns the ego decisions.
-    pub fn roll_out(&mut self) -> usize {
+    pub fn roll_out(&mut self) -> Result<usize, TrainError> {
         let (at, training) = self.split();
         training.roll_out(&at)
     }

@@ -159,7 +159,7 @@ class Table {
     const period = this.rate > 0 ? 1000 / this.rate : 180;
     this.drawing.update(frame.scene, { ms: isNewEpisode || isStill() ? 0 : period, frame });
     if (frame.ending && this.outcomes.length === frame.episode) {
-      this.outcomes.push({ task_return: frame.task_return, ending: frame.ending, n_steps: frame.n_moves });
+      this.outcomes.push({ task_return: frame.task_return, ending: frame.ending });
     }
     this.where.textContent = `${this.game.episode} ${frame.episode + 1} of ${this.welcome.n_episodes}${this.game.progress?.(frame, this.welcome) ?? ""}`;
     this.drawTally();

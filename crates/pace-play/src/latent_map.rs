@@ -3,7 +3,7 @@
 //! Principal components and no more clever projection, because a person's trail is drawn into the map step by step, and with
 //! these a point's place does not depend on the points that come after it.
 
-use pace_games::{AnyGame, Boundary, Ego, Seed, Split};
+use pace_games::{AnyGame, Boundary, Ego, GameError, Seed, Split};
 use pace_learn::{Aftermath, Agent};
 use serde::Serialize;
 
@@ -31,7 +31,8 @@ pub struct Landmark {
 const PER_TUPLE: usize = 8;
 
 impl LatentMap {
-    /// Lets the agent meet every training tuple once. None if it has no latent, or one that never changes.
+    /// Lets the agent meet every training tuple once. None if it has no latent, or one that never changes, or if it cannot
+    /// act: playing with it reports the reason.
     pub fn of(agent: &Agent, game: &dyn AnyGame) -> Option<LatentMap> {
         let width = agent.latent_width();
         if width == 0 {
@@ -39,7 +40,7 @@ impl LatentMap {
         }
         let mut latents: Vec<(usize, f32, Vec<f32>)> = Vec::new();
         for tuple in 0..game.n_tuples(Split::Train) {
-            let after_episodes = encounter(agent, game, tuple);
+            let after_episodes = encounter(agent, game, tuple).ok()?;
             let n = after_episodes.len();
             let stride = n.div_ceil(PER_TUPLE);
             for (episode, latent) in after_episodes.into_iter().enumerate() {
@@ -73,17 +74,16 @@ impl LatentMap {
 }
 
 /// The latents after each episode of one encounter with a training tuple.
-fn encounter(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Vec<Vec<f32>> {
+fn encounter(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Result<Vec<Vec<f32>>, GameError> {
     let seed = Seed::new(0).child("latent-map", &[tuple as u64]);
     let n_episodes = game.spec().episodes_per_encounter;
-    let mut encounter =
-        game.encounter(Split::Train, tuple, n_episodes, seed).expect("tuples of the pool can be met");
+    let mut encounter = game.encounter(Split::Train, tuple, n_episodes, seed)?;
     let mut ego = agent.encounter_with(seed);
     let mut rng = seed.stream("ego");
     let mut latents = Vec::with_capacity(n_episodes);
     loop {
         let observation = encounter.observation().to_vec();
-        let action = ego.think(&observation).draw(&mut rng);
+        let action = ego.think(&observation).draw(&mut rng)?;
         ego.acted(&observation, action);
         let step = encounter.step(action);
         ego.told(&Aftermath {
@@ -98,7 +98,7 @@ fn encounter(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Vec<Vec<f32>> {
         ego.end_episode(&terminal_observation);
         latents.push(ego.think(&terminal_observation).latent);
         if step.boundary == Boundary::EncounterEnd {
-            return latents;
+            return Ok(latents);
         }
         encounter.next_episode();
     }

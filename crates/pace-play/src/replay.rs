@@ -20,8 +20,9 @@ pub struct Replay {
     pub is_over: bool,
 }
 
-/// The first part of every link.
-const MARK: &str = "1";
+/// The first part of every link: the version of how a session is played again. Version 2 samples the agent's actions as
+/// training does; a link of version 1 could show other actions than those that were played.
+const MARK: &str = "2";
 /// No encounter has more actions than this.
 const MOST_ACTIONS: usize = 16_384;
 
@@ -42,6 +43,9 @@ pub(crate) fn link_of(booking: &Booking, fingerprint: &str, actions: &[Action], 
 pub fn replay(offers: &Offers, link: &str) -> Result<Replay, PlayError> {
     let bad = |reason: &'static str| PlayError::BadLink { reason };
     let parts: Vec<&str> = link.split('~').collect();
+    if parts[0] == "1" {
+        return Err(bad("it was made by an older version of pace, which played it differently"));
+    }
     let [MARK, offer, fingerprint, slot, tuple, n_episodes, seed, n_actions, actions] = parts[..] else {
         return Err(bad("expected nine parts separated by `~`"));
     };
@@ -154,7 +158,7 @@ mod tests {
         assert!(replay(&offers, &good).is_ok());
         let refused = |link: &str| replay(&offers, link).expect_err(link);
         assert!(matches!(refused(""), PlayError::BadLink { .. }));
-        assert!(matches!(refused(&good.replacen('1', "2", 1)), PlayError::BadLink { .. }));
+        assert!(matches!(refused(&good.replacen('2', "3", 1)), PlayError::BadLink { .. }));
         assert!(matches!(refused(&good.replace("nash", "nosh")), PlayError::NoSuchOffer { .. }));
         assert!(matches!(refused(&good.replace("scripted1", "scripted2")), PlayError::OtherAgent { .. }));
         assert!(matches!(refused(&format!("{good}A")), PlayError::BadLink { .. }));

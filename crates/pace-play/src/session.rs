@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pace_games::{
     Action, AnyTable, Boundary, Ending, EpisodeOutcome, Eyes, JointAction, MAX_SEATS, NO_ACTION, PeerSight,
-    Portrait, Seat, Seed, Split, Stream,
+    Portrait, Seat, Seed, Split, Stream, TableMove, sample_action,
 };
 use pace_learn::Aftermath;
 use serde::{Deserialize, Serialize};
@@ -130,9 +130,12 @@ pub struct Session {
     recognition: Recognition,
     actions: Vec<Action>,
     n_moves: usize,
+    n_decisions: usize,
     task_return: f64,
     is_keypoint_visited: bool,
     outcomes: Vec<EpisodeOutcome>,
+    /// Moves of the finished episodes.
+    moves_of_episodes: Vec<usize>,
     is_over: bool,
     last_frame: Option<Frame>,
 }
@@ -140,8 +143,25 @@ pub struct Session {
 /// What followed a decision of the agent, until it decides again.
 struct OpenAftermath {
     peer_actions: Vec<Action>,
+    /// Empty if the agent does not need them.
     peer_observations: Vec<f32>,
     task_reward: f64,
+}
+
+impl OpenAftermath {
+    /// Adds a move; `views` is what every peer saw before it. As in an [`pace_games::Encounter`], a peer that did not act
+    /// leaves nothing, and one that acted twice leaves its last choice.
+    fn add(&mut self, played: &TableMove, views: &[f32]) {
+        self.task_reward += played.moved.task_reward;
+        let size = views.len() / self.peer_actions.len();
+        for (slot, action) in played.actions[1..=self.peer_actions.len()].iter().enumerate() {
+            if *action != NO_ACTION {
+                self.peer_actions[slot] = *action;
+                let view = slot * size..(slot + 1) * size;
+                self.peer_observations[view.clone()].copy_from_slice(&views[view]);
+            }
+        }
+    }
 }
 
 impl Session {
@@ -165,9 +185,11 @@ impl Session {
             recognition: Recognition::default(),
             actions: Vec::new(),
             n_moves: 0,
+            n_decisions: 0,
             task_return: 0.0,
             is_keypoint_visited: false,
             outcomes: Vec::with_capacity(booking.n_episodes),
+            moves_of_episodes: Vec::with_capacity(booking.n_episodes),
             is_over: false,
             last_frame: None,
             offer: Arc::clone(offer),
@@ -175,9 +197,9 @@ impl Session {
             detail,
             table,
         };
-        session.consider();
+        session.consider()?;
         let mut answer = Answer { frames: vec![session.frame(None)], moves: Vec::new() };
-        session.go_on(None, &mut answer);
+        session.go_on(None, &mut answer)?;
         session.last_frame = answer.frames.last().cloned();
         Ok((session, answer.frames))
     }
@@ -207,49 +229,44 @@ impl Session {
         if let Some(reason) = self.table.objection(self.booking.seat(), action) {
             return Err(PlayError::Forbidden { reason });
         }
+        // An agent that could not choose after the last action cannot now.
+        self.consider()?;
         self.actions.push(action);
         let mut answer = Answer { frames: Vec::new(), moves: Vec::new() };
-        self.go_on(Some(action), &mut answer);
+        self.go_on(Some(action), &mut answer)?;
         self.last_frame = answer.frames.last().cloned();
         Ok(answer)
     }
 
     /// Moves until the person must choose again, or the encounter is over.
-    fn go_on(&mut self, mut action: Option<Action>, answer: &mut Answer) {
+    fn go_on(&mut self, mut action: Option<Action>, answer: &mut Answer) -> Result<(), PlayError> {
         while !self.is_over {
             let asked = self.table.asked();
             let mut chosen: JointAction = [NO_ACTION; MAX_SEATS];
             if asked.contains(self.booking.seat()) {
-                let Some(action) = action.take() else { return };
+                let Some(action) = action.take() else { return Ok(()) };
                 chosen[self.booking.seat().0] = action;
             }
             if asked.contains(Seat::EGO) {
                 chosen[Seat::EGO.0] = self.choice.take().expect("the agent has chosen when it is asked");
             }
-            self.play(&chosen, answer);
+            self.play(&chosen, answer)?;
         }
+        Ok(())
     }
 
-    fn play(&mut self, chosen: &JointAction, answer: &mut Answer) {
+    fn play(&mut self, chosen: &JointAction, answer: &mut Answer) -> Result<(), PlayError> {
         let spec = self.offer.game.spec();
         let n_peers = spec.n_peers();
-        if self.needs_peer_sight()
-            && let Some(aftermath) = &mut self.aftermath
-        {
-            let views = aftermath.peer_observations.chunks_exact_mut(spec.observation_size);
-            views.enumerate().for_each(|(slot, view)| self.table.observe(Seat::of_peer(slot), view));
-        }
+        let mut views = vec![0.0; self.n_seen()];
+        let by_slot = views.chunks_exact_mut(spec.observation_size).enumerate();
+        by_slot.for_each(|(slot, view)| self.table.observe(Seat::of_peer(slot), view));
         let played = self.table.play(chosen);
         self.n_moves += 1;
         self.task_return += played.moved.task_reward;
         self.is_keypoint_visited |= played.moved.keypoint_visited;
         if let Some(aftermath) = &mut self.aftermath {
-            aftermath.task_reward += played.moved.task_reward;
-            for (place, action) in aftermath.peer_actions.iter_mut().zip(&played.actions[1..]) {
-                if *action != NO_ACTION {
-                    *place = *action;
-                }
-            }
+            aftermath.add(&played, &views);
         }
         let shown: Vec<Option<Action>> = played.actions[..=n_peers]
             .iter()
@@ -266,16 +283,18 @@ impl Session {
             answer.frames.push(self.frame(Some(shown)));
             if played.boundary == Boundary::EncounterEnd {
                 self.is_over = true;
-                return;
+                return Ok(());
             }
             self.table.next_episode();
-            (self.n_moves, self.task_return, self.is_keypoint_visited) = (0, 0.0, false);
-            self.consider();
+            (self.n_moves, self.n_decisions) = (0, 0);
+            (self.task_return, self.is_keypoint_visited) = (0.0, false);
+            self.consider()?;
             answer.frames.push(self.frame(None));
         } else {
-            self.consider();
+            self.consider()?;
             answer.frames.push(self.frame(Some(shown)));
         }
+        Ok(())
     }
 
     fn end_episode(&mut self, ending: Ending) {
@@ -289,33 +308,34 @@ impl Session {
         self.outcomes.push(EpisodeOutcome {
             task_return: self.task_return,
             expected_return: None,
-            n_steps: self.n_moves,
+            n_steps: self.n_decisions,
             ending,
             keypoint_visited: self.is_keypoint_visited,
         });
+        self.moves_of_episodes.push(self.n_moves);
     }
 
-    /// The agent thinks and chooses, if it is its turn.
-    fn consider(&mut self) {
+    /// The agent thinks and chooses, if it is its turn. An agent whose output is not a distribution over actions is refused.
+    fn consider(&mut self) -> Result<(), PlayError> {
         if self.choice.is_some() || !self.table.asked().contains(Seat::EGO) {
-            return;
+            return Ok(());
         }
         self.close_aftermath();
         self.table.observe(Seat::EGO, &mut self.observation);
         let mut mind = self.player.think(&self.offer, &self.observation);
         let probabilities = mind.probabilities.as_mut().expect("it thinks about a decision");
-        let action = draw(probabilities, &mut self.player_rng);
+        let action = sample_action(probabilities, &mut self.player_rng)?;
         probabilities.iter_mut().for_each(|probability| *probability = crate::mind::rounded(*probability));
         self.player.acted(&self.observation, action);
         self.choice = Some(action);
-        let spec = self.offer.game.spec();
-        let n_seen = if self.needs_peer_sight() { spec.n_peers() * spec.observation_size } else { 0 };
+        self.n_decisions += 1;
         self.aftermath = Some(OpenAftermath {
-            peer_actions: vec![NO_ACTION; spec.n_peers()],
-            peer_observations: vec![0.0; n_seen],
+            peer_actions: vec![NO_ACTION; self.offer.game.spec().n_peers()],
+            peer_observations: vec![0.0; self.n_seen()],
             task_reward: 0.0,
         });
         self.keep(mind);
+        Ok(())
     }
 
     fn close_aftermath(&mut self) {
@@ -328,8 +348,15 @@ impl Session {
         }
     }
 
-    fn needs_peer_sight(&self) -> bool {
-        matches!(&self.offer.kind, OfferKind::Trained(agent) if agent.peer_sight() == PeerSight::Recorded)
+    /// Numbers in what all peers see, where the agent must be told.
+    fn n_seen(&self) -> usize {
+        let spec = self.offer.game.spec();
+        match &self.offer.kind {
+            OfferKind::Trained(agent) if agent.peer_sight() == PeerSight::Recorded => {
+                spec.n_peers() * spec.observation_size
+            }
+            _ => 0,
+        }
     }
 
     fn keep(&mut self, mind: MindFrame) {
@@ -411,11 +438,12 @@ impl Session {
             episodes: self
                 .outcomes
                 .iter()
-                .map(|outcome| EpisodeSummary {
+                .zip(&self.moves_of_episodes)
+                .map(|(outcome, n_moves)| EpisodeSummary {
                     task_return: outcome.task_return,
                     score: outcome.score(spec.metric),
                     ending: outcome.ending,
-                    n_moves: outcome.n_steps,
+                    n_moves: *n_moves,
                 })
                 .collect(),
             mean_score: (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64),
@@ -479,21 +507,20 @@ pub struct RecognitionSummary {
     pub since_moves: usize,
 }
 
-/// An action drawn from these probabilities.
-fn draw(probabilities: &[f32], rng: &mut Stream) -> Action {
-    let weights: Vec<f64> = probabilities.iter().map(|probability| f64::from(*probability)).collect();
-    rng.weighted(&weights) as Action
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::sync::Arc;
 
-    use pace_games::{Action, Seed};
+    use pace_games::{
+        Action, AnyGame, Boundary, Ego, GAMES, GameEntry, MAX_SEATS, Meeting, Moved, NO_ACTION, Preset, Seed,
+        Split, TableMove,
+    };
+    use pace_learn::{Aftermath, TrainConfig, TrainPreset, Trainer, find_method};
+    use serde_json::{Map, Value};
 
-    use super::{Booking, Detail, Session};
+    use super::{Booking, Detail, Frame, OpenAftermath, Session};
     use crate::error::PlayError;
-    use crate::offer::{Offer, Offers};
+    use crate::offer::{Offer, OfferKind, Offers, TrainedOffer};
 
     pub(crate) fn booking(offer: &Offer, seed: u64) -> Booking {
         let spec = offer.game.spec();
@@ -604,5 +631,125 @@ pub(crate) mod tests {
             assert_eq!(frame.scene["ego"]["card"].is_null(), !is_open);
             assert_eq!(frame.task_return.is_some(), frame.ending.is_some());
         }
+    }
+
+    /// An agent with first weights.
+    fn trained(method: &str, entry: &GameEntry) -> Arc<Offer> {
+        let open = || {
+            let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(3))]);
+            entry.open(Preset::Paper, &keys).expect("every game has this key")
+        };
+        let method = find_method(method).expect("a method");
+        let preset = TrainConfig::preset(entry.id, TrainPreset::Paper);
+        let mut config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
+        method.adjust(entry.id, TrainPreset::Paper, &mut config);
+        if let Some(keys) = &mut config.gscu {
+            (keys.belief_steps, keys.conservative) = (5, "random".to_owned());
+        }
+        let agent = Trainer::new(method, open(), config, 7, 1).expect("good keys").agent();
+        let (id, label, fingerprint) = ("trained".to_owned(), "trained".to_owned(), "1".to_owned());
+        let game: Arc<dyn AnyGame> = Arc::from(open());
+        Arc::new(Offer::trained(TrainedOffer { id, label, game, agent, identifies: false, fingerprint }))
+    }
+
+    /// The agent's actions.
+    fn ego_actions(frames: &[Frame]) -> impl Iterator<Item = Action> + '_ {
+        frames.iter().filter_map(|frame| frame.actions.as_ref()?[0])
+    }
+
+    #[test]
+    fn trained_agent_chooses_as_in_an_encounter() {
+        for (entry, method) in GAMES.iter().flat_map(|entry| ["pace", "lili", "gscu"].map(|id| (entry, id))) {
+            let offer = trained(method, entry);
+            let OfferKind::Trained(agent) = &offer.kind else { panic!("it was trained") };
+            let (slot, seed) = (offer.game.spec().n_peers() - 1, 11);
+            let booking = Booking { offer: offer.id.clone(), slot, tuple: 1, n_episodes: 3, seed };
+            let seed = Seed::new(seed);
+            let mut encounter = offer.game.encounter(Split::Test, 1, 3, seed).expect("a tuple");
+            let (mut ego, mut rng) = (agent.encounter_with(seed), seed.stream("ego"));
+            let (mut expected, mut person, mut n_steps) = (Vec::new(), Vec::new(), vec![0]);
+            loop {
+                let observation = encounter.observation().to_vec();
+                let action = ego.think(&observation).draw(&mut rng).expect("finite weights");
+                expected.push(action);
+                ego.acted(&observation, action);
+                let step = encounter.step(action);
+                *n_steps.last_mut().expect("an episode") += 1;
+                person.extend(Some(encounter.peer_actions()[slot]).filter(|action| *action != NO_ACTION));
+                ego.told(&Aftermath {
+                    peer_actions: encounter.peer_actions(),
+                    peer_observations: encounter.peer_observations(),
+                    task_reward: step.task_reward as f32,
+                });
+                if step.boundary == Boundary::WithinEpisode {
+                    continue;
+                }
+                ego.end_episode(encounter.observation());
+                if step.boundary == Boundary::EncounterEnd {
+                    break;
+                }
+                encounter.next_episode();
+                n_steps.push(0);
+            }
+            // The person does what the scripted peer did.
+            let (mut session, mut frames) =
+                Session::begin(&offer, booking, Detail::Everything).expect("a session");
+            for (index, action) in person.into_iter().enumerate() {
+                frames.extend(session.act(index, action).expect("the peer may do it").frames);
+            }
+            assert!(session.is_over(), "{method} in {}", entry.id);
+            assert_eq!(ego_actions(&frames).collect::<Vec<_>>(), expected, "{method} in {}", entry.id);
+            let decisions: Vec<usize> = session.outcomes().iter().map(|outcome| outcome.n_steps).collect();
+            assert_eq!(decisions, n_steps, "{method} in {}: the ego's decisions", entry.id);
+            let summary = session.summary().expect("a summary");
+            let n_moves = summary.episodes.iter().map(|episode| episode.n_moves).sum::<usize>();
+            assert_eq!(n_moves, frames.iter().filter(|frame| frame.actions.is_some()).count());
+        }
+    }
+
+    #[test]
+    fn scripted_ego_samples_as_when_it_is_measured() {
+        // The first number of this seed lies between two actions in single precision, and not in double precision.
+        let seed = 0;
+        let offers = Offers::scripted().expect("scripted egos");
+        let offer = offers.find("overcooked.random").expect("it is there");
+        let mut measured = None;
+        let meeting = Meeting {
+            reference: "random",
+            split: Split::Test,
+            tuple: 0,
+            n_episodes: 1,
+            seed: Seed::new(seed),
+        };
+        let mut onlooker = |_: &str, moment: pace_games::Moment<'_>| {
+            measured = measured.or(moment.step.map(|step| step.ego_action));
+        };
+        offer.game.play(&meeting, Some(&mut onlooker)).expect("a tuple");
+        let booking = Booking { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 1, seed };
+        let (mut session, _) = Session::begin(offer, booking, Detail::Everything).expect("a session");
+        let frames = session.act(0, 0).expect("staying is allowed").frames;
+        assert_eq!(ego_actions(&frames).next(), measured);
+    }
+
+    #[test]
+    fn agent_is_told_what_peers_saw_when_they_acted() {
+        let played = |of_peers: [Action; 2]| {
+            let mut actions = [NO_ACTION; MAX_SEATS];
+            actions[1..3].copy_from_slice(&of_peers);
+            let moved = Moved { task_reward: 1.0, ending: None, keypoint_visited: false };
+            TableMove { actions, moved, boundary: Boundary::WithinEpisode }
+        };
+        let mut aftermath = OpenAftermath {
+            peer_actions: vec![NO_ACTION; 2],
+            peer_observations: vec![0.0; 4],
+            task_reward: 0.0,
+        };
+        // The first peer acts, then the second, then none.
+        aftermath.add(&played([3, NO_ACTION]), &[1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(aftermath.peer_observations, [1.0, 2.0, 0.0, 0.0]);
+        aftermath.add(&played([NO_ACTION, 4]), &[5.0, 6.0, 7.0, 8.0]);
+        aftermath.add(&played([NO_ACTION; 2]), &[9.0; 4]);
+        assert_eq!(aftermath.peer_observations, [1.0, 2.0, 7.0, 8.0]);
+        assert_eq!((aftermath.peer_actions, aftermath.task_reward), (vec![3, 4], 3.0));
     }
 }

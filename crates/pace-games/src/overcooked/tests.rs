@@ -467,7 +467,8 @@ fn success(preset: Preset, name: &str, n: u64) -> f64 {
     for (index, tuple) in pool.test().iter().enumerate() {
         for number in 0..n {
             let seed = Seed::new(2).child("encounter", &[index as u64, number]);
-            let outcomes = play_encounter(&game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            let played = play_encounter(&game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            let outcomes = played.expect("a distribution");
             total += outcomes.iter().map(|outcome| outcome.score(Metric::Success)).sum::<f64>();
         }
     }

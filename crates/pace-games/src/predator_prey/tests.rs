@@ -580,7 +580,8 @@ fn mean_return(game: &PredatorPrey, reference: &Reference<PredatorPrey>, n_encou
     for (index, tuple) in pool.test().iter().enumerate() {
         for number in 0..n_encounters {
             let seed = Seed::new(11).child("mean", &[index as u64, number]);
-            let outcomes = play_encounter(game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            let played = play_encounter(game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            let outcomes = played.expect("a distribution");
             total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>();
         }
     }
@@ -668,8 +669,9 @@ fn bayes_gets_better_from_episode_to_episode() {
     for (index, tuple) in pool.test().iter().enumerate() {
         for number in 0..4 {
             let seed = Seed::new(12).child("mean", &[index as u64, number]);
-            let outcomes =
+            let played =
                 play_encounter(&game, &reference(&game, "bayes"), &tuple.specs, 5, seed, &mut |_, _| {});
+            let outcomes = played.expect("a distribution");
             outcomes.iter().zip(&mut sums).for_each(|(outcome, sum)| *sum += outcome.task_return / 96.0);
         }
     }

@@ -3,12 +3,15 @@
 mod detector;
 mod switch;
 
-use pace_games::{AnyGame, Boundary, Ending, EpisodeOutcome, GameError, Metric, NO_ACTION, Seed, Split};
-use pace_nn::loss::softmax;
+use pace_games::{
+    AnyGame, Boundary, Ending, EpisodeOutcome, GameError, Metric, NO_ACTION, Seed, Split, Turn,
+    check_distribution,
+};
+use pace_nn::loss::softmax_rows;
 use pace_nn::threads::for_each_shard;
 
 use crate::agent::{Agent, Trained};
-use crate::crew::Crew;
+use crate::crew::{Crew, see, turn_of};
 use crate::network::{Decisions, Network, Sizes};
 
 use detector::Watch;
@@ -59,7 +62,24 @@ impl AdaptConfig {
         }
     }
 
+    /// Refuses numbers with which nothing could be played, or not to an end.
     fn check(&self, n_tuples: usize) -> Result<(), GameError> {
+        let check = |key: &str, found: usize, max: usize| {
+            if (1..=max).contains(&found) {
+                return Ok(());
+            }
+            Err(GameError::bad_value(key, &found, &format!("a number from 1 to {max}")))
+        };
+        // A pool of no tuples, or of more than there can be, has no name.
+        Split::parse(&self.split.name())?;
+        check("passes", self.passes, MAX_ENCOUNTERS / n_tuples.max(1))?;
+        check("episodes", self.episodes, MAX_EPISODES)?;
+        check("context_episodes", self.context_episodes.unwrap_or(1), MAX_EPISODES)?;
+        if let Detector::Drop { share } = self.detector
+            && !(0.0..=1.0).contains(&share)
+        {
+            return Err(GameError::bad_value("detector", &self.detector.name(), "drop:C with C from 0 to 1"));
+        }
         let Some(Switch { after }) = self.switch else { return Ok(()) };
         if !(1..self.episodes).contains(&after) {
             let expected =
@@ -82,6 +102,11 @@ impl AdaptConfig {
         self.context_episodes.or(must_count.then_some(self.episodes))
     }
 }
+
+/// More encounters than this take years.
+const MAX_ENCOUNTERS: usize = 100_000_000;
+/// The episodes of an encounter, as in the keys of the games.
+const MAX_EPISODES: usize = 10_000;
 
 /// One encounter.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -129,7 +154,8 @@ impl EncounterOutcome {
 /// Encounters that run side by side in one shard; few enough to balance threads, enough for fast products.
 const LANES_PER_SHARD: usize = 64;
 
-/// Plays all encounters. The result does not depend on the number of threads.
+/// Plays all encounters. The result does not depend on the number of threads. Numbers in `config` with which nothing can be
+/// played are refused, and an agent whose output is not a distribution over actions.
 ///
 /// # Panics
 /// If the game's observations or actions are not those that the agent was trained with.
@@ -144,13 +170,17 @@ pub fn adapt(
     let n_tuples = game.n_tuples(config.split);
     config.check(n_tuples)?;
     let n_encounters = n_tuples * config.passes;
-    let mut shards: Vec<(usize, Vec<EncounterOutcome>)> =
-        (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Vec::new())).collect();
+    let mut shards: Vec<(usize, Result<Vec<EncounterOutcome>, GameError>)> =
+        (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Ok(Vec::new()))).collect();
     for_each_shard(n_threads, &mut shards, |_, (first, outcomes)| {
         let last = (*first + LANES_PER_SHARD).min(n_encounters);
         *outcomes = agent.play(game, config, *first..last);
     });
-    Ok(shards.into_iter().flat_map(|(_, outcomes)| outcomes).collect())
+    let mut all = Vec::new();
+    for (_, outcomes) in shards {
+        all.extend(outcomes?);
+    }
+    Ok(all)
 }
 
 /// Plays encounters in the lanes of one crew. They are numbered pass after pass, and inside a pass tuple after tuple.
@@ -159,9 +189,21 @@ pub(crate) fn play_side_by_side<N: Network>(
     game: &dyn AnyGame,
     config: &AdaptConfig,
     encounters: std::ops::Range<usize>,
-) -> Vec<EncounterOutcome> {
+) -> Result<Vec<EncounterOutcome>, GameError> {
     let (net, parameters) = (&agent.net, &agent.parameters[..]);
     let n_tuples = game.n_tuples(config.split);
+    let slots = net.slots();
+    if let Some(classes) = &config.classes {
+        let is_known = |of_tuple: &Vec<usize>| {
+            of_tuple.len() <= slots.len()
+                && of_tuple.iter().zip(&slots).all(|(class, slot)| *class < slot.len())
+        };
+        if classes.len() != n_tuples || !(slots.is_empty() || classes.iter().all(is_known)) {
+            let found = format!("classes of {} tuples", classes.len());
+            let expected = format!("a class of the identifier for each peer of {n_tuples} tuples");
+            return Err(GameError::bad_value("classes", &found, &expected));
+        }
+    }
     let metric = game.spec().metric;
     let n_lanes = encounters.len();
     let mut crew = Crew::new(game, config.split, n_lanes, net, config.window(), net.adapting_sight());
@@ -181,8 +223,7 @@ pub(crate) fn play_side_by_side<N: Network>(
         crew.begin(net, lane, tuple, n_episodes, seed_of(&outcome));
         outcomes.push(outcome);
     }
-    let mut closed_form = ClosedForm::<N>::new(game);
-    let slots = net.slots();
+    let mut closed_form = ClosedForm::new(game);
     let n_posteriors = slots.last().map_or(0, |slot| slot.end);
     let blank = || EpisodeOutcome {
         task_return: 0.0,
@@ -202,7 +243,7 @@ pub(crate) fn play_side_by_side<N: Network>(
     );
     let mut watches = vec![watch; n_lanes];
     let mut ended = Vec::new();
-    while crew.decide(net, parameters) {
+    while crew.decide(net, parameters)? {
         // A first decision of an episode: what is the episode worth, and whom does the agent think it plays with?
         let fresh: Vec<(usize, usize)> = crew
             .active()
@@ -211,7 +252,7 @@ pub(crate) fn play_side_by_side<N: Network>(
             .enumerate()
             .filter(|(_, lane)| current[*lane].n_steps == 0)
             .collect();
-        closed_form.fill(agent, game, config.split, &crew, &fresh, &tuples, &mut current);
+        closed_form.fill(agent, game, config.split, &crew, &fresh, &tuples, &mut current)?;
         let acted = crew.acted(net);
         for (row, &lane) in crew.active().iter().enumerate() {
             let outcome = &mut outcomes[lane];
@@ -267,7 +308,7 @@ pub(crate) fn play_side_by_side<N: Network>(
             }
         }
     }
-    outcomes
+    Ok(outcomes)
 }
 
 /// The score of an episode as the ego learns it: what chance made of it, and not what it was worth before.
@@ -296,52 +337,70 @@ fn judge(
 
 /// The exact value of an episode, for games that have one: the agent's answers at every decision point, given its context
 /// when the episode begins.
-struct ClosedForm<N: Network> {
+struct ClosedForm<'a, N: Network> {
     points: Vec<pace_games::DecisionPoint>,
     contexts: Vec<N::Context>,
+    /// The transform of each context's side; `None` where the network knows of one side only.
+    turns: Vec<Option<&'a Turn>>,
     rows: N::ActRows,
 }
 
-impl<N: Network> ClosedForm<N> {
-    fn new(game: &dyn AnyGame) -> ClosedForm<N> {
-        ClosedForm { points: game.decision_points(), contexts: Vec::new(), rows: N::ActRows::default() }
+impl<'a, N: Network> ClosedForm<'a, N> {
+    fn new(game: &dyn AnyGame) -> ClosedForm<'a, N> {
+        ClosedForm {
+            points: game.decision_points(),
+            contexts: Vec::new(),
+            turns: Vec::new(),
+            rows: N::ActRows::default(),
+        }
     }
 
     #[allow(clippy::too_many_arguments)]
     fn fill(
         &mut self,
-        agent: &Trained<N>,
+        agent: &'a Trained<N>,
         game: &dyn AnyGame,
         split: Split,
         crew: &Crew<N>,
         fresh: &[(usize, usize)],
         tuples: &[usize],
         current: &mut [EpisodeOutcome],
-    ) {
+    ) -> Result<(), GameError> {
         if self.points.is_empty() || fresh.is_empty() {
-            return;
+            return Ok(());
         }
         let Trained { net, parameters } = agent;
         let n_actions = net.sizes().n_actions;
         // A context for every point of every lane, which is then led to its point.
         self.contexts.clear();
+        self.turns.clear();
         for (_, lane) in fresh {
             let context = crew.context(*lane);
             self.contexts.extend(self.points.iter().map(|_| context.clone()));
+            self.turns.extend(self.points.iter().map(|_| turn_of(net, crew.side(*lane))));
         }
         let n_steps = self.points.iter().map(|point| point.earlier.len()).max().unwrap_or(0);
         (0..n_steps).for_each(|step| self.take_in(agent, step));
         let rows: Vec<usize> = (0..self.contexts.len()).collect();
-        let points = self.points.iter().cycle().take(rows.len());
-        let observations: Vec<f32> = points.flat_map(|point| point.observation.iter().copied()).collect();
+        let mut observations = Vec::new();
+        for (point, turn) in self.points.iter().cycle().zip(&self.turns) {
+            see(*turn, &point.observation, &mut observations);
+        }
         net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
-        let per_lane = self.points.len() * n_actions;
-        for (index, (_, lane)) in fresh.iter().enumerate() {
-            let mut answers = net.acted(&self.rows).logits[index * per_lane..][..per_lane].to_vec();
-            answers.chunks_exact_mut(n_actions).for_each(softmax);
-            let value = game.expected_return(split, tuples[*lane], &answers);
+        let logits = &net.acted(&self.rows).logits[..rows.len() * n_actions];
+        let (mut logs, mut answers) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
+        softmax_rows(logits, &[n_actions], &mut logs, &mut answers);
+        for (answer, turn) in answers.chunks_exact_mut(n_actions).zip(&self.turns) {
+            check_distribution(answer)?;
+            if let Some(turn) = turn {
+                turn.unturn_actions(answer);
+            }
+        }
+        for ((_, lane), answers) in fresh.iter().zip(answers.chunks_exact(self.points.len() * n_actions)) {
+            let value = game.expected_return(split, tuples[*lane], answers);
             current[*lane].expected_return = Some(value.expect("the tuple is being played"));
         }
+        Ok(())
     }
 
     /// Adds step `step` of the way to every point that is further than that.
@@ -350,12 +409,13 @@ impl<N: Network> ClosedForm<N> {
         let Sizes { n_peers, .. } = net.sizes();
         let (mut rows, mut observations) = (Vec::new(), Vec::new());
         let (mut ego_actions, mut peer_actions) = (Vec::new(), Vec::new());
-        for row in 0..self.contexts.len() {
+        for (row, turn) in self.turns.iter().enumerate() {
             let point = &self.points[row % self.points.len()];
             let Some(earlier) = point.earlier.get(step) else { continue };
             rows.push(row);
-            observations.extend_from_slice(&earlier.observation);
-            ego_actions.push(earlier.ego_action);
+            see(*turn, &earlier.observation, &mut observations);
+            ego_actions
+                .push(turn.map_or(earlier.ego_action, |turn| turn.action_from_here(earlier.ego_action)));
             let told = earlier.peer_actions.iter().copied();
             peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
         }

@@ -115,7 +115,7 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
         let mut rng = pace_games::Seed::new(1).stream("weights");
         ppo.learner.parameters.iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
         let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-        let mut batch = ppo.play(&at);
+        let mut batch = ppo.play(&at).expect("finite weights");
         estimate_advantages(&mut batch, 0.0, &config);
         let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
         let weights =
@@ -264,7 +264,7 @@ fn chunks_begin_from_the_states_of_the_rollout() {
     let config = small(entry.id, "liamx", |config| config.chunk_steps = 7);
     let mut ppo = Ppo::<LiamNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
     let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-    let batch: Batch = ppo.play(&at);
+    let batch: Batch = ppo.play(&at).expect("finite weights");
     let pieces = ppo.learner.net.pieces(&batch);
     assert_eq!(batch.kept.len(), pieces.len() * config.hidden_width);
     for (piece, state) in pieces.iter().zip(batch.kept.chunks_exact(config.hidden_width)) {

@@ -19,6 +19,8 @@ pub use gscu::{
 };
 #[cfg(test)]
 pub(crate) use pace::PaceNet;
+#[cfg(test)]
+pub(crate) use {gscu::GscuNet, lili::LiliNet, recurrent::RecurrentNet};
 
 use pace_games::{AnyGame, GameError, PoolListing};
 

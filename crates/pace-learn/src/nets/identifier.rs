@@ -44,6 +44,17 @@ pub(crate) struct Identified {
 /// nothing is learned from it.
 const FIT: f32 = 0.02;
 
+/// Turns log-likelihoods into probabilities, in place.
+fn normalise_exponentials(values: &mut [f32]) {
+    let highest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut total = 0.0;
+    for value in values.iter_mut() {
+        *value = (*value - highest).exp();
+        total += *value;
+    }
+    values.iter_mut().for_each(|value| *value /= total);
+}
+
 impl PeerIdentifier {
     pub(crate) fn new(
         parameters: &mut Parameters,
@@ -124,7 +135,7 @@ impl PeerIdentifier {
             for (class, value) in posterior.iter_mut().enumerate() {
                 *value = -traits.error(&guesses[place.clone()], class) / (2.0 * FIT);
             }
-            pace_nn::loss::softmax(posterior);
+            normalise_exponentials(posterior);
         }
     }
 

@@ -1,11 +1,13 @@
 //! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
 
-use pace_games::{Action, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Split, Turn, find_game};
+use pace_games::{AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Sides, Split, Turn, find_game};
+use pace_learn::config::ContextAction;
 use pace_learn::{
-    AdaptConfig, Aftermath, Agent, EncounterOutcome, METHODS, MODEL_FILE, Method, Policy, Switch, Thought,
-    TrainConfig, TrainPreset, adapt,
+    AdaptConfig, Aftermath, Agent, Detector, EncounterOutcome, METHODS, MODEL_FILE, Method, Policy, Switch,
+    Thought, TrainConfig, TrainPreset, Trainer, adapt,
 };
 
+use crate::doctored::Doctored;
 use crate::{methods_and_presets, open, pace, tiny, tiny_trainer};
 
 const N_EPISODES: usize = 6;
@@ -49,12 +51,7 @@ pub fn play_alone(
         let thought = encounter.think(&observation);
         // Asking is without consequence.
         assert_eq!(encounter.think(&observation), thought);
-        let mut left = rng.unit() as f32;
-        let action = thought.probabilities.iter().position(|probability| {
-            left -= probability;
-            left < 0.0
-        });
-        let action = action.unwrap_or(thought.probabilities.len() - 1) as Action;
+        let action = thought.draw(&mut rng).expect("finite weights");
         // Methods that identify nobody guess nothing.
         if current.is_none() && !thought.posteriors.is_empty() {
             let best = |posterior: &Vec<f32>| {
@@ -164,6 +161,110 @@ fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
             let found = outcome.episodes[0].expected_return.expect("a closed form");
             assert!((exact - found).abs() < 1e-5, "{}: {exact} {found}", entry.id);
         }
+    }
+}
+
+#[test]
+fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
+    let entry = find_game("kuhn-poker").expect("a game");
+    let n_numbers = open(entry, TrainPreset::Paper, 3).spec().observation_size;
+    // Who holds a jack first is on the second side, from which queens look like kings and passing like betting.
+    let [jack, queen, king] = [7, 8, 9];
+    let swapped = |place: usize| match place {
+        _ if place == queen => king,
+        _ if place == king => queen,
+        _ => place,
+    };
+    let classes = vec![(0..40).collect()];
+    let sides = Sides {
+        turns: vec![
+            Turn {
+                numbers: (0..n_numbers).map(|place| (place, place == jack)).collect(),
+                actions: vec![0, 1],
+                classes: classes.clone(),
+            },
+            Turn {
+                numbers: (0..n_numbers).map(|place| (swapped(place), false)).collect(),
+                actions: vec![1, 0],
+                classes,
+            },
+        ],
+        own_if_positive: vec![jack],
+    };
+    let doctored =
+        || Doctored { sides: Some(sides.clone()), ..Doctored::new(open(entry, TrainPreset::Paper, 3)) };
+    let config = TrainConfig {
+        own_side: true,
+        context_action: ContextAction::Ego,
+        learning_rate: 0.01,
+        ..tiny(entry, TrainPreset::Paper, pace())
+    };
+    let mut trainer = Trainer::new(pace(), Box::new(doctored()), config, 7, 2).expect("good keys");
+    (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
+    let (agent, game) = (trainer.agent(), doctored());
+    let points = game.decision_points();
+    let mut n_on_side = [0, 0];
+    for outcome in adapt(&agent, &game, &AdaptConfig::new(Split::Test, 1, 1, SEED), 1).expect("a pool") {
+        let first = first_observation(&game, outcome.tuple);
+        n_on_side[sides.own(&first)] += 1;
+        let answers: Vec<f32> = points
+            .iter()
+            .flat_map(|point| {
+                let mut encounter = agent.encounter();
+                // The first observation of an encounter settles the side.
+                encounter.think(&first);
+                for step in &point.earlier {
+                    encounter.acted(&step.observation, step.ego_action);
+                }
+                encounter.think(&point.observation).probabilities
+            })
+            .collect();
+        let exact = game.expected_return(Split::Test, outcome.tuple, &answers).expect("a tuple");
+        let found = outcome.episodes[0].expected_return.expect("a closed form");
+        assert!((exact - found).abs() < 1e-6, "tuple {}: {exact} {found}", outcome.tuple);
+    }
+    assert!(n_on_side.iter().all(|n| *n > 0), "{n_on_side:?}");
+}
+
+const SEED: u64 = 5;
+
+/// What the ego sees first in the encounter that `adapt` plays with a tuple of the test pool.
+fn first_observation(game: &dyn AnyGame, tuple: usize) -> Vec<f32> {
+    let seed = Seed::new(SEED).child("encounter", &[tuple as u64, 0]);
+    game.encounter(Split::Test, tuple, 1, seed).expect("a tuple").observation().to_vec()
+}
+
+#[test]
+fn numbers_with_which_nothing_can_be_played_are_refused() {
+    let (agent, _, game, _) = agent(pace(), find_game("kuhn-poker").expect("a game"), TrainPreset::Paper);
+    let good = AdaptConfig::new(Split::Test, 1, 2, 1);
+    assert!(adapt(&agent, &*game, &good, 1).is_ok());
+    let switch = |after: usize| Some(Switch { after });
+    let many = usize::MAX;
+    let bad = [
+        ("passes", AdaptConfig { passes: 0, ..good.clone() }),
+        ("passes", AdaptConfig { passes: many, ..good.clone() }),
+        ("passes", AdaptConfig { passes: many / 2, split: Split::Train, ..good.clone() }),
+        ("episodes", AdaptConfig { episodes: 0, ..good.clone() }),
+        ("episodes", AdaptConfig { episodes: 0, switch: switch(1), ..good.clone() }),
+        ("episodes", AdaptConfig { episodes: many, ..good.clone() }),
+        ("context_episodes", AdaptConfig { context_episodes: Some(0), ..good.clone() }),
+        ("context_episodes", AdaptConfig { context_episodes: Some(many), ..good.clone() }),
+        ("switch_at", AdaptConfig { switch: switch(0), ..good.clone() }),
+        ("switch_at", AdaptConfig { switch: switch(2), ..good.clone() }),
+        ("switch_at", AdaptConfig { switch: switch(many), ..good.clone() }),
+        ("detector", AdaptConfig { detector: Detector::Drop { share: f64::NAN }, ..good.clone() }),
+        ("uniform:0", AdaptConfig { split: Split::Family(0), ..good.clone() }),
+        ("uniform:", AdaptConfig { split: Split::Family(many), ..good.clone() }),
+        ("classes", AdaptConfig { classes: Some(vec![]), ..good.clone() }),
+        (
+            "classes",
+            AdaptConfig { classes: Some(vec![vec![many]; game.n_tuples(Split::Test)]), ..good.clone() },
+        ),
+    ];
+    for (named, config) in bad {
+        let error = adapt(&agent, &*game, &config, 2).expect_err(named).to_string();
+        assert!(error.contains(named) && error.contains("expected"), "{config:?}: {error}");
     }
 }
 

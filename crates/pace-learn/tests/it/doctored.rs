@@ -2,7 +2,7 @@
 
 use pace_games::{
     Action, AnyEncounter, AnyGame, AnyTable, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GameError,
-    GameSpec, Lanes, Meeting, Onlooker, PeerSight, PoolListing, Seat, Seed, Split, StepBlock,
+    GameSpec, Lanes, Meeting, Onlooker, PeerSight, PoolListing, Seat, Seed, Sides, Split, StepBlock,
 };
 use serde_json::Value;
 
@@ -15,12 +15,14 @@ pub struct Doctored {
     pub seat: fn(usize, Seed) -> usize,
     /// Changes what the lanes report after a step of training.
     pub report: fn(&mut StepBlock),
+    /// The sides that the game says it has, where set.
+    pub sides: Option<Sides>,
 }
 
 impl Doctored {
     /// Nothing changed yet.
     pub fn new(game: Box<dyn AnyGame>) -> Doctored {
-        Doctored { game, only: None, seat: |tuple, _| tuple, report: |_| {} }
+        Doctored { game, only: None, seat: |tuple, _| tuple, report: |_| {}, sides: None }
     }
 
     fn real(&self, split: Split, tuple: usize) -> usize {
@@ -45,6 +47,7 @@ impl AnyGame for Doctored {
         if let (Split::Train, Some(only)) = (split, self.only) {
             pool.tuples = vec![pool.tuples.swap_remove(only)];
         }
+        pool.sides = self.sides.clone().or(pool.sides);
         pool
     }
 

@@ -123,15 +123,18 @@ impl EmbeddingStage {
     }
 
     /// Watches the encounters of one chunk; returns the ego's decisions.
-    pub(crate) fn watch(&mut self, at: &RunPoint<'_>) -> u64 {
+    pub(crate) fn watch(&mut self, at: &RunPoint<'_>) -> Result<u64, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let n_episodes = at.game.spec().episodes_per_encounter;
-        for_each_shard(self.rooms.len(), &mut self.watchers, |_, watcher| watcher.watch(n_episodes, seed));
+        for_each_shard(self.rooms.len(), &mut self.watchers, |_, watcher| {
+            watcher.failure = watcher.watch(n_episodes, seed).err();
+        });
         self.samples.clear();
         for watcher in &mut self.watchers {
+            at.check_output(watcher.failure.as_ref())?;
             self.samples.append(&mut watcher.samples);
         }
-        self.samples.n_decisions
+        Ok(self.samples.n_decisions)
     }
 
     /// Passes over the samples that were watched last.
@@ -332,7 +335,7 @@ mod tests {
         let ego = Policy::scripted(&*game, "random").expect("every game has it");
         let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &[2, 7, 31], &ego, 1);
         for watcher in &mut stage.watchers {
-            watcher.watch(20, Seed::new(5));
+            watcher.watch(20, Seed::new(5)).expect("a distribution");
             stage.samples.append(&mut watcher.samples);
         }
         assert_eq!(stage.samples.len(), 60, "a peer acts once in a hand");

@@ -32,7 +32,7 @@ use crate::policy::Policy;
 use crate::ppo::{FIRST_MOMENT_FILE, Ppo, SECOND_MOMENT_FILE};
 use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
 use crate::workbench::UpdateBench;
-use conditional::GscuNet;
+pub(crate) use conditional::GscuNet;
 use embedding_stage::EmbeddingStage;
 
 /// The method.
@@ -109,9 +109,9 @@ impl Training for Gscu {
         self.ppo.set_threads(n_threads);
     }
 
-    fn roll_out(&mut self, at: &RunPoint<'_>) -> usize {
+    fn roll_out(&mut self, at: &RunPoint<'_>) -> Result<usize, TrainError> {
         match self.stage(at) {
-            Stage::Embedding => self.embedding.watch(at) as usize,
+            Stage::Embedding => Ok(self.embedding.watch(at)? as usize),
             Stage::Conditional => {
                 self.share_embedding();
                 self.ppo.roll_out(at)
@@ -122,7 +122,7 @@ impl Training for Gscu {
     fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError> {
         match self.stage(at) {
             Stage::Embedding => {
-                self.embedding.watch(at);
+                self.embedding.watch(at)?;
                 rolled_out();
                 let iterated = self.embedding.learn(at, keys_of(at.config))?;
                 self.share_embedding();

@@ -1,7 +1,9 @@
 //! What training peers saw and did while a policy played with them: the first stage learns from it.
 
-use pace_games::{Action, AnyGame, Boundary, Lanes, NO_ACTION, PeerSight, Seed, Split, Stream};
-use pace_nn::loss::{sample_categorical, softmax};
+use pace_games::{
+    Action, AnyGame, Boundary, GameError, Lanes, NO_ACTION, PeerSight, Seed, Split, Stream, sample_action,
+};
+use pace_nn::loss::softmax_rows;
 
 use crate::network::{Decisions, Sizes};
 use crate::policy::{Memory, Policy, PolicyRoom};
@@ -50,6 +52,8 @@ pub(crate) struct Watcher {
     tuples: Vec<usize>,
     sizes: Sizes,
     pub(crate) samples: PeerSamples,
+    /// Why the samples are not whole.
+    pub(crate) failure: Option<GameError>,
 }
 
 impl Watcher {
@@ -76,13 +80,14 @@ impl Watcher {
                     encounters,
                     sizes: Sizes::of(game.spec()),
                     samples: PeerSamples::default(),
+                    failure: None,
                 }
             })
             .collect()
     }
 
-    /// Plays every encounter of the shard to its end.
-    pub(crate) fn watch(&mut self, n_episodes: usize, seed: Seed) {
+    /// Plays every encounter of the shard to its end. A policy whose output is not a distribution over actions is refused.
+    pub(crate) fn watch(&mut self, n_episodes: usize, seed: Seed) -> Result<(), GameError> {
         self.samples.clear();
         self.memories.clear();
         self.rngs.clear();
@@ -95,6 +100,7 @@ impl Watcher {
         let Sizes { observation: size, n_actions, n_peers } = self.sizes;
         let mut actions = vec![0; self.tuples.len()];
         let (mut active, mut observations, mut logits) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut logs, mut probabilities) = (Vec::new(), Vec::new());
         let (mut ego_actions, mut peer_actions) = (Vec::new(), Vec::new());
         let (mut peer_observations, mut task_rewards) = (Vec::new(), Vec::new());
         let (mut ended, mut terminal_observations) = (Vec::new(), Vec::new());
@@ -102,7 +108,7 @@ impl Watcher {
             active.clear();
             active.extend((0..self.tuples.len()).filter(|lane| !self.lanes.resting()[*lane]));
             if active.is_empty() {
-                return;
+                return Ok(());
             }
             observations.clear();
             self.room.clear();
@@ -112,9 +118,11 @@ impl Watcher {
             }
             self.room.act(&observations, &mut logits);
             ego_actions.clear();
-            for (lane, logits) in active.iter().zip(logits.chunks_exact_mut(n_actions)) {
-                softmax(logits);
-                let action = sample_categorical(logits, self.rngs[*lane].unit() as f32) as Action;
+            logs.resize(logits.len(), 0.0);
+            probabilities.resize(logits.len(), 0.0);
+            softmax_rows(&logits, &[n_actions], &mut logs, &mut probabilities);
+            for (lane, probabilities) in active.iter().zip(probabilities.chunks_exact(n_actions)) {
+                let action = sample_action(probabilities, &mut self.rngs[*lane])?;
                 ego_actions.push(action);
                 actions[*lane] = action;
             }

@@ -28,7 +28,7 @@ fn the_belief_moves_to_the_peer_that_is_met() {
     let weights = embedding.initialise(Seed::new(1));
     let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &met, &ego, 1);
     let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-    stage.watch(&at);
+    stage.watch(&at).expect("a distribution");
     let samples = stage.samples.clone();
     stage.learn(&at, keys_of(&config)).expect("finite numbers");
     let distributions = stage.distributions().to_vec();

@@ -267,7 +267,7 @@ fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyh
         n_rounds += 1;
         for (index, case) in &mut cases {
             trainers[*index].set_threads(case.n_threads);
-            case.n_decisions = case.times.take(|| trainers[*index].roll_out());
+            case.n_decisions = case.times.take(|| trainers[*index].roll_out())?;
         }
     }
     Ok(cases.into_iter().map(|(_, case)| case).collect())

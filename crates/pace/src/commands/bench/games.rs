@@ -12,7 +12,7 @@ pub struct BenchGamesArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Lanes stepped in one call.
+    /// Lanes stepped in one call, at most 100000.
     #[arg(long, default_value_t = 64)]
     lanes: usize,
     /// Seconds per game.
@@ -20,8 +20,15 @@ pub struct BenchGamesArgs {
     seconds: f64,
 }
 
+/// Enough for any processor's caches; the lanes of Predator-Prey then need about 150 MB.
+const MAX_LANES: usize = 100_000;
+
 pub fn run(args: &BenchGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    anyhow::ensure!(args.lanes > 0, "--lanes: found 0, expected at least 1");
+    anyhow::ensure!(
+        (1..=MAX_LANES).contains(&args.lanes),
+        "--lanes: found {}, expected 1 to {MAX_LANES}",
+        args.lanes
+    );
     let time = super::duration(args.seconds)?;
     let mut rows = Vec::new();
     for entry in GAMES {

@@ -222,7 +222,7 @@ fn watch_agent(
             if let Some(mind) = &mut mind {
                 mind.consider(&thought, (episode, n_steps));
             }
-            let action = thought.draw(&mut rng);
+            let action = thought.draw(&mut rng)?;
             teller.tell(&encounter.render(), moment, Some((&thought, action, mind.as_ref())))?;
             ego.acted(&observation, action);
             let outcome = encounter.step(action);
