@@ -104,9 +104,10 @@ mod tests {
             let n_compiled = code.matches("target_feature(").count();
             let n_detected = code.matches("is_x86_feature_detected!(").count();
             if n_compiled + n_detected > 0 {
-                naming.push((path.file_name().expect("a name").to_owned(), n_compiled, n_detected));
+                let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+                naming.push((name, n_compiled, n_detected));
             }
         }
-        assert_eq!(naming, [("device.rs".into(), 1, 1)], "use `instructions!`");
+        assert_eq!(naming, [("device.rs".to_owned(), 1, 1)], "use `instructions!`");
     }
 }

@@ -159,6 +159,7 @@ mod tests {
         let refused = |link: &str| replay(&offers, link).expect_err(link);
         assert!(matches!(refused(""), PlayError::BadLink { .. }));
         assert!(matches!(refused(&good.replacen('2', "3", 1)), PlayError::BadLink { .. }));
+        assert!(refused(&good.replacen('2', "1", 1)).to_string().contains("older version"));
         assert!(matches!(refused(&good.replace("nash", "nosh")), PlayError::NoSuchOffer { .. }));
         assert!(matches!(refused(&good.replace("scripted1", "scripted2")), PlayError::OtherAgent { .. }));
         assert!(matches!(refused(&format!("{good}A")), PlayError::BadLink { .. }));

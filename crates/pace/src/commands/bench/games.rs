@@ -20,7 +20,7 @@ pub struct BenchGamesArgs {
     seconds: f64,
 }
 
-/// Enough for any processor's caches; the lanes of Predator-Prey then need about 150 MB.
+/// More lanes than this only measure main memory.
 const MAX_LANES: usize = 100_000;
 
 pub fn run(args: &BenchGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -86,4 +86,18 @@ fn measure(entry: &pace_games::GameEntry, n_lanes: usize, time: Duration) -> any
         }
     }
     Ok(rates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BenchGamesArgs, MAX_LANES, run};
+
+    #[test]
+    fn numbers_of_lanes_out_of_range_are_refused_before_work() {
+        for lanes in [0, MAX_LANES + 1, usize::MAX] {
+            let args = BenchGamesArgs { json: false, lanes, seconds: 0.01 };
+            let error = run(&args, &mut Vec::new()).expect_err("refused").to_string();
+            assert_eq!(error, format!("--lanes: found {lanes}, expected 1 to {MAX_LANES}"));
+        }
+    }
 }
