@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::{SinkExt, StreamExt};
 use pace_games::{Seed, Stream};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -200,16 +202,16 @@ impl Bot {
         let mut socket = self.connect().await?;
         tell(&mut socket, &json!({ "type": "hello", "token": token })).await?;
         let welcome = hear(&mut socket).await?;
-        if welcome["type"] != "welcome" {
+        if welcome.kind != "welcome" {
             return Err(Broken);
         }
-        let mut seq = welcome["seq"].as_u64().ok_or(Broken)? as usize;
+        let mut seq = welcome.seq;
         let encounter = (self.participant.clone(), number);
         if self.report.acknowledged_steps.get(&encounter).is_some_and(|n| seq < *n) {
             self.report.forgotten += 1;
         }
-        let n_actions = welcome["action_names"].as_array().map_or(0, Vec::len).max(1) as u32;
-        let mut is_over = welcome["is_over"] == true;
+        let n_actions = welcome.action_names.len().max(1) as u32;
+        let mut is_over = welcome.is_over;
         let mut beat = tokio::time::interval(Duration::from_secs_f64(1.0 / self.config.rate));
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !is_over {
@@ -223,19 +225,18 @@ impl Bot {
             tell(&mut socket, &json!({ "type": "act", "seq": seq, "action": action, "at_ms": 0 })).await?;
             self.report.sent += 1;
             let answer = hear(&mut socket).await?;
-            match answer["type"].as_str() {
-                Some("frames") => {
+            match &answer.kind[..] {
+                "frames" => {
                     let waited = Waited { sent_at: sent_at - self.begin, took: sent_at.elapsed() };
                     self.report.answers.push(waited);
                     self.report.acknowledged += 1;
                     self.report.resumed += usize::from(std::mem::take(&mut self.is_cut_off));
-                    seq = answer["seq"].as_u64().ok_or(Broken)? as usize;
+                    seq = answer.seq;
                     self.report.acknowledged_steps.insert(encounter.clone(), seq);
-                    let last = answer["frames"].as_array().and_then(|frames| frames.last());
                     is_over =
-                        last.is_some_and(|frame| frame["is_asked"] == false && !frame["ending"].is_null());
+                        answer.frames.last().is_some_and(|last| !last.is_asked && last.ending.is_some());
                 }
-                Some("refused") => self.report.refused += 1,
+                "refused" => self.report.refused += 1,
                 _ => return Err(Broken),
             }
         }
@@ -274,7 +275,28 @@ async fn tell(socket: &mut Socket, message: &Value) -> Result<(), Broken> {
     socket.send(Message::text(message.to_string())).await.map_err(|_| Broken)
 }
 
-async fn hear(socket: &mut Socket) -> Result<Value, Broken> {
+/// What a bot reads of a message of the server. The rest is skipped, so that the bots leave the cores to the server.
+#[derive(Deserialize)]
+struct Heard {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    seq: usize,
+    #[serde(default)]
+    is_over: bool,
+    #[serde(default)]
+    action_names: Vec<IgnoredAny>,
+    #[serde(default)]
+    frames: Vec<HeardFrame>,
+}
+
+#[derive(Deserialize)]
+struct HeardFrame {
+    is_asked: bool,
+    ending: Option<IgnoredAny>,
+}
+
+async fn hear(socket: &mut Socket) -> Result<Heard, Broken> {
     loop {
         let heard = tokio::time::timeout(PATIENCE, socket.next()).await.map_err(|_| Broken)?;
         match heard {

@@ -94,10 +94,15 @@ impl Offer {
         matches!(self.kind, OfferKind::Trained(_))
     }
 
+    /// The oracle's score, if [`Offer::oracle_score`] has computed it before.
+    pub fn known_oracle_score(&self, tuple: usize) -> Option<f64> {
+        self.oracle.lock().expect("nobody panics with it").get(&tuple).copied()
+    }
+
     /// What an ego that knows its peers scores per episode on average when all of them are scripted.
     pub fn oracle_score(&self, tuple: usize) -> Result<f64, PlayError> {
-        if let Some(score) = self.oracle.lock().expect("nobody panics with it").get(&tuple) {
-            return Ok(*score);
+        if let Some(score) = self.known_oracle_score(tuple) {
+            return Ok(score);
         }
         let spec = self.game.spec();
         let n_episodes = spec.episodes_per_encounter;

@@ -412,6 +412,15 @@ impl Session {
         &self.outcomes
     }
 
+    /// The tuple whose oracle score [`Session::summary`] would have to compute first, which takes whole encounters. A caller
+    /// that shares the session computes it beforehand ([`Offer::oracle_score`]).
+    pub fn missing_oracle_score(&self) -> Option<usize> {
+        let tuple = self.booking.tuple;
+        let is_known = self.table.portrait(self.booking.seat()).best_answer.is_some()
+            || self.offer.known_oracle_score(tuple).is_some();
+        (!is_known).then_some(tuple)
+    }
+
     /// What came of the encounter so far.
     pub fn summary(&self) -> Result<Summary, PlayError> {
         let spec = self.offer.game.spec();

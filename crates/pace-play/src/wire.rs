@@ -177,6 +177,13 @@ pub enum ServerMessage {
         /// Reopens it as a replay.
         link: Option<String>,
     },
+    /// A spectator is told that the player has left or is back.
+    Presence {
+        /// The version.
+        v: u32,
+        /// Whether the player is connected.
+        is_player_here: bool,
+    },
     /// A message was refused.
     Refused {
         /// The version.
@@ -240,6 +247,8 @@ pub struct Welcome {
     pub frames: Vec<Frame>,
     /// Whether the encounter is over.
     pub is_over: bool,
+    /// Whether the player is connected.
+    pub is_player_here: bool,
 }
 
 impl ServerMessage {

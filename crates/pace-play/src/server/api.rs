@@ -1,6 +1,8 @@
 //! Everything that is not play: the page, what is on offer, new encounters, replays, the stages of a study.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -12,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Server;
+use super::listen::ClientAddress;
 use super::lobby::Room;
 use crate::assets::find_asset;
 use crate::offer::Offer;
@@ -120,6 +123,7 @@ struct Begun {
 
 pub(super) async fn begin(
     State(server): State<Arc<Server>>,
+    ClientAddress(address): ClientAddress,
     body: Result<Json<BeginRequest>, JsonRejection>,
 ) -> Response {
     let request = match read(body) {
@@ -130,26 +134,44 @@ pub(super) async fn begin(
         let message = "a study is on; come in by the link that you were given".to_owned();
         return refuse(&server, StatusCode::FORBIDDEN, &Refusal::of(RefusalCode::Forbidden, message));
     }
-    match open(&server, request) {
+    match open(&server, address, request).await {
         Ok(begun) => Json(begun).into_response(),
         Err(refusal) => {
-            let is_full = refusal.code == RefusalCode::Full;
-            let status = if is_full { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_REQUEST };
+            let status = match refusal.code {
+                RefusalCode::Full => StatusCode::SERVICE_UNAVAILABLE,
+                RefusalCode::TooFast => StatusCode::TOO_MANY_REQUESTS,
+                RefusalCode::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+                _ => StatusCode::BAD_REQUEST,
+            };
             refuse(&server, status, &refusal)
         }
     }
 }
 
-fn open(server: &Server, request: BeginRequest) -> Result<Begun, Refusal> {
+async fn open(server: &Server, address: IpAddr, request: BeginRequest) -> Result<Begun, Refusal> {
     let BeginRequest { v, offer, slot, n_episodes, mind, seed, tuple } = request;
     check_version(v)?;
-    let offer = server.offers.find(&offer)?;
+    let offer = Arc::clone(server.offers.find(&offer)?);
     let seed = seed.unwrap_or_else(fresh_seed) % crate::session::SEED_LIMIT;
     let tuple = tuple.unwrap_or((seed % offer.game.n_tuples(Split::Test) as u64) as usize);
     let booking = Booking { offer: offer.id.clone(), slot, tuple, n_episodes, seed };
-    let (session, frames) = Session::begin(offer, booking, Detail::Seen)?;
+    booking.check(&offer)?;
+    if !server.new_sessions.lets_through(address, Instant::now()) {
+        let message = format!(
+            "at most {} new sessions a minute from one address; wait a moment",
+            server.config.max_sessions_per_address
+        );
+        return Err(Refusal::of(RefusalCode::TooFast, message));
+    }
+    // A session that has no place is not worth an agent's first decision.
+    server.lobby.check_room(address)?;
+    let (session, frames) =
+        server.compute(move || Ok(Session::begin(&offer, booking, Detail::Seen)?)).await?;
     let (token, watch) = (fresh_token(), fresh_token());
-    server.lobby.take_in(&token, Room::new(session, Some(frames), mind, Some(watch.clone()), None))?;
+    let room = Room::new(session, Some(frames), mind, Some(watch.clone()), None)
+        .started_by(address)
+        .with_spectators(server.config.max_spectators_per_session);
+    server.lobby.take_in(&token, room)?;
     Ok(Begun { v: VERSION, token, watch })
 }
 

@@ -4,13 +4,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{Log, Server};
+use super::{Log, MOST_BODY_BYTES, Server};
 
 /// Nothing from anywhere else: no script, style, picture, font or connection.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -20,7 +21,10 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
 pub(super) async fn guard(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     let verdict = check(&server, request.method(), request.uri(), request.headers());
     let mut response = match verdict {
-        Ok(()) => next.run(request).await,
+        Ok(()) => match read_body(&server, request).await {
+            Ok(request) => next.run(request).await,
+            Err(status) => status.into_response(),
+        },
         Err(reason) => {
             server.log.say(&format!("refused {} {}: {reason}", request.method(), path(request.uri())));
             (StatusCode::FORBIDDEN, format!("{reason}\n")).into_response()
@@ -28,6 +32,12 @@ pub(super) async fn guard(State(server): State<Arc<Server>>, request: Request, n
     };
     if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
         server.log.say("refused a body that is too long");
+    }
+    if response.status() == StatusCode::REQUEST_TIMEOUT {
+        let limit = server.config.body_timeout.as_secs_f64();
+        server.log.say(&format!("refused a request: its body was not complete within {limit} s"));
+        // The rest of the body may still come; it is not a request.
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let headers = response.headers_mut();
     for (name, value) in [
@@ -42,6 +52,14 @@ pub(super) async fn guard(State(server): State<Arc<Server>>, request: Request, n
     }
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// Reads the whole body of a request, within its limits of time and length.
+async fn read_body(server: &Server, request: Request) -> Result<Request, StatusCode> {
+    let (head, body) = request.into_parts();
+    let body = tokio::time::timeout(server.config.body_timeout, to_bytes(body, MOST_BODY_BYTES)).await;
+    let body = body.map_err(|_| StatusCode::REQUEST_TIMEOUT)?.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
+    Ok(Request::from_parts(head, Body::from(body)))
 }
 
 /// A path as it may be logged: spectator links have their token in it.
@@ -84,29 +102,40 @@ fn is_our_name(server: &Server, host: &str) -> bool {
     }
 }
 
-/// Lets through so many a second, with a reserve for as many at once.
+/// Lets through a number per second, with a reserve for a number at once.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     rate: f64,
+    burst: f64,
     left: f64,
     at: Instant,
 }
 
 impl Bucket {
-    pub(crate) fn new(rate: f64, now: Instant) -> Bucket {
-        Bucket { rate, left: rate, at: now }
+    pub(crate) fn new(rate: f64, burst: f64, now: Instant) -> Bucket {
+        Bucket { rate, burst, left: burst, at: now }
     }
 
     /// Whether one more may pass now.
     pub(crate) fn lets_through(&mut self, now: Instant) -> bool {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.left = (self.left + passed * self.rate).min(self.rate);
-        self.at = now;
+        self.refill(now);
         let is_enough = self.left >= 1.0;
         if is_enough {
             self.left -= 1.0;
         }
         is_enough
+    }
+
+    /// Whether the whole reserve is there.
+    pub(crate) fn is_full(&mut self, now: Instant) -> bool {
+        self.refill(now);
+        self.left >= self.burst
+    }
+
+    fn refill(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.at).as_secs_f64();
+        self.left = (self.left + passed * self.rate).min(self.burst);
+        self.at = now;
     }
 }
 
@@ -149,7 +178,7 @@ mod tests {
     #[test]
     fn a_bucket_lets_its_rate_through_and_no_more() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(30.0, start);
+        let mut bucket = Bucket::new(30.0, 30.0, start);
         let through =
             |bucket: &mut Bucket, now: Instant| (0..100).filter(|_| bucket.lets_through(now)).count();
         assert_eq!(through(&mut bucket, start), 30);

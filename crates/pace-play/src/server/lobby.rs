@@ -1,11 +1,12 @@
 //! Who sits where: encounters in memory, by the tokens of their players and spectators.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Semaphore, broadcast, watch};
 
 use super::Bucket;
 use crate::session::{Frame, Session};
@@ -24,7 +25,15 @@ pub(crate) struct Room {
     pub(crate) feed: broadcast::Sender<Arc<str>>,
     /// How often a player has connected; the last one plays.
     pub(crate) player: watch::Sender<u64>,
+    /// Connected players: usually one, none while the player is away.
+    pub(crate) n_players: watch::Sender<usize>,
+    /// Places for spectators of this session.
+    pub(crate) spectators: Arc<Semaphore>,
     pub(crate) bucket: Mutex<Bucket>,
+    /// The address that started the session; none in a study.
+    owner: Option<IpAddr>,
+    /// Set after the last action, so that the lobby can read it without waiting for an agent.
+    is_over: AtomicBool,
     n_clients: AtomicUsize,
     /// Milliseconds after the lobby opened.
     used_at: AtomicU64,
@@ -48,13 +57,17 @@ impl Room {
     ) -> Room {
         let now = Instant::now();
         Room {
-            session: Mutex::new(session),
             mind,
             watch,
             recorded_as,
             feed: broadcast::Sender::new(FEED_LENGTH),
             player: watch::Sender::new(0),
-            bucket: Mutex::new(Bucket::new(MESSAGES_PER_SECOND, now)),
+            n_players: watch::Sender::new(0),
+            spectators: Arc::new(Semaphore::new(0)),
+            bucket: Mutex::new(Bucket::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, now)),
+            owner: None,
+            is_over: AtomicBool::new(session.is_over()),
+            session: Mutex::new(session),
             n_clients: AtomicUsize::new(0),
             used_at: AtomicU64::new(0),
             opened: now,
@@ -62,11 +75,41 @@ impl Room {
         }
     }
 
-    /// Somebody is at the table for as long as they keep this.
+    /// Counts the room for the address that started it.
+    pub(crate) fn started_by(mut self, address: IpAddr) -> Room {
+        self.owner = Some(address);
+        self
+    }
+
+    /// Admits at most this many spectators at a time; a new room admits none.
+    pub(crate) fn with_spectators(self, max: usize) -> Room {
+        self.spectators.add_permits(max);
+        self
+    }
+
+    /// A player is connected for as long as they keep this.
+    pub(crate) fn enter_as_player(self: &Arc<Room>) -> Presence {
+        let mut presence = self.enter();
+        presence.is_player = true;
+        self.n_players.send_modify(|n| *n += 1);
+        presence
+    }
+
+    /// A client is connected for as long as it keeps this.
     pub(crate) fn enter(self: &Arc<Room>) -> Presence {
         self.touch();
         self.n_clients.fetch_add(1, Ordering::Relaxed);
-        Presence(Arc::clone(self))
+        Presence { room: Arc::clone(self), is_player: false }
+    }
+
+    /// Whether the player is connected.
+    pub(crate) fn is_player_here(&self) -> bool {
+        *self.n_players.borrow() > 0
+    }
+
+    /// Marks the session as over; it may make room for others when its clients have left.
+    pub(crate) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn touch(&self) {
@@ -88,11 +131,15 @@ impl Room {
 
     /// Everything that a client needs to go on from here.
     pub(crate) fn welcome(&self, is_spectator: bool) -> Result<Welcome, Refusal> {
+        let (offer, booking) = {
+            let session = self.session()?;
+            (Arc::clone(session.offer()), session.booking().clone())
+        };
+        // Listing the pool takes a while; the session is not locked meanwhile.
+        let (part, setting) = (offer.part(booking.tuple, booking.slot), offer.game.setting());
         let session = self.session()?;
         let mut opening = self.opening.lock().expect("nobody panics with it");
         let opening = if is_spectator { None } else { opening.take() };
-        let offer = session.offer();
-        let booking = session.booking();
         // Participants are not told which agent they meet.
         let is_blind = self.recorded_as.is_some();
         let spec = offer.game.spec();
@@ -104,14 +151,14 @@ impl Room {
             v: VERSION,
             is_spectator,
             game: spec.id,
-            setting: offer.game.setting(),
+            setting,
             action_names: spec.action_names,
             is_simultaneous: offer.is_simultaneous,
             offer: if is_blind { String::new() } else { offer.id.clone() },
             label: if is_blind { "the agent".to_owned() } else { offer.label.clone() },
             slot: booking.slot,
             role: spec.peer_roles[booking.slot],
-            part: offer.part(booking.tuple, booking.slot),
+            part,
             n_episodes: booking.n_episodes,
             outcomes: session.outcomes().to_vec(),
             mind: self.mind,
@@ -120,7 +167,16 @@ impl Room {
             seq: session.actions().len(),
             frames,
             is_over: session.is_over(),
+            is_player_here: self.is_player_here(),
         })
+    }
+
+    /// Sends a message to all spectators, if there are any.
+    pub(crate) fn tell_spectators(&self, text: &str) {
+        if self.feed.receiver_count() > 0 {
+            // The last spectator may have left since.
+            let _ = self.feed.send(Arc::from(text));
+        }
     }
 
     /// Takes out what the person is not to see while they play.
@@ -131,13 +187,19 @@ impl Room {
     }
 }
 
-/// Somebody at a table.
-pub(crate) struct Presence(Arc<Room>);
+/// A connected client.
+pub(crate) struct Presence {
+    room: Arc<Room>,
+    is_player: bool,
+}
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.0.touch();
-        self.0.n_clients.fetch_sub(1, Ordering::Relaxed);
+        self.room.touch();
+        self.room.n_clients.fetch_sub(1, Ordering::Relaxed);
+        if self.is_player {
+            self.room.n_players.send_modify(|n| *n -= 1);
+        }
     }
 }
 
@@ -145,6 +207,7 @@ impl Drop for Presence {
 pub(crate) struct Lobby {
     rooms: Mutex<Rooms>,
     most: usize,
+    max_per_address: usize,
 }
 
 #[derive(Default)]
@@ -154,8 +217,8 @@ struct Rooms {
 }
 
 impl Lobby {
-    pub(super) fn new(most: usize) -> Lobby {
-        Lobby { rooms: Mutex::default(), most }
+    pub(super) fn new(most: usize, max_per_address: usize) -> Lobby {
+        Lobby { rooms: Mutex::default(), most, max_per_address }
     }
 
     fn rooms(&self) -> MutexGuard<'_, Rooms> {
@@ -173,6 +236,30 @@ impl Lobby {
         rooms.by_player.get(rooms.by_spectator.get(token)?).cloned()
     }
 
+    /// Refuses a new session of this address if there is no place for it.
+    pub(crate) fn check_room(&self, owner: IpAddr) -> Result<(), Refusal> {
+        self.make_room(&mut self.rooms(), Some(owner))
+    }
+
+    fn make_room(&self, rooms: &mut Rooms, owner: Option<IpAddr>) -> Result<(), Refusal> {
+        let full = |message: String| Err(Refusal::of(RefusalCode::Full, message));
+        if owner.is_some()
+            && rooms.by_player.values().filter(|room| room.owner == owner).count() >= self.max_per_address
+            && !rooms.make_room(|room| room.owner == owner)
+        {
+            return full(format!(
+                "all {} sessions that one address may have are in use; try again in a few minutes",
+                self.max_per_address
+            ));
+        }
+        if rooms.by_player.len() >= self.most && !rooms.make_room(|_| true) {
+            let message =
+                format!("no more than {} can play here at a time; try again in a few minutes", self.most);
+            return full(message);
+        }
+        Ok(())
+    }
+
     /// Takes an encounter in, if there is room. One that is over and deserted makes room. If somebody else was quicker with
     /// the same token, theirs counts.
     pub(crate) fn take_in(&self, token: &str, room: Room) -> Result<Arc<Room>, Refusal> {
@@ -180,11 +267,7 @@ impl Lobby {
         if let Some(known) = rooms.by_player.get(token) {
             return Ok(Arc::clone(known));
         }
-        if rooms.by_player.len() >= self.most && !rooms.make_room() {
-            let message =
-                format!("no more than {} can play here at a time; try again in a few minutes", self.most);
-            return Err(Refusal::of(RefusalCode::Full, message));
-        }
+        self.make_room(&mut rooms, room.owner)?;
         if let Some(watch) = &room.watch {
             rooms.by_spectator.insert(watch.clone(), token.to_owned());
         }
@@ -236,11 +319,12 @@ impl Rooms {
 
     /// Lets go of the encounter that has been over, or left, for the longest; of those that were left only after a while, for
     /// who reloads a page is gone for a moment.
-    fn make_room(&mut self) -> bool {
+    fn make_room(&mut self, is_candidate: impl Fn(&Room) -> bool) -> bool {
         const A_WHILE: Duration = Duration::from_secs(120);
         let can_go = |room: &Arc<Room>| {
-            let is_over = room.session().map_or(true, |session| session.is_over());
-            room.is_deserted() && (is_over || room.recorded_as.is_some() || room.unused_for() > A_WHILE)
+            let is_over = room.is_over.load(Ordering::Relaxed) || room.session.is_poisoned();
+            let may_go = is_over || room.recorded_as.is_some() || room.unused_for() > A_WHILE;
+            is_candidate(room) && room.is_deserted() && may_go
         };
         let oldest =
             self.by_player.iter().filter(|(_, room)| can_go(room)).max_by_key(|(_, room)| room.unused_for());
@@ -249,5 +333,43 @@ impl Rooms {
             self.remove(token);
         }
         token.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use super::{Lobby, Room};
+    use crate::offer::Offers;
+    use crate::session::tests::{booking, play_out};
+    use crate::session::{Detail, Session};
+    use crate::wire::{MindPolicy, RefusalCode};
+
+    #[test]
+    fn an_address_has_its_share_of_sessions_and_one_that_is_over_makes_room() {
+        let offers = Offers::scripted().expect("scripted egos");
+        let offer = offers.find("kuhn-poker.random").expect("it is there");
+        let room = |owner: IpAddr| {
+            let (session, _) = Session::begin(offer, booking(offer, 1), Detail::Seen).expect("a session");
+            Room::new(session, None, MindPolicy::After, None, None).started_by(owner)
+        };
+        let address = |last| IpAddr::from([10, 0, 0, last]);
+        let lobby = Lobby::new(4, 2);
+        let first = lobby.take_in("a", room(address(1))).expect("a place");
+        lobby.take_in("b", room(address(1))).expect("a place");
+        let refused = lobby.take_in("c", room(address(1))).err().expect("its share is taken");
+        assert_eq!(refused.code, RefusalCode::Full);
+        assert!(refused.message.contains("all 2 sessions that one address may have"), "{}", refused.message);
+        assert!(lobby.check_room(address(1)).is_err());
+        lobby.take_in("d", room(address(2))).expect("a place for another address");
+        // A session that is over makes room, even while an agent of another session is busy.
+        let busy = lobby.of_player("b").expect("it is there");
+        let _deciding = busy.session().expect("not broken");
+        play_out(&mut first.session().expect("not broken"), 1);
+        first.end();
+        lobby.take_in("e", room(address(1))).expect("the place of the session that is over");
+        assert!(lobby.of_player("a").is_none() && lobby.of_player("b").is_some());
+        assert_eq!(lobby.len(), 3);
     }
 }

@@ -1,29 +1,32 @@
 //! The server: pages and sessions over HTTP, play over WebSockets, on this machine unless somebody says otherwise.
 //!
-//! Who may come in is in `guard`, who sits where in `lobby`, the talk with one client in `socket`, the rest of the addresses in
-//! `api`. Encounters themselves are in `crate::session`; what a study adds is in `crate::study`.
+//! Connections and their timeouts are in `listen`, limits per address in `quota`, checks of requests in `guard`, sessions in memory
+//! in `lobby`, the talk with one client in `socket`, the rest of the addresses in `api`. Encounters themselves are in
+//! `crate::session`; what a study adds is in `crate::study`.
 
 mod api;
 mod guard;
+mod listen;
 mod lobby;
+mod quota;
 mod socket;
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::routing::{get, post};
-use axum::serve::ListenerExt;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
 use crate::offer::Offers;
 use crate::study::{Study, StudyError};
+use crate::wire::Refusal;
 use lobby::Lobby;
+use quota::{Quota, RatePerAddress};
 
 pub(crate) use guard::Bucket;
 pub(crate) use lobby::Room;
@@ -39,6 +42,18 @@ pub struct ServerConfig {
     pub hosts: Vec<String>,
     /// The most encounters at a time.
     pub most_sessions: usize,
+    /// Maximum number of concurrent sessions that one address has started. Connections are limited in proportion.
+    pub max_sessions_per_address: usize,
+    /// Maximum number of spectators of one session.
+    pub max_spectators_per_session: usize,
+    /// Address of a reverse proxy whose `X-Forwarded-For` names the client.
+    pub proxy: Option<IpAddr>,
+    /// Maximum time for the header of a request, and between two requests of one connection.
+    pub header_timeout: Duration,
+    /// Maximum time for the body of a request.
+    pub body_timeout: Duration,
+    /// Maximum age of an HTTP connection; after it only the response in progress is finished. WebSockets are not affected.
+    pub connection_age: Duration,
     /// A player who does nothing for so long is let go.
     pub idle: Duration,
     /// An encounter that nobody is at is forgotten after so long. A study's comes back from its file.
@@ -52,6 +67,12 @@ impl Default for ServerConfig {
             port: 8080,
             hosts: Vec::new(),
             most_sessions: 200,
+            max_sessions_per_address: 50,
+            max_spectators_per_session: 30,
+            proxy: None,
+            header_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(10),
+            connection_age: Duration::from_secs(120),
             idle: Duration::from_secs(15 * 60),
             forgotten: Duration::from_secs(60 * 60),
         }
@@ -70,12 +91,59 @@ pub(crate) struct Server {
     config: ServerConfig,
     pub(crate) lobby: Lobby,
     study: Option<Study>,
-    /// Sockets that may still be opened.
-    sockets: Arc<Semaphore>,
+    quotas: Quotas,
+    /// New sessions per address.
+    new_sessions: RatePerAddress,
     /// Replays are played again one at a time.
     replays: Semaphore,
+    /// Oracle scores are computed one at a time.
+    oracles: Semaphore,
     stopping: watch::Receiver<bool>,
     log: guard::CalmLog,
+}
+
+/// What clients hold open, by kind. The kinds have quotas of their own, so that spectators and unfinished requests take no
+/// player's place; together they stay below the usual limit of 1024 open files at the default of 200 sessions.
+struct Quotas {
+    /// HTTP connections.
+    connections: Arc<Quota>,
+    /// WebSockets before their first message.
+    arrivals: Arc<Quota>,
+    /// WebSockets of players; a few more than sessions, since a new connection of a player replaces the old one.
+    players: Arc<Quota>,
+    /// WebSockets of spectators.
+    spectators: Arc<Quota>,
+}
+
+impl Quotas {
+    fn new(config: &ServerConfig) -> Quotas {
+        // More than any system has connections.
+        let all = config.most_sessions.min(1 << 24);
+        let one = config.max_sessions_per_address.min(all);
+        Quotas {
+            connections: Quota::new(all + 50, one + 14),
+            arrivals: Quota::new(all + 50, one + 14),
+            players: Quota::new(all + all / 4 + 25, one + one / 4 + 5),
+            spectators: Quota::new(all, one),
+        }
+    }
+
+    fn are_unused(&self) -> bool {
+        [&self.connections, &self.arrivals, &self.players, &self.spectators]
+            .iter()
+            .all(|quota| quota.is_unused())
+    }
+}
+
+impl Server {
+    /// Runs work that needs a core for a while, such as a decision of an agent, on a thread of its own: the threads that serve
+    /// connections stay free for the other clients. A panic of the work is a refusal.
+    pub(crate) async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Refusal::broken()))
+    }
 }
 
 /// Serves until the process is asked to stop. `ready` is told where.
@@ -107,9 +175,6 @@ pub enum ServeError {
         /// Why.
         source: std::io::Error,
     },
-    /// The server broke down.
-    #[error("the server stopped: {0}")]
-    Stopped(std::io::Error),
     /// The study's file cannot be used.
     #[error(transparent)]
     Study(#[from] StudyError),
@@ -131,35 +196,31 @@ pub async fn run(
     let (stop, stopping) = watch::channel(false);
     let server = Arc::new(Server {
         offers: Arc::new(offers),
-        lobby: Lobby::new(config.most_sessions),
-        // A player and a few spectators for every encounter.
-        sockets: Arc::new(Semaphore::new(config.most_sessions.saturating_mul(4).max(16))),
+        lobby: Lobby::new(config.most_sessions, config.max_sessions_per_address),
+        quotas: Quotas::new(&config),
+        new_sessions: RatePerAddress::new(config.max_sessions_per_address),
         replays: Semaphore::new(1),
+        oracles: Semaphore::new(1),
         stopping,
         log: guard::CalmLog::new(log),
         study,
         config,
     });
     let sweeper = tokio::spawn(sweep(Arc::clone(&server)));
-    let listener = listener.tap_io(|stream| {
-        // Replies are small and awaited; waiting to fill a packet would only delay them.
-        let _ = stream.set_nodelay(true);
-    });
+    let serving = tokio::spawn(listen::accept_all(listener, Arc::clone(&server)));
     ready(bound);
-    let service = router(server).into_make_service();
-    let mut asked_to_stop = stop.subscribe();
-    let serving = axum::serve(listener, service).with_graceful_shutdown(async move {
-        let _ = asked_to_stop.wait_for(|stops| *stops).await;
-    });
-    let serving = tokio::spawn(serving.into_future());
     stopped.await;
     let _ = stop.send(true);
     sweeper.abort();
-    // Everybody has been told; who does not hang up is left.
-    match tokio::time::timeout(Duration::from_secs(3), serving).await {
-        Ok(Ok(Err(error))) => Err(ServeError::Stopped(error)),
-        _ => Ok(()),
-    }
+    // Every client is told, and has a moment to close its connection.
+    let closed = async {
+        let _ = serving.await;
+        while !server.quotas.are_unused() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(3), closed).await;
+    Ok(())
 }
 
 fn router(server: Arc<Server>) -> Router {
@@ -178,7 +239,6 @@ fn router(server: Arc<Server>) -> Router {
         .route("/api/study/next", post(api::study_next))
         .route("/ws", get(socket::upgrade))
         .fallback(api::not_found)
-        .layer(DefaultBodyLimit::max(MOST_BODY_BYTES))
         .layer(middleware::from_fn_with_state(Arc::clone(&server), guard::guard))
         .with_state(server)
 }
@@ -188,6 +248,7 @@ async fn sweep(server: Arc<Server>) {
     loop {
         beat.tick().await;
         server.lobby.forget(server.config.forgotten);
+        server.new_sessions.forget_full(Instant::now());
     }
 }
 

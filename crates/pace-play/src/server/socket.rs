@@ -1,5 +1,6 @@
 //! The talk with one client over a WebSocket: a player who acts, or a spectator who is told.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tokio::sync::broadcast::error::RecvError;
 
-use super::Server;
-use super::lobby::Room;
+use super::listen::ClientAddress;
+use super::lobby::{MESSAGES_PER_SECOND, Room};
+use super::quota::Place;
+use super::{Bucket, Server};
 use crate::replay;
 use crate::token::is_token;
 use crate::wire::{
@@ -24,22 +27,33 @@ const SLOWEST: Duration = Duration::from_secs(10);
 /// So many refusals in a row, and the client is let go.
 const PATIENCE: u32 = 100;
 
-pub(super) async fn upgrade(State(server): State<Arc<Server>>, upgrade: WebSocketUpgrade) -> Response {
-    let Ok(permit) = Arc::clone(&server.sockets).try_acquire_owned() else {
-        server.log.say("refused a socket: too many are open");
-        return (StatusCode::SERVICE_UNAVAILABLE, "too many connections; try again in a minute\n")
-            .into_response();
+pub(super) async fn upgrade(
+    State(server): State<Arc<Server>>,
+    ClientAddress(address): ClientAddress,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    let arrival = match server.quotas.arrivals.take(Some(address)) {
+        Ok(place) => place,
+        Err(reason) => {
+            server.log.say(&format!("refused a socket: {reason}"));
+            return (StatusCode::SERVICE_UNAVAILABLE, "too many connections; try again in a minute\n")
+                .into_response();
+        }
     };
     upgrade.max_message_size(MOST_MESSAGE_BYTES).max_frame_size(MOST_MESSAGE_BYTES).on_upgrade(
         move |socket| async move {
-            talk(&server, Client { socket }).await;
-            drop(permit);
+            let pings = Bucket::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, Instant::now());
+            talk(&server, Client { socket, address, pings }, arrival).await;
         },
     )
 }
 
 struct Client {
     socket: WebSocket,
+    /// The address that its limits count by.
+    address: IpAddr,
+    /// Pings of the transport.
+    pings: Bucket,
 }
 
 /// Why a talk is over.
@@ -73,7 +87,7 @@ impl Client {
         let _ = tokio::time::timeout(SLOWEST, self.socket.send(Message::Close(None))).await;
     }
 
-    /// The next message; pings of the transport are its own business.
+    /// The next message. The transport answers pings itself; here they are counted.
     async fn hear(&mut self, server: &Server) -> Result<Result<ClientMessage, Refusal>, Gone> {
         loop {
             return match self.socket.recv().await {
@@ -88,17 +102,32 @@ impl Client {
                     Ok(Err(Refusal::of(RefusalCode::Malformed, "messages are text".to_owned())))
                 }
                 Some(Ok(Message::Close(_))) => Err(Gone::HungUp),
-                Some(Ok(Message::Ping(_) | Message::Pong(_))) => continue,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                    if self.pings.lets_through(Instant::now()) {
+                        continue;
+                    }
+                    server
+                        .log
+                        .say(&format!("closed a connection: more than {MESSAGES_PER_SECOND} pings a second"));
+                    Err(Gone::HungUp)
+                }
             };
         }
     }
 }
 
-async fn talk(server: &Arc<Server>, mut client: Client) {
-    let introduction = tokio::time::timeout(INTRODUCTION, client.hear(server)).await;
+async fn talk(server: &Arc<Server>, mut client: Client, arrival: Place) {
+    let mut stopping = server.stopping.clone();
+    let introduction = tokio::select! {
+        introduction = tokio::time::timeout(INTRODUCTION, client.hear(server)) => introduction,
+        () = until(&mut stopping, |stops| *stops) => {
+            client.farewell("shutting-down").await;
+            return;
+        }
+    };
     let outcome = match introduction {
-        Ok(Ok(Ok(ClientMessage::Hello { token, .. }))) => play(server, &mut client, &token).await,
-        Ok(Ok(Ok(ClientMessage::Watch { token, .. }))) => watch(server, &mut client, &token).await,
+        Ok(Ok(Ok(ClientMessage::Hello { token, .. }))) => play(server, &mut client, &token, arrival).await,
+        Ok(Ok(Ok(ClientMessage::Watch { token, .. }))) => watch(server, &mut client, &token, arrival).await,
         Ok(Ok(Ok(_))) => {
             let message = "the first message is `hello` or `watch`".to_owned();
             client.refuse(server, Refusal::of(RefusalCode::Malformed, message)).await
@@ -116,7 +145,7 @@ async fn talk(server: &Arc<Server>, mut client: Client) {
 }
 
 /// Waits for a value to be so.
-async fn until<T>(value: &mut tokio::sync::watch::Receiver<T>, is_so: impl FnMut(&T) -> bool) {
+pub(super) async fn until<T>(value: &mut tokio::sync::watch::Receiver<T>, is_so: impl FnMut(&T) -> bool) {
     // A sender that is gone changes nothing any more.
     if value.wait_for(is_so).await.is_err() {
         std::future::pending::<()>().await;
@@ -140,12 +169,17 @@ async fn find_room(server: &Arc<Server>, token: &str) -> Result<Arc<Room>, Refus
     study.reopen(server, token).await
 }
 
-async fn play(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<(), Gone> {
+async fn play(server: &Arc<Server>, client: &mut Client, token: &str, arrival: Place) -> Result<(), Gone> {
     let room = match find_room(server, token).await {
         Ok(room) => room,
         Err(refusal) => return client.refuse(server, refusal).await,
     };
-    let _presence = room.enter();
+    let _place = match server.quotas.players.take(Some(client.address)) {
+        Ok(place) => place,
+        Err(reason) => return client.refuse(server, full("players", &reason)).await,
+    };
+    drop(arrival);
+    let _presence = room.enter_as_player();
     // The newest connection plays; an older one is told and let go.
     let mut number = 0;
     room.player.send_modify(|newest| {
@@ -186,11 +220,21 @@ async fn play(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<
             Err(refusal) => Err(refusal),
         };
         match answer {
-            Ok(texts) => {
+            Ok(reply) => {
                 n_refused = 0;
-                for text in texts {
-                    client.tell_text(text).await?;
+                let told = client.tell_text(reply.text).await;
+                // The last frames do not wait for the summary.
+                if reply.is_last {
+                    match over(server, &room).await {
+                        Ok(over) => {
+                            let text = over.to_text();
+                            room.tell_spectators(&text);
+                            client.tell_text(text).await?;
+                        }
+                        Err(refusal) => client.refuse(server, refusal).await?,
+                    }
                 }
+                told?;
             }
             Err(refusal) => {
                 n_refused += 1;
@@ -205,25 +249,36 @@ async fn play(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<
     }
 }
 
-/// What the player is told, in order.
+/// The answer to a message of the player.
+struct Reply {
+    text: String,
+    /// Whether the session is over with it.
+    is_last: bool,
+}
+
+/// Plays an action, or answers a ping.
 async fn react(
     server: &Arc<Server>,
     room: &Arc<Room>,
     token: &str,
     message: ClientMessage,
-) -> Result<Vec<String>, Refusal> {
+) -> Result<Reply, Refusal> {
     if !room.bucket.lock().expect("nobody panics with it").lets_through(Instant::now()) {
         return Err(Refusal::of(RefusalCode::TooFast, "at most 30 messages a second".to_owned()));
     }
     room.touch();
     let (seq, action, at_ms) = match message {
         ClientMessage::Act { seq, action, at_ms, .. } => (seq, action, at_ms),
-        ClientMessage::Ping { .. } => return Ok(vec![ServerMessage::Pong { v: VERSION }.to_text()]),
+        ClientMessage::Ping { .. } => {
+            return Ok(Reply { text: ServerMessage::Pong { v: VERSION }.to_text(), is_last: false });
+        }
         ClientMessage::Hello { .. } | ClientMessage::Watch { .. } => {
             return Err(Refusal::of(RefusalCode::Malformed, "you have been greeted before".to_owned()));
         }
     };
-    let (frames, is_over, kept) = {
+    let (room_to_play, server_to_ask) = (Arc::clone(room), Arc::clone(server));
+    let step = move || -> Result<_, Refusal> {
+        let (room, server) = (room_to_play, server_to_ask);
         let mut session = room.session()?;
         let mut answer = session.act(seq, action)?;
         room.hide_mind(&mut answer.frames);
@@ -232,8 +287,15 @@ async fn react(
             (Some(study), Some(encounter)) => Some(study.keep_step(encounter, &session, &answer, at_ms)),
             _ => None,
         };
-        (answer.frames, session.is_over(), kept)
+        let is_over = session.is_over();
+        drop(session);
+        if is_over {
+            room.end();
+        }
+        let frames = ServerMessage::Frames { v: VERSION, seq: seq + 1, frames: answer.frames };
+        Ok((frames.to_text(), is_over, kept))
     };
+    let (text, is_last, kept) = server.compute(step).await?;
     if let Some(kept) = kept
         && let Err(error) = kept.await
     {
@@ -243,71 +305,97 @@ async fn react(
             format!("the step could not be kept ({error}); reload to go on from the last one that was");
         return Err(Refusal::of(RefusalCode::NotDurable, message));
     }
-    let mut texts = vec![ServerMessage::Frames { v: VERSION, seq: seq + 1, frames }.to_text()];
-    if is_over {
-        texts.push(over(room)?.to_text());
-    }
-    if room.feed.receiver_count() > 0 {
-        for text in &texts {
-            // Nobody is watching any more: so be it.
-            let _ = room.feed.send(Arc::from(text.as_str()));
-        }
-    }
-    Ok(texts)
+    room.tell_spectators(&text);
+    Ok(Reply { text, is_last })
 }
 
-/// Tells a client where the encounter is; none if it is broken.
+/// Tells a client the state of the session, and returns whether that says that the player is connected. None if the session is
+/// broken.
 async fn greet(
     server: &Arc<Server>,
     client: &mut Client,
-    room: &Room,
+    room: &Arc<Room>,
     is_spectator: bool,
-) -> Result<Option<()>, Gone> {
-    let welcome = match room.welcome(is_spectator) {
+) -> Result<Option<bool>, Gone> {
+    let room_to_read = Arc::clone(room);
+    let welcome = match server.compute(move || room_to_read.welcome(is_spectator)).await {
         Ok(welcome) => welcome,
         Err(refusal) => {
             client.refuse(server, refusal).await?;
             return Ok(None);
         }
     };
-    let is_over = welcome.is_over;
+    let (is_over, is_player_here) = (welcome.is_over, welcome.is_player_here);
     client.tell(&ServerMessage::Welcome(Box::new(welcome))).await?;
-    if is_over && let Ok(over) = over(room) {
+    if is_over && let Ok(over) = over(server, room).await {
         client.tell(&over).await?;
     }
-    Ok(Some(()))
+    Ok(Some(is_player_here))
 }
 
-fn over(room: &Room) -> Result<ServerMessage, Refusal> {
-    let session = room.session()?;
-    let shows = room.mind != MindPolicy::Never;
-    let summary = if shows { Some(Box::new(session.summary()?)) } else { None };
-    Ok(ServerMessage::Over { v: VERSION, summary, link: shows.then(|| replay::link(&session)) })
+/// The last message of a session, with its summary where that may be shown.
+async fn over(server: &Server, room: &Arc<Room>) -> Result<ServerMessage, Refusal> {
+    if room.mind == MindPolicy::Never {
+        return Ok(ServerMessage::Over { v: VERSION, summary: None, link: None });
+    }
+    let room_to_read = Arc::clone(room);
+    let missing = move || -> Result<_, Refusal> {
+        let session = room_to_read.session()?;
+        Ok(session.missing_oracle_score().map(|tuple| (Arc::clone(session.offer()), tuple)))
+    };
+    if let Some((offer, tuple)) = server.compute(missing).await? {
+        // The oracle plays whole encounters: one score at a time, while the session is not locked.
+        let _permit = server.oracles.acquire().await.map_err(|_| Refusal::broken())?;
+        server.compute(move || Ok(offer.oracle_score(tuple)?)).await?;
+    }
+    let room_to_read = Arc::clone(room);
+    let summarise = move || -> Result<_, Refusal> {
+        let session = room_to_read.session()?;
+        let (summary, link) = (Some(Box::new(session.summary()?)), Some(replay::link(&session)));
+        Ok(ServerMessage::Over { v: VERSION, summary, link })
+    };
+    server.compute(summarise).await
 }
 
-async fn watch(server: &Arc<Server>, client: &mut Client, token: &str) -> Result<(), Gone> {
+fn full(clients: &str, reason: &str) -> Refusal {
+    let message = format!("too many {clients} are connected: {reason}; try again in a minute");
+    Refusal::of(RefusalCode::Full, message)
+}
+
+async fn watch(server: &Arc<Server>, client: &mut Client, token: &str, arrival: Place) -> Result<(), Gone> {
     let room = if is_token(token) { server.lobby.of_spectator(token) } else { None };
     let Some(room) = room else {
         return client.refuse(server, Refusal::no_such_session()).await;
     };
+    let Ok(_seat) = Arc::clone(&room.spectators).try_acquire_owned() else {
+        let reason = format!("all {} of this session are in use", server.config.max_spectators_per_session);
+        return client.refuse(server, full("spectators", &reason)).await;
+    };
+    let _place = match server.quotas.spectators.take(Some(client.address)) {
+        Ok(place) => place,
+        Err(reason) => return client.refuse(server, full("spectators", &reason)).await,
+    };
+    drop(arrival);
     let _presence = room.enter();
     let mut feed = room.feed.subscribe();
-    if greet(server, client, &room, true).await?.is_none() {
-        return Ok(());
-    }
+    let mut players = room.n_players.subscribe();
+    let Some(mut is_player_here) = greet(server, client, &room, true).await? else { return Ok(()) };
     let mut stopping = server.stopping.clone();
-    let mut bucket = super::Bucket::new(super::lobby::MESSAGES_PER_SECOND, Instant::now());
+    let mut bucket = Bucket::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, Instant::now());
     loop {
         tokio::select! {
             told = feed.recv() => match told {
                 Ok(text) => client.tell_text(text.to_string()).await?,
-                Err(RecvError::Lagged(_)) => {
-                    if greet(server, client, &room, true).await?.is_none() {
-                        return Ok(());
-                    }
-                }
+                Err(RecvError::Lagged(_)) => match greet(server, client, &room, true).await? {
+                    Some(is_here) => is_player_here = is_here,
+                    None => return Ok(()),
+                },
                 Err(RecvError::Closed) => return Ok(()),
             },
+            () = until(&mut players, move |n| (*n > 0) != is_player_here) => {
+                is_player_here = !is_player_here;
+                client.tell(&ServerMessage::Presence { v: VERSION, is_player_here }).await?;
+            }
             heard = tokio::time::timeout(server.config.idle, client.hear(server)) => {
                 let Ok(heard) = heard else {
                     client.farewell("idle").await;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use pace_play::{ServerConfig, bots};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::table::Host;
 
@@ -162,5 +164,224 @@ async fn a_full_house_says_so_and_an_idle_guest_is_let_go() {
     assert_eq!(client.hear().await.map(|message| message["reason"].clone()), Some(json!("idle")));
     let (_, welcome) = host.sit(&token).await;
     assert_eq!(welcome["seq"], 0, "their place is kept");
+    host.stop().await;
+}
+
+const HEALTH: &str = "GET /api/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+
+/// Everything that the server sends until it closes the connection, or none if it does not within two seconds.
+async fn read_to_end(stream: &mut TcpStream) -> Option<String> {
+    let mut answer = Vec::new();
+    // A reset closes a connection, too.
+    let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await.ok()?;
+    Some(String::from_utf8_lossy(&answer).into_owned())
+}
+
+async fn send(host: &Host, text: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(host.address).await.expect("a connection");
+    let _ = stream.write_all(text.as_bytes()).await;
+    stream
+}
+
+/// A connection from another address of this machine; Linux has all of 127.0.0.0/8.
+#[cfg(target_os = "linux")]
+async fn send_from_elsewhere(host: &Host, text: &str) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+    socket.bind("127.0.0.2:0".parse().expect("an address")).expect("an address of this machine");
+    let mut stream = socket.connect(host.address).await.expect("a connection");
+    let _ = stream.write_all(text.as_bytes()).await;
+    stream
+}
+
+/// Waits until the server has logged these words.
+async fn expect_logged(host: &Host, words: &str) {
+    for _ in 0..200 {
+        if host.log().iter().any(|line| line.contains(words)) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("expected {words:?} in the log: {:?}", host.log());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn half_open_requests_are_closed_and_leave_connections_for_others() {
+    let config = ServerConfig {
+        most_sessions: 20,
+        max_sessions_per_address: 10,
+        // Longer than the second in which the log keeps twenty lines.
+        header_timeout: Duration::from_millis(1200),
+        ..ServerConfig::default()
+    };
+    let host = Host::with(config, None).await;
+    // More than the server takes in all.
+    let mut attack = Vec::new();
+    for _ in 0..200 {
+        attack.push(send_from_elsewhere(&host, "GET / HTTP/1.1\r\nHost: localhost\r\n").await);
+    }
+    expect_logged(&host, "refused a connection: all 24 of one address are in use").await;
+    let answer = read_to_end(&mut send(&host, HEALTH).await).await.expect("an answer during the attack");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for stream in &mut attack {
+        assert!(read_to_end(stream).await.is_some(), "half-open connections are closed");
+    }
+    expect_logged(&host, "closed a connection: no complete request within 1.2 s").await;
+    let answer =
+        read_to_end(&mut send_from_elsewhere(&host, HEALTH).await).await.expect("an answer afterwards");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn slow_bodies_unused_connections_and_old_connections_are_closed() {
+    let config = ServerConfig {
+        header_timeout: Duration::from_millis(400),
+        body_timeout: Duration::from_millis(200),
+        connection_age: Duration::from_millis(800),
+        ..ServerConfig::default()
+    };
+    let host = Host::with(config, None).await;
+    let head = format!(
+        "POST /api/replay HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Type: application/json\r\n\
+         Content-Length: 100\r\n\r\n{{"
+    );
+    let answer = read_to_end(&mut send(&host, &head).await).await.expect("an end");
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    expect_logged(&host, "its body was not complete within 0.2 s").await;
+    let kept_alive = HEALTH.replace("Connection: close\r\n", "");
+    let answer = read_to_end(&mut send(&host, &kept_alive).await).await.expect("an end");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    // A client that asks again and again is served, and is closed when its connection is old.
+    let mut busy = send(&host, "").await;
+    let start = std::time::Instant::now();
+    while busy.write_all(kept_alive.as_bytes()).await.is_ok() && start.elapsed() < Duration::from_secs(2) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(start.elapsed() < Duration::from_secs(2), "the connection grew too old");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn one_address_cannot_take_all_sessions() {
+    let config = ServerConfig {
+        most_sessions: 20,
+        max_sessions_per_address: 6,
+        proxy: Some("127.0.0.1".parse().expect("an address")),
+        ..ServerConfig::default()
+    };
+    let host = Host::with(config, None).await;
+    let body = r#"{"v":1,"offer":"kuhn-poker.random","slot":0,"n_episodes":1,"mind":"after"}"#;
+    let begin = async |client: &str| {
+        let request = format!(
+            "POST /api/sessions HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nX-Forwarded-For: {client}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        bots::exchange(host.address, &request).await.expect("an answer")
+    };
+    for _ in 0..6 {
+        assert_eq!(begin("192.0.2.1").await.0, 200);
+    }
+    // Only what the proxy added counts, and that is the last entry.
+    for client in ["192.0.2.1", "192.0.2.77, 192.0.2.1"] {
+        let (status, answer) = begin(client).await;
+        assert_eq!(status, 429, "{answer}");
+        assert!(
+            answer.contains("too-fast") && answer.contains("at most 6 new sessions a minute"),
+            "{answer}"
+        );
+    }
+    assert_eq!(begin("192.0.2.1, 192.0.2.2").await.0, 200, "another address is not affected");
+    let (_, health) = host.get("/api/health").await;
+    assert!(health.contains("\"sessions\":7"), "{health}");
+    expect_logged(&host, "at most 6 new sessions a minute").await;
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_proxy_a_forwarded_address_counts_for_nothing() {
+    let config = ServerConfig { most_sessions: 20, max_sessions_per_address: 2, ..ServerConfig::default() };
+    let host = Host::with(config, None).await;
+    let mut clients = Vec::new();
+    for number in 0..30 {
+        clients.push(host.connect_forwarded(&format!("192.0.2.{number}")).await);
+    }
+    // The clients say nothing, so that each holds a place of the address that they share.
+    assert_eq!(clients.iter().flatten().count(), 16, "{:?}", host.log());
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn spectators_and_silent_sockets_take_no_players_place() {
+    let config = ServerConfig {
+        most_sessions: 4,
+        max_sessions_per_address: 3,
+        max_spectators_per_session: 2,
+        proxy: Some("127.0.0.1".parse().expect("an address")),
+        ..ServerConfig::default()
+    };
+    let host = Host::with(config, None).await;
+    let (token, watch) = host.begin("kuhn-poker.random", 5).await;
+    let (_, other_watch) = host.begin("kuhn-poker.random", 5).await;
+    let spectator = async |watch: &str| {
+        let mut client = host.connect_forwarded("192.0.2.1").await.expect("a socket");
+        client.say(json!({ "type": "watch", "token": watch })).await;
+        let answer = client.hear().await.expect("an answer");
+        (client, answer)
+    };
+    let mut watching = Vec::new();
+    for (watch, expected) in [
+        (&watch[..], "is_spectator"),
+        (&watch[..], "is_spectator"),
+        (&watch[..], "all 2 of this session are in use"),
+        (&other_watch[..], "is_spectator"),
+        (&other_watch[..], "all 3 of one address are in use"),
+    ] {
+        let (client, answer) = spectator(watch).await;
+        assert!(answer.to_string().contains(expected), "{answer}");
+        watching.push(client);
+    }
+    // A spectator that leaves frees the place.
+    watching.remove(0).hang_up().await;
+    let mut answer = Value::Null;
+    for _ in 0..40 {
+        let (client, next) = spectator(&watch).await;
+        watching.push(client);
+        answer = next;
+        if answer["type"] == "welcome" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(answer["type"], "welcome", "{answer}");
+    // Sockets that say nothing.
+    let mut silent = Vec::new();
+    for _ in 0..60 {
+        silent.extend(host.connect_forwarded("192.0.2.1").await);
+    }
+    assert_eq!(silent.len(), 17, "{:?}", host.log());
+    expect_logged(&host, "refused a socket: all 17 of one address are in use").await;
+    let mut player = host.connect_forwarded("192.0.2.2").await.expect("a socket for another address");
+    player.say(json!({ "type": "hello", "token": token })).await;
+    assert_eq!(player.hear().await.expect("a welcome")["type"], "welcome");
+    assert_eq!(player.act(0, 1).await["type"], "frames");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_flood_of_pings_closes_the_connection() {
+    let host = Host::plain().await;
+    let (token, _) = host.begin("kuhn-poker.random", 5).await;
+    let (mut client, _) = host.sit(&token).await;
+    for _ in 0..10 {
+        client.ping().await;
+    }
+    assert_eq!(client.act(0, 1).await["type"], "frames", "a few pings are answered");
+    for _ in 0..100 {
+        client.ping().await;
+    }
+    assert_eq!(client.hear().await, None, "the connection is closed");
+    expect_logged(&host, "more than 30 pings a second").await;
     host.stop().await;
 }

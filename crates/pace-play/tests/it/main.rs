@@ -2,5 +2,6 @@
 
 mod limits;
 mod play;
+mod slow;
 mod studies;
 mod table;

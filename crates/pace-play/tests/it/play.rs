@@ -96,6 +96,28 @@ async fn spectators_see_what_the_player_sees_and_only_watch() {
 }
 
 #[tokio::test]
+async fn a_spectator_is_told_when_the_player_leaves_and_comes_back() {
+    let host = Host::plain().await;
+    let (token, watch) = host.begin("kuhn-poker.random", 5).await;
+    let mut spectator = host.connect().await;
+    spectator.say(json!({ "type": "watch", "token": watch })).await;
+    assert_eq!(spectator.hear().await.expect("a welcome")["is_player_here"], false, "nobody has joined yet");
+    let presence = |is_here: bool| json!({ "v": 1, "type": "presence", "is_player_here": is_here });
+    let (player, welcome) = host.sit(&token).await;
+    assert_eq!(welcome["is_player_here"], true);
+    assert_eq!(spectator.hear().await, Some(presence(true)));
+    player.hang_up().await;
+    assert_eq!(spectator.hear().await, Some(presence(false)));
+    // A second tab takes over from the first: the player was never away.
+    let (_first, _) = host.sit(&token).await;
+    assert_eq!(spectator.hear().await, Some(presence(true)));
+    let (mut second, _) = host.sit(&token).await;
+    let answer = second.act(0, 1).await;
+    assert_eq!(spectator.hear().await, Some(answer));
+    host.stop().await;
+}
+
+#[tokio::test]
 async fn the_page_and_its_parts_are_served_from_the_binary() {
     let host = Host::plain().await;
     for path in [

@@ -41,7 +41,10 @@ impl Host {
     }
 
     pub async fn with(config: ServerConfig, study: Option<Study>) -> Host {
-        let offers = Offers::scripted().expect("scripted egos");
+        Host::serving(Offers::scripted().expect("scripted egos"), config, study).await
+    }
+
+    pub async fn serving(offers: Offers, config: ServerConfig, study: Option<Study>) -> Host {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
         let (told, address) = oneshot::channel();
@@ -94,8 +97,20 @@ impl Host {
     }
 
     pub async fn connect_from(&self, origin: &str) -> Option<Client> {
+        self.connect_with(&[("origin", origin)]).await
+    }
+
+    /// A client whose proxy says that it has this address.
+    pub async fn connect_forwarded(&self, address: &str) -> Option<Client> {
+        let origin = format!("http://{}", self.address);
+        self.connect_with(&[("origin", &origin), ("x-forwarded-for", address)]).await
+    }
+
+    async fn connect_with(&self, headers: &[(&'static str, &str)]) -> Option<Client> {
         let mut request = format!("ws://{}/ws", self.address).into_client_request().expect("a request");
-        request.headers_mut().insert("origin", HeaderValue::from_str(origin).expect("an origin"));
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, HeaderValue::from_str(value).expect("a header"));
+        }
         let (socket, _) = tokio_tungstenite::connect_async(request).await.ok()?;
         Some(Client { socket })
     }
@@ -141,6 +156,11 @@ impl Client {
                 _ => return None,
             }
         }
+    }
+
+    /// A ping of the transport.
+    pub async fn ping(&mut self) {
+        let _ = self.socket.send(Message::Ping(Vec::<u8>::new().into())).await;
     }
 
     pub async fn hang_up(mut self) {

@@ -39,6 +39,14 @@ pub struct PlayArgs {
     /// The most encounters at a time.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     most_sessions: u32,
+    /// Maximum number of concurrent sessions that one address may start, and that it may start per minute. Its connections
+    /// are limited in proportion.
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_sessions_per_address: u32,
+    /// Address of a reverse proxy in front of the server. Limits per address then count by the last entry of its
+    /// `X-Forwarded-For`; without this option they count by the address of the connection.
+    #[arg(long, value_name = "ADDRESS")]
+    proxy: Option<IpAddr>,
     /// Minutes without an action after which a player is let go; their place is kept for an hour.
     #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1440))]
     idle: u32,
@@ -53,6 +61,8 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         port: args.port,
         hosts: args.hosts.clone(),
         most_sessions: args.most_sessions as usize,
+        max_sessions_per_address: args.max_sessions_per_address as usize,
+        proxy: args.proxy,
         idle: Duration::from_secs(u64::from(args.idle) * 60),
         ..ServerConfig::default()
     };

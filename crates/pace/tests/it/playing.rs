@@ -1,7 +1,7 @@
 //! The play server as a process: killed in the middle of a study, under load, and with arguments that cannot be.
 
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -104,6 +104,35 @@ fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
     check_error(&["study", "export", file, "--csv", "--table", "moves"], 2, &["moves", "steps"]);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_runs_out_of_files_says_so_and_goes_on() {
+    let mut child = Command::new("sh")
+        .args(["-c", "ulimit -n 40; exec \"$0\" play --port 0", env!("CARGO_BIN_EXE_pace")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("its address");
+    let address =
+        line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).expect("an address");
+    let connect = || TcpStream::connect(address).expect("the system accepts it for the server");
+    let open: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
+    let mut log = BufReader::new(child.stderr.take().expect("its log"));
+    let mut said = String::new();
+    log.read_line(&mut said).expect("a line");
+    assert!(said.contains("cannot accept connections") && said.contains("ulimit -n"), "{said}");
+    drop(open);
+    let mut client = connect();
+    client.write_all(b"GET /api/health HTTP/1.0\r\nHost: localhost\r\n\r\n").expect("a request");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.contains("200 OK"), "{answer}");
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+}
+
 #[test]
 fn a_study_says_how_participants_take_part_and_is_served_once_and_unchanged() {
     let folder = tempfile::tempdir().expect("a scratch folder");
@@ -192,6 +221,8 @@ fn the_bench_loses_no_step() {
     assert_eq!((row["lost_steps"].as_u64(), row["stranded"].as_u64()), (Some(0), Some(0)), "{row}");
     assert!(row["acknowledged"].as_u64().is_some_and(|n| n > 200), "{row}");
     assert!(row["p99_ms"].is_number() && row["rss_mb"]["late"].is_number(), "{row}");
+    #[cfg(target_os = "linux")]
+    assert!(row["cpu"]["server_ms_per_action"].as_f64().is_some_and(|time| time > 0.0), "{row}");
 }
 
 #[test]

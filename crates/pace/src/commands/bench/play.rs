@@ -73,6 +73,18 @@ pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         "memory of the server: {} MB at a third of the time, {} MB at the end",
         row["rss_mb"]["early"], row["rss_mb"]["late"]
     )?;
+    if let Some(others) = row["cpu"]["others_share"].as_f64() {
+        writeln!(
+            out,
+            "CPU time: server {} ms per action, bots {} ms; other programs {:.0} % of this machine",
+            row["cpu"]["server_ms_per_action"],
+            row["cpu"]["bots_ms_per_action"],
+            100.0 * others
+        )?;
+        if others > QUIET {
+            writeln!(out, "the latency includes waiting for a busy machine; repeat on a quiet one")?;
+        }
+    }
     Ok(())
 }
 
@@ -99,7 +111,9 @@ fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
         name: "bot".to_owned(),
         seed: 1,
     };
+    let before = CpuTimes::read(server.child.id());
     let report = play(&config).context("starting the bots")?;
+    let cpu = before.zip(CpuTimes::read(server.child.id())).map(|(before, after)| after.since(&before));
     let memory = memory.stop();
     server.stop();
     let kept = StudyFile::open(&store)?.n_steps()?;
@@ -131,8 +145,63 @@ fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
         "p99_ms_by_sixth": sixths,
         "steps_in_file": kept.values().sum::<usize>(),
         "lost_steps": report.lost_steps(&kept) + report.forgotten,
+        "cpu": cpu.map(|cpu| cpu.to_json(report.acknowledged)),
         "rss_mb": { "early": at(1.0 / 3.0), "late": at(1.0) },
     }))
+}
+
+/// Above this share of CPU time that other programs use, latencies say more about them than about the server.
+const QUIET: f64 = 0.1;
+
+/// CPU times in ticks of 1/100 s since a common start.
+struct CpuTimes {
+    /// Of this machine, idle or not.
+    all: u64,
+    /// Of this machine, not idle.
+    busy: u64,
+    server: u64,
+    /// This process, whose threads are the bots.
+    bots: u64,
+}
+
+impl CpuTimes {
+    /// The times now, where the system publishes them (Linux).
+    fn read(server: u32) -> Option<CpuTimes> {
+        let machine = std::fs::read_to_string("/proc/stat").ok()?;
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are counted in user.
+        let ticks = |text: &str| text.parse::<u64>().ok();
+        let times: Vec<u64> =
+            machine.lines().next()?.split_whitespace().skip(1).take(8).filter_map(ticks).collect();
+        let [_, _, _, idle, io_wait, ..] = times[..] else { return None };
+        let all: u64 = times.iter().sum();
+        let of_process = |pid: &str| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            // The name, in parentheses, may contain spaces; user and system time are fields 14 and 15.
+            let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+            Some(ticks(fields.get(11)?)? + ticks(fields.get(12)?)?)
+        };
+        let (server, bots) = (of_process(&server.to_string())?, of_process("self")?);
+        Some(CpuTimes { all, busy: all - idle - io_wait, server, bots })
+    }
+
+    fn since(&self, before: &CpuTimes) -> CpuTimes {
+        CpuTimes {
+            all: self.all.saturating_sub(before.all),
+            busy: self.busy.saturating_sub(before.busy),
+            server: self.server.saturating_sub(before.server),
+            bots: self.bots.saturating_sub(before.bots),
+        }
+    }
+
+    fn to_json(&self, n_actions: usize) -> Value {
+        let per_action = |ticks: u64| rounded(ticks as f64 * 10.0 / n_actions.max(1) as f64);
+        let others = self.busy.saturating_sub(self.server + self.bots);
+        json!({
+            "server_ms_per_action": per_action(self.server),
+            "bots_ms_per_action": per_action(self.bots),
+            "others_share": rounded(others as f64 / self.all.max(1) as f64),
+        })
+    }
 }
 
 fn study_of(agent: &str) -> String {
@@ -157,7 +226,9 @@ impl Served {
         let program = std::env::current_exe().context("where this program lies")?;
         let mut command = Command::new(program);
         command.arg("play").args(&args.runs).args(["--port", "0"]);
-        command.args(["--most-sessions", &(args.sessions + 16).to_string()]);
+        let sessions = (args.sessions + 16).to_string();
+        // All bots have one address.
+        command.args(["--most-sessions", &sessions, "--max-sessions-per-address", &sessions]);
         command.arg("--study").arg(study).arg("--store").arg(store);
         let mut child = command
             .stdout(Stdio::piped())

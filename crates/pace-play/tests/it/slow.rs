@@ -1,0 +1,268 @@
+//! An agent that is slow to decide and an oracle that is slow to score delay no other session.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pace_games::{
+    Action, AnyEncounter, AnyGame, AnyTable, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, Eyes, GAMES,
+    GameError, GameSpec, JointAction, Lanes, Meeting, Movers, Onlooker, Opinion, PeerSight, PoolListing,
+    Portrait, Preset, Seat, Seed, Split, TableMove,
+};
+use pace_play::{Offers, ServerConfig};
+use serde_json::{Map, Value, json};
+
+use crate::table::Host;
+
+/// Time of a slow decision or oracle score.
+const SLOW: Duration = Duration::from_millis(1000);
+/// Limit on the answers to other clients meanwhile.
+const PROMPT: Duration = Duration::from_millis(700);
+
+/// A game whose next decision, or next oracle score, is slow on request.
+struct SlowGame {
+    game: Arc<dyn AnyGame>,
+    is_slow: Arc<AtomicBool>,
+    /// Whether the game has no closed form of the oracle's score, so that the oracle has to play.
+    needs_oracle: bool,
+}
+
+impl SlowGame {
+    fn new(game: &str, needs_oracle: bool) -> (Arc<dyn AnyGame>, Arc<AtomicBool>) {
+        let is_slow = Arc::new(AtomicBool::new(false));
+        let game = SlowGame { game: open(game), is_slow: Arc::clone(&is_slow), needs_oracle };
+        (Arc::new(game), is_slow)
+    }
+}
+
+fn open(id: &str) -> Arc<dyn AnyGame> {
+    let entry = GAMES.iter().find(|entry| entry.id == id).expect("a game");
+    Arc::from(entry.open(Preset::Paper, &Map::new()).expect("its preset"))
+}
+
+fn wait_if(is_slow: &AtomicBool) {
+    if is_slow.swap(false, Ordering::Relaxed) {
+        std::thread::sleep(SLOW);
+    }
+}
+
+struct SlowEgo {
+    ego: Box<dyn Ego>,
+    is_slow: Arc<AtomicBool>,
+}
+
+impl Ego for SlowEgo {
+    fn begin_encounter(&mut self) {
+        self.ego.begin_encounter();
+    }
+
+    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+        wait_if(&self.is_slow);
+        self.ego.probabilities(observation, probabilities);
+    }
+
+    fn acted(&mut self, observation: &[f32], action: Action) {
+        self.ego.acted(observation, action);
+    }
+
+    fn end_episode(&mut self, terminal_observation: &[f32]) {
+        self.ego.end_episode(terminal_observation);
+    }
+
+    fn opinions(&self) -> Vec<Vec<Opinion>> {
+        self.ego.opinions()
+    }
+}
+
+/// A table whose portrait has no closed form of the oracle's score.
+struct WithoutClosedForm(Box<dyn AnyTable>);
+
+impl AnyTable for WithoutClosedForm {
+    fn asked(&self) -> Movers {
+        self.0.asked()
+    }
+
+    fn play(&mut self, chosen: &JointAction) -> TableMove {
+        self.0.play(chosen)
+    }
+
+    fn next_episode(&mut self) {
+        self.0.next_episode();
+    }
+
+    fn episode(&self) -> usize {
+        self.0.episode()
+    }
+
+    fn observe(&self, seat: Seat, observation: &mut [f32]) {
+        self.0.observe(seat, observation);
+    }
+
+    fn objection(&self, seat: Seat, action: Action) -> Option<String> {
+        self.0.objection(seat, action)
+    }
+
+    fn scene(&self, eyes: Eyes) -> Value {
+        self.0.scene(eyes)
+    }
+
+    fn portrait(&self, seat: Seat) -> Portrait {
+        Portrait { best_answer: None, ..self.0.portrait(seat) }
+    }
+}
+
+impl AnyGame for SlowGame {
+    fn spec(&self) -> &GameSpec {
+        self.game.spec()
+    }
+
+    fn config(&self) -> Value {
+        self.game.config()
+    }
+
+    fn pool(&self, split: Split) -> PoolListing {
+        self.game.pool(split)
+    }
+
+    fn n_tuples(&self, split: Split) -> usize {
+        self.game.n_tuples(split)
+    }
+
+    fn reference_names(&self) -> Vec<&'static str> {
+        self.game.reference_names()
+    }
+
+    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+        self.game.fixed_ego(name)
+    }
+
+    fn blind_names(&self) -> Vec<&'static str> {
+        self.game.blind_names()
+    }
+
+    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+        let ego = self.game.blind_ego(name)?;
+        if self.needs_oracle {
+            return Ok(ego);
+        }
+        Ok(Box::new(SlowEgo { ego, is_slow: Arc::clone(&self.is_slow) }))
+    }
+
+    fn play(
+        &self,
+        meeting: &Meeting<'_>,
+        onlooker: Option<&mut Onlooker<'_>>,
+    ) -> Result<Vec<EpisodeOutcome>, GameError> {
+        if self.needs_oracle {
+            wait_if(&self.is_slow);
+        }
+        self.game.play(meeting, onlooker)
+    }
+
+    fn encounter(
+        &self,
+        split: Split,
+        tuple: usize,
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyEncounter + '_>, GameError> {
+        self.game.encounter(split, tuple, n_episodes, seed)
+    }
+
+    fn table(
+        &self,
+        split: Split,
+        tuple: usize,
+        people: &[Seat],
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<Box<dyn AnyTable>, GameError> {
+        let table = self.game.table(split, tuple, people, n_episodes, seed)?;
+        Ok(if self.needs_oracle { Box::new(WithoutClosedForm(table)) } else { table })
+    }
+
+    fn setting(&self) -> Value {
+        self.game.setting()
+    }
+
+    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
+        self.game.lanes(split, n_lanes, peer_sight)
+    }
+
+    fn decision_points(&self) -> Vec<DecisionPoint> {
+        self.game.decision_points()
+    }
+
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError> {
+        self.game.expected_return(split, tuple, answers)
+    }
+
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+        self.game.check_contract(seed)
+    }
+}
+
+/// A server with a slow Kuhn Poker beside Overcooked as it is.
+async fn host(needs_oracle: bool) -> (Host, Arc<AtomicBool>) {
+    let (game, is_slow) = SlowGame::new("kuhn-poker", needs_oracle);
+    let mut offers = Offers::default();
+    for game in [game, open("overcooked")] {
+        offers.add_scripted(&game).expect("scripted egos");
+    }
+    (Host::serving(offers, ServerConfig::default(), None).await, is_slow)
+}
+
+#[tokio::test]
+async fn a_slow_decision_delays_no_other_session() {
+    let (host, is_slow) = host(false).await;
+    let (slow, _) = host.begin("kuhn-poker.random", 5).await;
+    let (fast, _) = host.begin("overcooked.static", 1).await;
+    let (mut slow, _) = host.sit(&slow).await;
+    let (mut fast, _) = host.sit(&fast).await;
+    is_slow.store(true, Ordering::Relaxed);
+    let start = Instant::now();
+    slow.say(json!({ "type": "act", "seq": 0, "action": 1 })).await;
+    for seq in 0..3 {
+        assert_eq!(fast.act(seq, 4).await["type"], "frames");
+    }
+    // A new session begins with a decision, too.
+    host.begin("overcooked.static", 1).await;
+    let waited = start.elapsed();
+    assert_eq!(slow.hear().await.expect("an answer")["type"], "frames");
+    assert!(start.elapsed() >= SLOW, "the decision was slow: {:?}", start.elapsed());
+    assert!(waited < PROMPT, "{waited:?}");
+    host.stop().await;
+}
+
+#[tokio::test]
+async fn a_slow_oracle_score_delays_neither_another_session_nor_a_spectator_of_its_own() {
+    let (host, is_slow) = host(true).await;
+    let (slow, watch) = host.begin("kuhn-poker.random", 1).await;
+    let (fast, _) = host.begin("overcooked.static", 1).await;
+    let (mut slow, _) = host.sit(&slow).await;
+    let (mut fast, _) = host.sit(&fast).await;
+    is_slow.store(true, Ordering::Relaxed);
+    let start = Instant::now();
+    // Folding ends a hand at once, and betting ends it after one decision of the agent.
+    let mut seq = 0;
+    loop {
+        let answer = slow.act(seq, seq % 2).await;
+        seq = answer["seq"].as_u64().expect("a number") as usize;
+        let last = answer["frames"].as_array().and_then(|frames| frames.last()).cloned().expect("a frame");
+        if last["is_asked"] == false {
+            break;
+        }
+    }
+    for seq in 0..3 {
+        assert_eq!(fast.act(seq, 4).await["type"], "frames");
+    }
+    let mut spectator = host.connect().await;
+    spectator.say(json!({ "type": "watch", "token": watch })).await;
+    assert_eq!(spectator.hear().await.expect("a welcome")["is_over"], true);
+    let waited = start.elapsed();
+    let over = slow.hear().await.expect("the end");
+    assert!(over["type"] == "over" && over["summary"]["oracle"].is_number(), "{over}");
+    assert!(start.elapsed() >= SLOW, "the score was slow: {:?}", start.elapsed());
+    assert!(waited < PROMPT, "{waited:?}");
+    host.stop().await;
+}
