@@ -76,7 +76,7 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
         serde_json::from_value::<C>(Value::Object(keys.clone())).map_err(|error| GameError::BadValue {
             key: key.clone(),
             found: value.to_string(),
-            expected: error.to_string(),
+            expected: found_and_expected(&error.to_string()).1,
         })?;
     }
     Ok(serde_json::from_value(Value::Object(keys)).expect("checked key by key"))
@@ -103,7 +103,7 @@ fn names_of(keys: &Map<String, Value>) -> Vec<String> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GameError {
     /// A name that nothing has.
-    #[error("unknown {kind} \"{found}\"{}; known: {known}", nearest.as_ref().map_or(String::new(), |name| format!(" (did you mean \"{name}\"?)")))]
+    #[error("unknown {kind} \"{}\"{}; known: {known}", shown(found), nearest.as_ref().map_or(String::new(), |name| format!(" (did you mean \"{name}\"?)")))]
     Unknown {
         /// What was looked for: game, key, pool…
         kind: &'static str,
@@ -115,7 +115,7 @@ pub enum GameError {
         nearest: Option<String>,
     },
     /// A key with a value of the wrong type or name.
-    #[error("key `{key}`: found {found}; {expected}")]
+    #[error("key `{key}`: found {}; {expected}", shown(found))]
     BadValue {
         /// The key.
         key: String,
@@ -125,7 +125,7 @@ pub enum GameError {
         expected: String,
     },
     /// A number of peers to draw that cannot be.
-    #[error("pool \"{found}\": expected uniform:N with N from 1 to 1000000")]
+    #[error("pool \"{}\": expected uniform:N with N from 1 to 1000000", shown(found))]
     BadPoolSize {
         /// What was given.
         found: String,
@@ -185,12 +185,7 @@ impl GameError {
         known: impl IntoIterator<Item = &'a str>,
     ) -> GameError {
         let known: Vec<&str> = known.into_iter().collect();
-        let nearest = known
-            .iter()
-            .map(|name| (strsim::damerau_levenshtein(&found.to_lowercase(), name), *name))
-            .min()
-            .filter(|(distance, name)| *distance <= 1 + name.len() / 3)
-            .map(|(_, name)| name.to_owned());
+        let nearest = nearest(found, &known).map(str::to_owned);
         GameError::Unknown { kind, found: found.to_owned(), known: known.join(", "), nearest }
     }
 
@@ -201,6 +196,124 @@ impl GameError {
             found: found.to_string(),
             expected: format!("expected {expected}"),
         }
+    }
+}
+
+/// The known name that `found` begins, or else the one that differs from it in few letters, or else the one that holds it.
+fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
+    let n_letters = found.chars().count();
+    // No name is that long, and comparing a long text with every name takes long.
+    if n_letters > MAX_SHOWN {
+        return None;
+    }
+    let found = found.to_lowercase();
+    let shortest = |is_meant: &dyn Fn(&str) -> bool| {
+        known.iter().copied().filter(|name| is_meant(name)).min_by_key(|name| name.len())
+    };
+    let begun = || shortest(&|name| n_letters >= 2 && name.starts_with(&found));
+    let similar = || {
+        let distances = known.iter().map(|name| (strsim::damerau_levenshtein(&found, name), *name));
+        let (distance, name) = distances.min()?;
+        (distance <= 1 + name.len() / 3).then_some(name)
+    };
+    let holding = || shortest(&|name| n_letters >= 3 && name.contains(&found));
+    begun().or_else(similar).or_else(holding)
+}
+
+/// The most characters of a found value that a message repeats.
+const MAX_SHOWN: usize = 60;
+
+/// A found value for a message: its first 60 characters, with control characters escaped.
+pub fn shown(found: &str) -> String {
+    let mut text = String::new();
+    for character in found.chars().take(MAX_SHOWN) {
+        if breaks_a_line(character) {
+            text.extend(character.escape_default());
+        } else {
+            text.push(character);
+        }
+    }
+    match found.chars().count() {
+        n if n > MAX_SHOWN => format!("{text}… ({n} characters)"),
+        _ => text,
+    }
+}
+
+/// Whether a terminal does not print this character in its place on the line: controls, line separators, and marks that
+/// change the direction of the text.
+pub fn breaks_a_line(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The message of a reader of JSON or TOML without the names of Rust types and of the reader's own terms: what was found,
+/// what was expected.
+pub fn plain_reason(message: &str) -> String {
+    match found_and_expected(message) {
+        (Some(found), expected) => format!("found {}, {expected}", shown(&found)),
+        (None, reason) => reason,
+    }
+}
+
+/// The value that a message of a reader names, if it names one, and the rest in plain words.
+fn found_and_expected(message: &str) -> (Option<String>, String) {
+    let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    // A reader of a text ends with the place, which is for the caller to tell.
+    let is_place = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b" column".contains(&byte));
+    let message = match message.rsplit_once(" at line ") {
+        Some((reason, place)) if is_place(place) => reason,
+        _ => &message,
+    };
+    let between_ticks = |text: &str| text.split('`').nth(1).map_or_else(String::new, shown);
+    if message.starts_with("missing field `") {
+        return (None, format!("`{}` is missing", between_ticks(message)));
+    }
+    if message.starts_with("duplicate field `") {
+        return (None, format!("`{}` is there twice, expected it once", between_ticks(message)));
+    }
+    let Some((found, expected)) = message.rsplit_once(", expected ") else {
+        return (None, message.to_owned());
+    };
+    let names = expected.trim_start_matches("one of ").replace('`', "").replace(" or ", ", ");
+    if found.starts_with("unknown field `") {
+        return (None, format!("unknown key `{}`; known: {names}", between_ticks(found)));
+    }
+    if let Some(word) = found.strip_prefix("unknown variant ") {
+        return (Some(word.to_owned()), format!("expected one of {names}"));
+    }
+    let value = ["invalid type: ", "invalid value: ", "invalid length "]
+        .iter()
+        .find_map(|start| found.strip_prefix(start));
+    match value {
+        // The kind of the value comes before the value: integer `-1`, string "x".
+        Some(value) => {
+            let value = value.find(['`', '"']).map_or(value, |start| &value[start..]);
+            (Some(value.to_owned()), format!("expected {}", plain_type(expected)))
+        }
+        None => (None, message.to_owned()),
+    }
+}
+
+/// A type as a reader of JSON or TOML names it, as a person would.
+fn plain_type(name: &str) -> &str {
+    match name {
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number from 0 to 18446744073709551615",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" | "string" | "a character" => "a word",
+        "string or map" | "string or table" => "a word, or a section of keys",
+        "a sequence" => "a list",
+        "a map" | "map" => "a section of keys",
+        name if name.starts_with("struct ") || name.starts_with("internally tagged enum ") => {
+            "a section of keys"
+        }
+        name if name.starts_with("enum ") || name.starts_with("variant ") => "a known word",
+        name if name.starts_with("tuple ") || name.starts_with("an array of ") => "a list",
+        name => name,
     }
 }
 
@@ -217,7 +330,7 @@ mod tests {
     use serde::{Deserialize, Serialize};
     use serde_json::{Map, Value, json};
 
-    use super::override_keys;
+    use super::{nearest, override_keys, plain_reason, shown};
 
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -249,6 +362,85 @@ mod tests {
         // A map leaves the section's other keys as they are.
         assert_eq!(set(&json!({ "section": { "name": "b" } })), Ok(keys(0.5, 3, "b".to_owned())));
         assert_eq!(set(&json!({ "section": {} })), set(&json!({})));
+    }
+
+    #[test]
+    fn messages_of_readers_become_plain() {
+        let whole = "expected a whole number from 0 to 18446744073709551615";
+        for (message, expected) in [
+            (
+                r#"invalid type: string "x, expected f64", expected usize"#,
+                format!(r#"found "x, expected f64", {whole}"#),
+            ),
+            ("invalid type: floating point `1e300`, expected u64", format!("found `1e300`, {whole}")),
+            (
+                "invalid type: null, expected string or map",
+                "found null, expected a word, or a section of keys".to_owned(),
+            ),
+            (
+                "invalid type: integer `3`, expected struct Section",
+                "found `3`, expected a section of keys".to_owned(),
+            ),
+            (
+                "invalid value: integer `-1`, expected f64 at line 3 column 7",
+                "found `-1`, expected a number".to_owned(),
+            ),
+            (
+                r#"invalid type: string "1 at line 2", expected f64"#,
+                r#"found "1 at line 2", expected a number"#.to_owned(),
+            ),
+            (
+                "unknown variant `x`, expected one of `steps`, `chunks`",
+                "found `x`, expected one of steps, chunks".to_owned(),
+            ),
+            (
+                "unknown variant `x`, expected `steps` or `chunks`",
+                "found `x`, expected one of steps, chunks".to_owned(),
+            ),
+            (
+                "unknown field `x`, expected one of `rate`, `width`",
+                "unknown key `x`; known: rate, width".to_owned(),
+            ),
+            ("unknown field `x`, expected `rate`", "unknown key `x`; known: rate".to_owned()),
+            ("missing field `rate` at line 1 column 2", "`rate` is missing".to_owned()),
+            ("duplicate field `rate`", "`rate` is there twice, expected it once".to_owned()),
+            ("unclosed array, expected `]`", "unclosed array, expected `]`".to_owned()),
+        ] {
+            assert_eq!(plain_reason(message), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn a_found_value_is_shortened_and_stays_on_its_line() {
+        assert_eq!(shown("many"), "many");
+        assert_eq!(shown("a\nb\t\u{1b}[31m\u{202e}c"), "a\\nb\\t\\u{1b}[31m\\u{202e}c");
+        assert_eq!(shown(&"ü".repeat(61)), format!("{}… (61 characters)", "ü".repeat(60)));
+        assert_eq!(shown(&"ü".repeat(60)), "ü".repeat(60));
+        let long = "x".repeat(100_000);
+        let wrong_value = set(&json!({ "section.width": long })).expect_err("refused");
+        let unknown_key = set(&json!({ long.clone(): 1 })).expect_err("refused");
+        for message in [wrong_value, unknown_key] {
+            assert!(message.len() < 300 && message.contains("… (10000"), "{message}");
+        }
+        assert!(set(&json!({ "a\nb": 1 })).expect_err("refused").starts_with("unknown key \"a\\nb\""));
+    }
+
+    #[test]
+    fn the_beginning_or_a_part_of_a_name_suggests_the_name() {
+        let known = ["kuhn-poker", "overcooked", "predator-prey", "learning_rate", "learning_rate_decay"];
+        for (found, expected) in [
+            ("kuhn", Some("kuhn-poker")),
+            ("KUHN", Some("kuhn-poker")),
+            ("pred", Some("predator-prey")),
+            ("khun-poker", Some("kuhn-poker")),
+            ("learning", Some("learning_rate")),
+            ("poker", Some("kuhn-poker")),
+            ("k", None),
+            ("", None),
+            ("chess", None),
+        ] {
+            assert_eq!(nearest(found, &known), expected, "{found}");
+        }
     }
 
     #[test]

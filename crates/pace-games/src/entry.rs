@@ -54,6 +54,8 @@ impl GameEntry {
 pub trait AnyGame: Send + Sync {
     /// The facts of the game.
     fn spec(&self) -> &GameSpec;
+    /// See [`Game::LEGEND`].
+    fn legend(&self) -> &'static [&'static str];
     /// All keys with their values.
     fn config(&self) -> Value;
     /// The peers of a split.
@@ -225,6 +227,10 @@ impl<G: Game> Opened<G> {
 impl<G: Game> AnyGame for Opened<G> {
     fn spec(&self) -> &GameSpec {
         self.game.spec()
+    }
+
+    fn legend(&self) -> &'static [&'static str] {
+        G::LEGEND
     }
 
     fn config(&self) -> Value {

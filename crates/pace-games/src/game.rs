@@ -248,6 +248,8 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     const README: &'static str;
     /// How pages draw it; as text if nothing.
     const DRAWING: Option<Drawing> = None;
+    /// The symbols of [`Game::render`] explained, line by line; empty where that text needs no explanation.
+    const LEGEND: &'static [&'static str] = &[];
 
     /// What a person may choose about the game.
     type Config: Configure;

@@ -121,7 +121,7 @@ pub enum LabError {
         pid: Option<u32>,
     },
     /// A file system on which one writer at a time cannot be enforced.
-    #[error("the file system of {} has no file locks, which keep two processes from writing one run; choose an --out on a local disk", path.display())]
+    #[error("the file system of {} has no file locks, which keep two processes from writing one run; use a run folder on a local disk", path.display())]
     NoLocks {
         /// The lock file.
         path: PathBuf,
@@ -223,7 +223,7 @@ pub enum LabError {
         found: String,
     },
     /// More than a checkpoint may hold.
-    #[error("{what} has {found} {unit}, at most {cap} are allowed; raise the limit if this is meant")]
+    #[error("{what} has {found} {unit}, at most {cap} are allowed in a checkpoint; set a smaller network")]
     TooLarge {
         /// The file, or the whole.
         what: String,

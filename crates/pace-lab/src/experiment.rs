@@ -144,7 +144,7 @@ pub struct Evaluation {
 
 /// A number for every game, or one for each.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a whole number, or one for each game")]
 pub enum Passes {
     /// In every game.
     Alike(usize),

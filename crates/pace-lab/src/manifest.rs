@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pace_games::config::plain_reason;
 use serde::{Deserialize, Serialize};
 
 use crate::durable;
@@ -108,7 +109,7 @@ impl Manifest {
             let expected = FORMAT_VERSION;
             return Err(LabError::ManifestVersion { path: path.to_owned(), found, expected });
         }
-        serde_json::from_value(value).map_err(|error| bad(format!("found {error}")))
+        serde_json::from_value(value).map_err(|error| bad(plain_reason(&error.to_string())))
     }
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), LabError> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use pace_games::config::plain_reason;
 use pace_games::{AnyGame, GameError, Split, find_game};
 use pace_learn::{TrainConfig, TrainPreset, find_method};
 use serde::{Deserialize, Serialize};
@@ -255,7 +256,7 @@ fn id_in_name(folder: &str) -> Option<&str> {
 /// What the reader of TOML has to say, on one line.
 pub(crate) fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> LabError {
     let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
-    let reason = error.message().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let reason = plain_reason(error.message());
     LabError::BadConfig { file: file.to_owned(), reason: format!("line {line}: {reason}") }
 }
 

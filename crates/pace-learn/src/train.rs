@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use pace_games::config::plain_reason;
 use pace_games::{AnyGame, GameError, Split};
 use pace_nn::ParameterError;
 use serde::{Deserialize, Serialize};
@@ -279,7 +280,8 @@ impl Trainer {
             Err(TrainError::State { reason: format!("{what} is {found}, this run has {expected}") })
         };
         let spec = self.game.spec();
-        let unreadable = |error: serde_json::Error| TrainError::State { reason: error.to_string() };
+        let unreadable =
+            |error: serde_json::Error| TrainError::State { reason: plain_reason(&error.to_string()) };
         let state: Value = serde_json::from_slice(&read(STATE_FILE)?).map_err(unreadable)?;
         // The version first: another format may lack or rename anything else.
         let version = &state["format_version"];

@@ -44,7 +44,7 @@ pub fn parse_overrides(texts: &[String]) -> Result<Map<String, Value>, GameError
         .iter()
         .map(|text| {
             let (key, value) = text.split_once('=').ok_or_else(|| {
-                GameError::bad_value("--set", text, "KEY=VALUE, for example horizon_steps=50")
+                GameError::bad_value("--set", &format!("{text:?}"), "KEY=VALUE, for example horizon_steps=50")
             })?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
             Ok((key.trim().to_owned(), value))

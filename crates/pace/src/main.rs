@@ -3,8 +3,11 @@
 mod build_info;
 mod commands;
 mod game_args;
+mod ranges;
 mod training_loop;
+mod usage;
 
+use std::ffi::OsString;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
@@ -18,11 +21,14 @@ use pace_play::StudyError;
 
 /// Agents that adapt, within a few episodes, to partners and opponents they have never met.
 #[derive(Debug, Parser)]
-#[command(name = "pace", version, arg_required_else_help = true)]
+#[command(name = "pace", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failure; 2 mistake in the command line; 3 bad key, value or file; \
+                          4 training diverged; 75 stopped and saved";
 
 /// Something went wrong on the way.
 const FAILURE: u8 = 1;
@@ -41,9 +47,10 @@ pub const STOPPED: u8 = 75;
 pub struct Stopped;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match usage::parse(arguments.clone()) {
         Ok(cli) => cli,
-        Err(error) => return report_usage(&error),
+        Err(error) => return report_usage(&error, &arguments),
     };
     let mut out = std::io::stdout().lock();
     let result = cli.command.run(&mut out).and_then(|()| Ok(out.flush()?));
@@ -62,7 +69,7 @@ fn report(error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(STOPPED);
     }
     // Without its sources: messages say what there is to say about them.
-    say(&format!("error: {error}"));
+    say(&usage::one_line(&format!("error: {error}")));
     ExitCode::from(exit_code(error))
 }
 
@@ -110,7 +117,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
 }
 
 /// One line for a mistake in the command line; help and version as they are.
-fn report_usage(error: &clap::Error) -> ExitCode {
+fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     if matches!(
         error.kind(),
         UsageErrorKind::DisplayHelp
@@ -121,13 +128,7 @@ fn report_usage(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
     }
-    let text = error.render().to_string();
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more"))
-        .collect();
-    say(&format!("{}; see `pace --help`", lines.join("; ")));
+    say(&usage::describe(error, arguments));
     ExitCode::from(USAGE)
 }
 

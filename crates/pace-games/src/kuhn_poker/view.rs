@@ -51,6 +51,12 @@ pub(crate) fn picture(hand: &Hand, viewer: Seat) -> Value {
     })
 }
 
+/// The words of [`render`] and of the actions.
+pub(crate) const LEGEND: [&str; 2] = [
+    "J Q K  the cards, from low to high; each player sees the other card at a showdown only",
+    "the action pass is a check, or a fold after a bet; the action bet is a bet, or a call after a bet",
+];
+
 /// The hand in one line.
 pub(crate) fn render(hand: &Hand) -> String {
     let story = match hand.stage {

@@ -157,6 +157,7 @@ pub struct Overcooked {
 impl Game for Overcooked {
     const ID: &'static str = "overcooked";
     const README: &'static str = include_str!("README.md");
+    const LEGEND: &'static [&'static str] = &view::LEGEND;
     const DRAWING: Option<Drawing> =
         Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
 

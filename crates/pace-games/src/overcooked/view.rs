@@ -207,6 +207,14 @@ pub(crate) fn read(observation: &[f32]) -> Seen {
     Seen { own: Cook { cell: own_cell, facing: facing(OWN_FACING), held }, other, cells, chopped }
 }
 
+/// The symbols of [`render`].
+pub(crate) const LEGEND: [&str; 4] = [
+    "< > ^ v  the ego, facing that way; { } n u  the peer, facing left, right, up, down",
+    "L T P B O C  lettuce, tomato, potato, broccoli, onion, carrot; a small letter is chopped food",
+    "@ plate, / cutting board, * delivery tile, # counter, . floor",
+    "~ line of sight: neither cook sees across it, both may walk across it",
+];
+
 /// The kitchen as a drawing with a legend of what is held and plated.
 pub(crate) fn render(kitchen: &Kitchen) -> String {
     let mut text = String::new();

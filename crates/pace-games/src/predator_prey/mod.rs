@@ -170,6 +170,7 @@ impl PredatorPrey {
 impl Game for PredatorPrey {
     const ID: &'static str = "predator-prey";
     const README: &'static str = include_str!("README.md");
+    const LEGEND: &'static [&'static str] = &view::LEGEND;
     const DRAWING: Option<Drawing> =
         Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
 

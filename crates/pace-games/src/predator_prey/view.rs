@@ -181,6 +181,12 @@ const MAP_ROWS: usize = 27;
 /// The map shows this much of the plane on every side of the centre; who is further out is drawn at its edge.
 const MAP_EXTENT: f64 = 1.3;
 
+/// The symbols of [`render`]; the most common ones stand above every map.
+pub(crate) const LEGEND: [&str; 2] = [
+    "E  the ego; 1 2  predators; A B C  prey, in small letters once it is caught",
+    "T  watchtower: an agent that touches it sees everything, any other agent only what is near; # obstacle; north is up",
+];
+
 /// The world as a map, north at the top, with a line of explanation.
 pub(crate) fn render(world: &World, cast: Cast) -> String {
     let mut map = [[' '; MAP_COLUMNS]; MAP_ROWS];

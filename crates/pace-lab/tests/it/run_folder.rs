@@ -98,7 +98,7 @@ fn manifests_of_others_are_refused() {
     check(&whole[..whole.len() / 2], "found no JSON");
     check("{}", "found no format_version");
     check(&whole.replace("\"format_version\": 1", "\"format_version\": 9"), "has format 9, this build reads");
-    check(&whole.replace("\"seed\"", "\"sead\""), "missing field `seed`");
+    check(&whole.replace("\"seed\"", "\"sead\""), "`seed` is missing");
     check(&whole.replace("\"running\"", "\"jogging\""), "jogging");
     check(&" ".repeat((1 << 20) + 1), "found more than");
     fs::write(&manifest, &whole).expect("written");

@@ -199,7 +199,7 @@ impl StudyConfig {
     pub fn from_toml(file: &str, text: &str) -> Result<StudyConfig, StudyError> {
         toml::from_str(text).map_err(|error| StudyError::BadConfig {
             file: file.to_owned(),
-            reason: error.message().lines().collect::<Vec<_>>().join(" "),
+            reason: pace_games::config::plain_reason(error.message()),
         })
     }
 

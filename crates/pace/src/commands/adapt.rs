@@ -17,6 +17,7 @@ use super::report::run_page::write_page;
 use super::train::threads;
 use crate::build_info::command_line;
 use crate::game_args::parse_overrides;
+use crate::ranges::{number, seed, thread_count, whole};
 use crate::say;
 
 #[derive(Debug, Args)]
@@ -28,18 +29,18 @@ pub struct AdaptArgs {
     #[arg(long, default_value = "test")]
     pool: String,
     /// Encounters with each tuple of peers.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = whole::<usize>(1..=1_000_000))]
     passes: usize,
     /// Episodes per encounter; the game's own number if not given, twice that with --switch-at.
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>(1..=10_000))]
     episodes: Option<usize>,
     /// The most episodes the context keeps, the current one included, the oldest being dropped; as many as an encounter had
     /// in training if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>(1..=10_000))]
     context_episodes: Option<usize>,
     /// After so many episodes other peers take over: the next tuple of the pool, after the last the first. The agent is not
     /// told; the scripted egos are.
-    #[arg(long, value_name = "EPISODES")]
+    #[arg(long, value_name = "EPISODES", value_parser = whole::<usize>(1..=9_999))]
     switch_at: Option<usize>,
     /// What clears the context within an encounter: `none`, `drop:C` or `known`; see below.
     #[arg(long, default_value = "none")]
@@ -50,7 +51,7 @@ pub struct AdaptArgs {
     clear_keeps: String,
     /// What the logits of its actions are divided by: below 1 it acts more decidedly than it was trained to. As the run's key
     /// `temperature` says if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = number(1e-3..=1e3))]
     temperature: Option<f64>,
     /// Sets one key of the game otherwise than in training, for example `n_peers=3`; may be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -60,10 +61,10 @@ pub struct AdaptArgs {
     #[arg(long, value_name = "FILE")]
     latents: Option<PathBuf>,
     /// The seed of all chance; the same for two agents gives both the same cards.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     /// Threads; the result does not depend on it.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
     /// Print the whole record as JSON.
     #[arg(long)]
@@ -78,21 +79,6 @@ fn detectors() -> String {
 }
 
 pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let check = |argument: &str, found: Option<usize>, most: usize| {
-        let found = found.unwrap_or(1);
-        anyhow::ensure!((1..=most).contains(&found), "{argument}: found {found}, expected 1 to {most}");
-        Ok(())
-    };
-    check("--passes", Some(args.passes), 1_000_000)?;
-    check("--episodes", args.episodes, 10_000)?;
-    check("--context-episodes", args.context_episodes, 10_000)?;
-    check("--switch-at", args.switch_at, 9_999)?;
-    if let Some(found) = args.temperature {
-        anyhow::ensure!(
-            (1e-3..=1e3).contains(&found),
-            "--temperature: found {found}, expected 0.001 to 1000"
-        );
-    }
     args.input.exit_with();
     let view = RunView::open(&args.run)?;
     let split = Split::parse(&args.pool)?;
@@ -107,7 +93,7 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         game_keys: parse_overrides(&args.overrides)?,
         keep_latents: args.latents.is_some(),
         command: command_line(),
-        ..AdaptOptions::new(split, passes, args.seed, threads(args.threads)?)
+        ..AdaptOptions::new(split, passes, args.seed, threads(args.threads))
     };
     if let Some(file) = &args.latents {
         prepare_folder_of(file)?;

@@ -6,13 +6,14 @@ use clap::Args;
 use pace_games::Seed;
 
 use crate::game_args::GameArgs;
+use crate::ranges::seed;
 
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     #[command(flatten)]
     game: GameArgs,
     /// The seed of the play that is watched.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
 }
 

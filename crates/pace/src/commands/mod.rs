@@ -20,6 +20,8 @@ use std::io::Write;
 
 use clap::Subcommand;
 
+use crate::usage;
+
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// The main job in about a minute: meet the ten unseen Kuhn poker peers and see who adapts.
@@ -55,6 +57,9 @@ pub enum Command {
     /// Measure speed.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Print every command with its arguments as JSON, for programs.
+    #[command(hide = true)]
+    Commands,
 }
 
 impl Command {
@@ -75,6 +80,7 @@ impl Command {
             Command::Study(command) => study::run(command, out),
             Command::References(args) => references::run(args, out),
             Command::Bench(command) => bench::run(command, out),
+            Command::Commands => Ok(writeln!(out, "{}", usage::tree())?),
         }
     }
 }

@@ -13,6 +13,7 @@ use pace_learn::TrainPreset;
 use serde_json::json;
 
 use super::reproduce::n_jobs;
+use crate::ranges::{scale, thread_count, whole};
 
 /// Which experiments, and how.
 #[derive(Debug, Args)]
@@ -20,7 +21,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     pub which: ExperimentArgs,
     /// Processes side by side, for the estimate. As many as there are cores if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     jobs: Option<usize>,
     /// Print JSON.
     #[arg(long)]
@@ -34,13 +35,13 @@ pub struct ExperimentArgs {
     #[arg(default_value = "all", value_name = "EXPERIMENT")]
     experiments: Vec<String>,
     /// How many seeds; as many as the experiment says if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<u64>(1..=1000))]
     seeds: Option<u64>,
     /// Where the keys start from, instead of what the experiment says: `paper`, `reference` or `best`.
     #[arg(long)]
     preset: Option<String>,
     /// Multiplies budgets and passes, for a rehearsal: 0.01. Whatever comes of it says so.
-    #[arg(long)]
+    #[arg(long, value_parser = scale)]
     scale: Option<f64>,
     /// The folder of the lab.
     #[arg(long, default_value = "lab")]
@@ -69,7 +70,7 @@ impl ExperimentArgs {
 
 pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let (plan, lab) = (args.which.plan()?, &args.which.out);
-    let n_jobs = n_jobs(args.jobs)?;
+    let n_jobs = n_jobs(args.jobs);
     let speeds = Speeds::of_lab(lab);
     let lines: Vec<Line<'_>> = plan
         .runs

@@ -12,6 +12,7 @@ use pace_lab::{RunView, TrainedAgent};
 use pace_play::offer::TrainedOffer;
 use pace_play::{Offers, ServerConfig, Study, StudyConfig, StudyError, serve};
 
+use crate::ranges::{address, whole};
 use crate::say;
 
 #[derive(Debug, Args)]
@@ -21,11 +22,11 @@ pub struct PlayArgs {
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
     /// The port; 0 for any that is free.
-    #[arg(long, default_value_t = 8080)]
+    #[arg(long, default_value_t = 8080, value_parser = whole::<u16>(0..=65_535))]
     port: u16,
     /// The address to listen on. Anything but this machine's own is open to whoever can reach it: put a server that speaks
     /// TLS in front.
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = address)]
     bind: IpAddr,
     /// A name under which people reach the server, when it is not an address; may be repeated.
     #[arg(long = "host", value_name = "NAME")]
@@ -37,7 +38,7 @@ pub struct PlayArgs {
     #[arg(long, value_name = "FILE", requires = "study")]
     store: Option<PathBuf>,
     /// The most encounters at a time.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
     most_sessions: u32,
     /// Maximum number of concurrent sessions that one address may start, and that it may start per minute. Its connections
     /// are limited in proportion.
@@ -48,7 +49,7 @@ pub struct PlayArgs {
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<IpAddr>,
     /// Minutes without an action after which a player is let go; their place is kept for an hour.
-    #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1440))]
+    #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = whole::<u32>(1..=1440))]
     idle: u32,
 }
 
@@ -96,7 +97,7 @@ pub fn offers(runs: &[String]) -> anyhow::Result<Offers> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         anyhow::ensure!(
             !name.is_empty() && name.chars().all(is_name),
-            "{run}: an agent's name has letters, digits, `-`, `_` and `.` only; give one with NAME=FOLDER"
+            "agent name {name:?}: expected letters, digits, `-`, `_` and `.`; give it with NAME=FOLDER"
         );
         let trained = TrainedAgent::load(&RunView::open(folder)?)?;
         let game: Arc<dyn AnyGame> = Arc::from(trained.game);
@@ -121,8 +122,10 @@ fn folder_name(folder: &Path) -> String {
 
 fn open_study(file: &Path, store: Option<&Path>, offers: &Offers) -> anyhow::Result<Study> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| StudyError::BadConfig { file: name.clone(), reason: error.to_string() })?;
+    let text = std::fs::read_to_string(file).map_err(|error| StudyError::BadConfig {
+        file: name.clone(),
+        reason: format!("{error}; expected the TOML file of a study"),
+    })?;
     let config = StudyConfig::from_toml(&name, &text)?;
     let store = store.map_or_else(|| file.with_extension("sqlite"), Path::to_owned);
     Ok(Study::open(config, offers, &store)?)

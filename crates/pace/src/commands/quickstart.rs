@@ -16,22 +16,23 @@ use super::adapt::{adapt_and_save, not_saved};
 use super::report::run_page::write_page;
 use super::train::threads;
 use crate::build_info::{build, command_line};
+use crate::ranges::{seed, thread_count, training_steps, whole};
 use crate::training_loop::{Left, train_to_end};
 use crate::{Stopped, say};
 
 #[derive(Debug, Args)]
 pub struct QuickstartArgs {
     /// Hands to train on; the default takes about a minute on two cores.
-    #[arg(long, default_value_t = 3_000_000)]
+    #[arg(long, default_value_t = 3_000_000, value_parser = training_steps())]
     steps: u64,
     /// Encounters of 100 hands with each of the ten peers.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = whole::<usize>(2..=10_000))]
     encounters: usize,
     /// The seed of all chance.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     /// Threads; the result does not depend on it. All cores if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
     /// The run folder. A run that is there already is gone on with, or used as it is if it is finished.
     #[arg(long, default_value = "runs/quickstart")]
@@ -39,8 +40,7 @@ pub struct QuickstartArgs {
 }
 
 pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    anyhow::ensure!(args.encounters >= 2, "--encounters: found {}, expected at least 2", args.encounters);
-    let n_threads = threads(args.threads)?;
+    let n_threads = threads(args.threads);
     let stop = StopFlag::install()?;
     let run = if args.out.join("manifest.json").exists() {
         say(&format!("going on with the run in {}; remove it to start over", args.out.display()));
@@ -59,7 +59,7 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         TrainingRun::start(&args.out, &config, &build(), n_threads)?
     };
     if train_to_end(run, &stop)? == Left::Stopped {
-        say("stopped and saved; `pace quickstart` goes on");
+        say("stopped and saved; the same command goes on");
         return Err(Stopped.into());
     }
     let view = RunView::open(&args.out)?;

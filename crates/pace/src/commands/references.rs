@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::build_info::all_threads;
 use crate::game_args::KeyArgs;
+use crate::ranges::{seed, whole};
 use crate::say;
 use pace_lab::Meetings;
 use pace_report::ReferenceRecord;
@@ -28,10 +29,10 @@ pub struct ReferencesArgs {
     #[arg(long = "pool", default_values_t = ["test".to_owned()])]
     pools: Vec<String>,
     /// Encounters with each tuple of peers; with `uniform:N` every tuple is met once.
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = whole::<usize>(2..=1_000_000))]
     encounters: usize,
     /// The seed of all chance.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     /// Print JSON.
     #[arg(long, conflicts_with = "markdown")]
@@ -63,7 +64,6 @@ const PAPER: [(&str, f64, f64); 3] =
     [("kuhn-poker", 0.077, 0.047), ("overcooked", 1.0, 0.553), ("predator-prey", -2.82, -3.93)];
 
 pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    anyhow::ensure!(args.encounters >= 2, "--encounters: found {}, expected at least 2", args.encounters);
     let games = match &args.games[..] {
         [] => GAMES.iter().collect(),
         names => names.iter().map(|name| find_game(name)).collect::<Result<Vec<_>, _>>()?,

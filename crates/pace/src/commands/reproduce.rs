@@ -9,6 +9,7 @@ use pace_lab::{Carrier, LabProgress, Notice, StopFlag};
 
 use super::plan::ExperimentArgs;
 use crate::build_info::all_threads;
+use crate::ranges::thread_count;
 use crate::training_loop::terminal_size;
 use crate::{Stopped, say};
 
@@ -17,7 +18,7 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     which: ExperimentArgs,
     /// Processes side by side; the cores are shared out among them. As many as there are cores if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     jobs: Option<usize>,
 }
 
@@ -33,7 +34,7 @@ const LOG_EVERY: Duration = Duration::from_secs(30);
 
 pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let plan = args.which.plan()?;
-    let n_jobs = n_jobs(args.jobs)?;
+    let n_jobs = n_jobs(args.jobs);
     let program = std::env::current_exe()?;
     let carrier = Carrier {
         lab: &args.which.out,
@@ -69,12 +70,8 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// The number of processes asked for, or one for each core.
-pub fn n_jobs(asked: Option<usize>) -> anyhow::Result<usize> {
-    match asked {
-        Some(0) => anyhow::bail!("--jobs: found 0, expected at least 1"),
-        Some(n) => Ok(n.min(1024)),
-        None => Ok(all_threads()),
-    }
+pub fn n_jobs(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(all_threads)
 }
 
 /// Standard error: a bar that stays at the bottom of a terminal, or plain lines.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::input::InputArgs;
 use crate::build_info::{all_threads, build};
 use crate::game_args::parse_overrides;
+use crate::ranges::{scale, seed, thread_count, training_steps};
 use crate::training_loop::{Left, train_to_end};
 use crate::{Stopped, say};
 
@@ -24,7 +25,7 @@ pub struct TrainArgs {
     #[arg(long, default_value = "paper")]
     preset: String,
     /// The seed of all chance.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     /// A TOML file with keys, on top of the preset.
     #[arg(long)]
@@ -33,13 +34,13 @@ pub struct TrainArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Ego decisions to train for; short for `--set total_steps=N`.
-    #[arg(long)]
+    #[arg(long, value_parser = training_steps())]
     steps: Option<u64>,
     /// Multiplies every budget that is counted in steps, for a rehearsal; the run says so wherever it shows.
-    #[arg(long, default_value_t = 1.0)]
+    #[arg(long, default_value_t = 1.0, value_parser = scale)]
     scale: f64,
     /// Threads; the result does not depend on it. All cores if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
     /// The run folder, which must be new or empty. Default: runs/GAME-METHOD-PRESET-sSEED.
     #[arg(long)]
@@ -53,7 +54,7 @@ pub struct ResumeArgs {
     /// The run folder.
     run: PathBuf,
     /// Threads; the result does not depend on it. All cores if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
     #[command(flatten)]
     input: InputArgs,
@@ -83,7 +84,7 @@ pub fn run(args: &TrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     });
     let stop = StopFlag::install()?;
     args.input.watch(&stop);
-    let run = TrainingRun::start(&folder, &config, &build(), threads(args.threads)?)?;
+    let run = TrainingRun::start(&folder, &config, &build(), threads(args.threads))?;
     finish(run, &stop, out)
 }
 
@@ -97,7 +98,7 @@ fn read_config(path: &Path) -> Result<String, pace_lab::LabError> {
 pub fn resume(args: &ResumeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let stop = StopFlag::install()?;
     args.input.watch(&stop);
-    let run = TrainingRun::resume(&args.run, threads(args.threads)?)?;
+    let run = TrainingRun::resume(&args.run, threads(args.threads))?;
     if run.trainer().is_finished() {
         say("the run is finished; nothing is left to do");
     }
@@ -105,12 +106,8 @@ pub fn resume(args: &ResumeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// The number of threads asked for, or all.
-pub fn threads(asked: Option<usize>) -> anyhow::Result<usize> {
-    match asked {
-        Some(0) => anyhow::bail!("--threads: found 0, expected at least 1"),
-        Some(n) => Ok(n.min(1024)),
-        None => Ok(all_threads()),
-    }
+pub fn threads(asked: Option<usize>) -> usize {
+    asked.unwrap_or_else(all_threads)
 }
 
 fn finish(run: TrainingRun, stop: &StopFlag, out: &mut dyn Write) -> anyhow::Result<()> {

@@ -220,6 +220,157 @@ fn bad_input_gets_one_clear_line() {
     check_error(&["check", "kuhn-poker", "--set", "episodes_per_encounter=many"], 3, &["many"]);
     check_error(&["check", "kuhn-poker", "--set", "episodes_per_encounter"], 3, &["KEY=VALUE"]);
     check_error(&["quickstrat"], 2, &["quickstrat", "quickstart"]);
-    check_error(&["references", "--encounters", "1"], 2, &["--encounters", "at least 2"]);
+    check_error(&["references", "--encounters", "1"], 2, &["--encounters", "2 to 1000000"]);
     check_error(&["bench", "games", "--seconds", "nan"], 2, &["--seconds"]);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused_before_any_work() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let out = scratch.path().join("quick");
+    let quickstart = ["quickstart", "--steps", "1", "--out", out.to_str().expect("UTF-8"), "--encounters"];
+    for found in ["9223372036854775807", "1", "-1", "many", "99999999999999999999999"] {
+        check_error(&[&quickstart[..], &[found]].concat(), 2, &["--encounters", found, "from 2 to 10000"]);
+    }
+    assert!(!out.exists(), "a refused command leaves no folder");
+    for found in ["18446744073709551615", "0", "-1", "65537"] {
+        check_error(&["bench", "games", "--lanes", found], 2, &["--lanes", found, "from 1 to 65536"]);
+    }
+    for found in ["1e-300", "0", "-1", "nan", "inf", "26"] {
+        check_error(&["bench", "play", "--rate", found], 2, &["--rate", found, "from 0.01 to 25"]);
+    }
+    check_error(&["bench", "train", "--seconds", "1e300"], 2, &["--seconds", "from 0.001 to 1000000"]);
+    check_error(&["references", "--encounters", "18446744073709551615"], 2, &["from 2 to 1000000"]);
+    check_error(&["train", "kuhn-poker", "--scale", "nan"], 2, &["--scale", "found nan", "above 0"]);
+    check_error(&["plan", "--scale", "-1"], 2, &["--scale: found -1", "see `pace plan --help`"]);
+    check_error(&["play", "--bind", "home"], 2, &["--bind: found home", "127.0.0.1"]);
+    check_error(&["play", "--port", "65536"], 2, &["--port: found 65536", "0 to 65535"]);
+}
+
+#[test]
+fn messages_are_short_and_without_the_words_of_the_parser() {
+    let words = |arguments: &[&str], code: i32, expected: &[&str]| {
+        check_error(arguments, code, expected);
+        let message = text(&pace(arguments).stderr).to_owned();
+        assert!(message.len() < 3000, "{} bytes: {message}", message.len());
+        for word in
+            ["invalid type", "usize", "f64", "unknown variant", "unknown field", "missing field", "digit"]
+        {
+            assert!(!message.contains(word), "{word:?} in {message}");
+        }
+    };
+    let key = |pair: &str, expected: &[&str]| words(&["check", "kuhn-poker", "--set", pair], 3, expected);
+    key("episodes_per_encounter=many", &["found \"many\"; expected a whole number from 0"]);
+    key("episodes_per_encounter=1.5", &["found 1.5; expected a whole number from 0"]);
+    key("episodes_per_encounter", &["found \"episodes_per_encounter\"; expected KEY=VALUE"]);
+    key("", &["found \"\"; expected KEY=VALUE"]);
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let out = scratch.path().join("run").display().to_string();
+    let train = |pair: &str, expected: &[&str]| {
+        words(&["train", "kuhn-poker", "--out", &out, "--set", pair], 3, expected);
+    };
+    train("learning_rate=fast", &["found \"fast\"; expected a number"]);
+    train("minibatch=halves", &["found \"halves\"; expected one of encounters, balanced, steps, chunks"]);
+    words(&["train", "kuhn-poker", "--seed", "one"], 2, &["--seed: found one, expected a whole number"]);
+    let long = "x".repeat(100_000);
+    words(&["check", &long], 2, &["x… (100000 characters)"]);
+    words(
+        &["check", "kuhn-poker", "--set", &format!("episodes_per_encounter={long}")],
+        3,
+        &["x… (100002 characters)"],
+    );
+    words(&["check", "kuhn-poker", "--seed", &long], 2, &["x… (100000 characters)"]);
+    words(&["inspect", &long], 3, &["is not a run folder"]);
+    words(&["check", "kuhn-poker", &format!("--{long}")], 2, &["unexpected argument", "(100002 characters)"]);
+    words(&["check", "a\nb\u{1b}[31m"], 2, &["\"a\\nb\\u{1b}[31m\""]);
+    words(&["inspect", "a\nb"], 3, &["a\\nb is not a run folder"]);
+    let experiment = scratch.path().join("mine.toml");
+    std::fs::write(&experiment, "title = \"mine\"\nseeds = \"two\"\n").expect("written");
+    words(
+        &["plan", experiment.to_str().expect("UTF-8")],
+        3,
+        &["mine.toml: line 2: found \"two\", expected a whole"],
+    );
+    std::fs::write(&experiment, "titel = \"mine\"\n").expect("written");
+    words(
+        &["plan", experiment.to_str().expect("UTF-8")],
+        3,
+        &["line 1: unknown key `titel`; known: title, "],
+    );
+}
+
+#[test]
+fn usage_errors_name_what_is_missing_and_the_help_of_the_command() {
+    check_error(&["train"], 2, &["error: missing <GAME>; see `pace train --help`"]);
+    check_error(&["study", "export"], 2, &["<--csv|--jsonl> and <FILE>; see `pace study export --help`"]);
+    check_error(
+        &["check", "kuhn-poker", "--sed", "1"],
+        2,
+        &["`--sed` (did you mean `--seed`?)", "pace check --help"],
+    );
+    check_error(
+        &["bench", "game"],
+        2,
+        &["unknown command \"game\"", "did you mean \"games\"?", "`pace bench --help`"],
+    );
+    check_error(&["chekc"], 2, &["did you mean \"check\"?", "known: quickstart", "see `pace --help`"]);
+    check_error(&["watch", "kuhn"], 2, &["did you mean \"kuhn-poker\"?"]);
+    check_error(&["check", "poker"], 2, &["did you mean \"kuhn-poker\"?"]);
+    check_error(
+        &["train", "kuhn-poker", "--config"],
+        2,
+        &["--config: found nothing", "see `pace train --help`"],
+    );
+    check_error(
+        &["study", "export", "x.sqlite", "--csv", "--jsonl"],
+        2,
+        &["--csv", "--jsonl", "see `pace study export --help`"],
+    );
+}
+
+#[test]
+fn help_can_be_asked_for_help() {
+    assert_eq!(run(&["help", "--help"]), run(&["help"]));
+    assert_eq!(run(&["help", "-h"]), run(&["help"]));
+    assert_eq!(run(&["help", "train", "--help"]), run(&["help", "train"]));
+    assert_eq!(run(&["bench", "help", "--help"]), run(&["bench", "help"]));
+    assert!(run(&["help"]).contains("Exit codes: 0 done; 1 failure"));
+    assert!(run(&["help"]).contains("quickstart") && !run(&["help"]).contains("commands "));
+}
+
+#[test]
+fn help_of_report_names_the_folders_that_it_reads() {
+    let help = run(&["report", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let folders = ["lab/runs", "results", "runs"];
+    assert!(help.contains("the first of lab/runs, results and runs that is there"), "{help}");
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let report = || {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_pace")).arg("report").current_dir(scratch.path()).output();
+        text(&output.expect("the binary runs").stderr).to_owned()
+    };
+    assert!(report().contains("none of lab/runs, results, runs is here"), "{}", report());
+    for folder in folders.into_iter().rev() {
+        std::fs::create_dir_all(scratch.path().join(folder)).expect("made");
+        assert!(report().starts_with(&format!("error: {folder} has no runs")), "{}", report());
+    }
+}
+
+#[test]
+fn watch_explains_what_it_shows_once() {
+    for (game, words) in [
+        ("kuhn-poker", &["the cards", "a check, or a fold"][..]),
+        ("overcooked", &["@ plate, / cutting board, * delivery tile", "{ } n u  the peer"]),
+        ("predator-prey", &["E  the ego", "T  watchtower"]),
+    ] {
+        let shown = run(&["watch", game, "--episodes", "2"]);
+        assert!(shown.starts_with("legend\n") && shown.matches("legend\n").count() == 1, "{shown}");
+        let (legend, _) = shown.split_once("\n\n==").expect("the first episode");
+        assert!(legend.contains("-- step N: what each player did"), "{legend}");
+        for word in words {
+            assert!(legend.contains(word), "{game}: no {word:?} in {legend}");
+        }
+        // A scripted ego has no panel.
+        assert!(!legend.contains("guess at") && !legend.contains("expects"), "{legend}");
+    }
 }

@@ -376,8 +376,8 @@ fn what_cannot_be_reproduced_is_said_in_one_line() {
         let path = file.to_str().expect("UTF-8");
         check_error(&ask(&["mian"]), USAGE, &["unknown experiment \"mian\"", "did you mean \"main\"", "all"]);
         check_error(&ask(&["none.toml"]), BAD_INPUT, &["none.toml"]);
-        check_error(&ask(&["main", "--seeds", "0"]), BAD_INPUT, &["seeds", "1 to 1000"]);
-        check_error(&ask(&["main", "--scale", "2"]), BAD_INPUT, &["scale", "at most 1"]);
+        check_error(&ask(&["main", "--seeds", "0"]), USAGE, &["--seeds", "1 to 1000"]);
+        check_error(&ask(&["main", "--scale", "2"]), USAGE, &["--scale", "at most 1"]);
         check_error(&ask(&["main", "--preset", "bset"]), USAGE, &["bset", "best"]);
         check_error(&ask(&["main", "--jobs", "0"]), USAGE, &["--jobs"]);
         for (from, to, words) in [

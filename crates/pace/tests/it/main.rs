@@ -2,6 +2,8 @@
 
 mod commands;
 #[cfg(unix)]
+mod fuzz;
+#[cfg(unix)]
 mod lab;
 #[cfg(unix)]
 mod playing;

@@ -654,9 +654,9 @@ fn choices_that_cannot_be_get_one_clear_line_and_no_folder() {
     refused(&["--set", "episodes_per_encounter=0"], BAD_INPUT, &["episodes_per_encounter", "found 0"]);
     refused(&["--set", "train_tuples=[3,40]"], BAD_INPUT, &["train_tuples", "found 40", "0 to 39"]);
     refused(&["--set", "train_tuples=[3,3]"], BAD_INPUT, &["train_tuples", "found 3", "different"]);
-    refused(&["--set", "train_tuples=3"], BAD_INPUT, &["train_tuples", "found 3", "expected a sequence"]);
+    refused(&["--set", "train_tuples=3"], BAD_INPUT, &["train_tuples", "found 3", "expected a list"]);
     refused(&["--set", "minibatch=steps-and-all"], BAD_INPUT, &["minibatch", "steps-and-all", "encounters"]);
-    refused(&["--threads", "0"], USAGE, &["--threads", "found 0", "at least 1"]);
+    refused(&["--threads", "0"], USAGE, &["--threads", "found 0", "1 to 1024"]);
     refused(&["--threads", "many"], USAGE, &["--threads", "many"]);
     refused(&["--seed", "-1"], USAGE, &["-1"]);
     let game = ["train", "khun-poker", "--out", out.to_str().expect("UTF-8")];
@@ -792,7 +792,7 @@ fn a_run_whose_files_were_edited_is_refused_and_not_touched() {
         "discount = ",
         "discont = ",
         &both,
-        &["config.toml: line", "unknown field `discont`"],
+        &["config.toml: line", "unknown key `discont`"],
     );
     refused("config.toml", "discount = 0.99", "discount = 1.5", &both, &["config.toml", "discount", "1.5"]);
     refused("config.toml", "discount = 0.99", "discount = 0.9", &["resume"], &["differ", "config.toml"]);

@@ -84,6 +84,30 @@ fn an_agent_without_identification_is_shown_without_guesses() {
 }
 
 #[test]
+fn a_method_without_an_identifier_is_shown_without_empty_guesses() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    for method in ["liam", "liamx", "lili"] {
+        let folder = train("kuhn-poker", &scratch.path().join(method), &["--method", method]);
+        let shown = run(&["watch", &folder, "--episodes", "2"]);
+        assert!(shown.contains("expects ") && !shown.contains("guess at"), "{method}: {shown}");
+    }
+}
+
+#[test]
+fn the_legend_of_a_trained_agent_explains_its_panel() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    let folder = train("kuhn-poker", &scratch.path().join("run"), &[]);
+    let shown = run(&["watch", &folder, "--episodes", "1"]);
+    let (legend, _) = shown.split_once("\n\n==").expect("the first episode");
+    for words in ["guess at:", "is about to:", "expects:", "a full bar is probability 1"] {
+        assert!(legend.contains(words), "no {words:?} in {legend}");
+    }
+    // Nothing is shown of an episode that is passed over, and nothing is explained twice.
+    let from = run(&["watch", &folder, "--episodes", "2", "--from", "2"]);
+    assert!(from.starts_with("hand 1: ") && from.matches("legend\n").count() == 1, "{from}");
+}
+
+#[test]
 fn what_cannot_be_watched_gets_one_clear_line() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = train("kuhn-poker", &scratch.path().join("run"), &[]);

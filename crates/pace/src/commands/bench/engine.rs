@@ -14,6 +14,7 @@ use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench, find_m
 use serde_json::{Map, Value, json};
 
 use crate::build_info::all_threads;
+use crate::ranges::thread_count;
 
 #[derive(Debug, Args)]
 pub struct BenchEngineArgs {
@@ -21,13 +22,13 @@ pub struct BenchEngineArgs {
     #[arg(long)]
     json: bool,
     /// Seconds for everything together; every piece of work is done twice even where they are too few.
-    #[arg(long, default_value_t = 20.0)]
-    seconds: f64,
+    #[arg(long, default_value = "20", value_parser = super::seconds)]
+    seconds: Duration,
     /// Only shapes whose name holds this text.
     #[arg(long)]
     shape: Option<String>,
     /// The most threads; all cores if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
 }
 
@@ -119,8 +120,8 @@ struct RolloutCase {
 }
 
 pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let time = super::duration(args.seconds)?;
-    let counts = super::thread_counts(crate::commands::train::threads(args.threads)?);
+    let time = args.seconds;
+    let counts = super::thread_counts(crate::commands::train::threads(args.threads));
     let is_wanted = |name: &str| args.shape.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let all_shapes = shapes();
     let names = all_shapes.each_ref().map(|one| one.name);

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
+use crate::ranges::number;
+
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Steps per second of every game: one thread, peers acting, ego's observation written.
@@ -31,13 +33,9 @@ pub fn run(command: &BenchCommand, out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-/// The time a person gave in seconds.
-fn duration(seconds: f64) -> anyhow::Result<Duration> {
-    anyhow::ensure!(
-        seconds > 0.0 && seconds <= 1e6,
-        "--seconds: found {seconds}, expected more than 0 and at most 1000000"
-    );
-    Ok(Duration::from_secs_f64(seconds))
+/// Parses a time in seconds.
+fn seconds(text: &str) -> Result<Duration, String> {
+    number(1e-3..=1e6)(text).map(Duration::from_secs_f64)
 }
 
 /// One thread and all of them, or only one where that is all there are.

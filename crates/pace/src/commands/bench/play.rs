@@ -16,6 +16,7 @@ use pace_play::bots::{LoadConfig, play};
 use serde_json::{Value, json};
 
 use super::{rounded, training::ThrownAway};
+use crate::ranges::{number, whole};
 
 #[derive(Debug, Args)]
 pub struct BenchPlayArgs {
@@ -26,35 +27,31 @@ pub struct BenchPlayArgs {
     #[arg(long, default_value = "overcooked.bayes")]
     agent: String,
     /// How many play at once.
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    #[arg(long, default_value_t = 500, value_parser = whole::<u32>(1..=20_000))]
     sessions: u32,
     /// Actions of each per second.
-    #[arg(long, default_value_t = 5.0)]
+    #[arg(long, default_value_t = 5.0, value_parser = number(0.01..=25.0))]
     rate: f64,
     /// How long they play when all have arrived.
-    #[arg(long, default_value_t = 60.0)]
-    seconds: f64,
+    #[arg(long, default_value = "60", value_parser = super::seconds)]
+    seconds: Duration,
     /// Seconds over which they arrive, one after the other; not measured.
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, value_parser = number(0.0..=3600.0))]
     arrival: f64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
+/// A measurement without a single answer has no times to report.
+#[derive(Debug, thiserror::Error)]
+#[error("none of {sent} actions was answered; give a higher --rate or more --seconds")]
+struct NoAnswer {
+    sent: usize,
+}
+
 pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let duration = super::duration(args.seconds)?;
-    anyhow::ensure!(
-        args.rate > 0.0 && args.rate <= 25.0,
-        "--rate: found {}, expected more than 0 and at most 25",
-        args.rate
-    );
-    anyhow::ensure!(
-        (0.0..=3600.0).contains(&args.arrival),
-        "--arrival: found {}, expected from 0 to 3600 seconds",
-        args.arrival
-    );
-    let row = measure(args, duration)?;
+    let row = measure(args)?;
     if args.json {
         return Ok(writeln!(out, "{}", serde_json::to_string_pretty(&row)?)?);
     }
@@ -88,7 +85,7 @@ pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
+fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
     // Here it can be said in one line; the server of our own would only be silent.
     let offers = crate::commands::play::offers(&args.runs)?;
     if offers.find(&args.agent).is_err() {
@@ -107,17 +104,21 @@ fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
         n_bots: args.sessions as usize,
         rate: args.rate,
         arrival: Duration::from_secs_f64(args.arrival),
-        duration,
+        duration: args.seconds,
         name: "bot".to_owned(),
         seed: 1,
     };
     let before = CpuTimes::read(server.child.id());
     let report = play(&config).context("starting the bots")?;
     let cpu = before.zip(CpuTimes::read(server.child.id())).map(|(before, after)| after.since(&before));
+    if report.acknowledged == 0 {
+        return Err(NoAnswer { sent: report.sent }.into());
+    }
     let memory = memory.stop();
     server.stop();
     let kept = StudyFile::open(&store)?.n_steps()?;
     let milliseconds = |time: Duration| rounded(time.as_secs_f64() * 1e3);
+    let duration = config.duration;
     let end = config.arrival + duration;
     let [p50, p99, most] =
         [0.5, 0.99, 1.0].map(|share| milliseconds(report.quantile(share, config.arrival..end)));
@@ -131,7 +132,7 @@ fn measure(args: &BenchPlayArgs, duration: Duration) -> anyhow::Result<Value> {
         "agent": args.agent,
         "sessions": args.sessions,
         "rate": args.rate,
-        "seconds": args.seconds,
+        "seconds": args.seconds.as_secs_f64(),
         "arrival": args.arrival,
         "sent": report.sent,
         "acknowledged": report.acknowledged,

@@ -13,9 +13,9 @@ use pace_lab::{RunConfig, RunRequest, TrainingRun};
 use pace_learn::TrainPreset;
 use serde_json::{Value, json};
 
-use crate::build_info::build;
-use crate::commands::train::threads;
+use crate::build_info::{all_threads, build};
 use crate::game_args::parse_overrides;
+use crate::ranges::thread_count;
 
 #[derive(Debug, Args)]
 pub struct BenchTrainArgs {
@@ -25,10 +25,10 @@ pub struct BenchTrainArgs {
     #[arg(long)]
     json: bool,
     /// Seconds per run; one iteration is always finished.
-    #[arg(long, default_value_t = 20.0)]
-    seconds: f64,
+    #[arg(long, default_value = "20", value_parser = super::seconds)]
+    seconds: Duration,
     /// Only this number of threads. If not given: one, and all cores.
-    #[arg(long)]
+    #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
     /// Only the keys of this preset. If not given: `best`, which is made to be fast, and `paper`.
     #[arg(long)]
@@ -42,21 +42,20 @@ pub struct BenchTrainArgs {
 }
 
 pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let time = super::duration(args.seconds)?;
     if args.in_this_process {
         let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
             anyhow::bail!("one game and --threads are needed");
         };
         let preset = TrainPreset::parse(args.preset.as_deref().unwrap_or_default())?;
-        return Ok(writeln!(out, "{}", measure(game, preset, n_threads, time, &args.overrides)?)?);
+        return Ok(writeln!(out, "{}", measure(game, preset, n_threads, args.seconds, &args.overrides)?)?);
     }
     let games: Vec<&str> = match args.games.as_slice() {
         [] => GAMES.iter().map(|entry| entry.id).collect(),
         some => some.iter().map(|id| find_game(id).map(|entry| entry.id)).collect::<Result<_, _>>()?,
     };
     let counts = match args.threads {
-        Some(_) => vec![threads(args.threads)?],
-        None => super::thread_counts(threads(None)?),
+        Some(n_threads) => vec![n_threads],
+        None => super::thread_counts(all_threads()),
     };
     let presets = match &args.preset {
         Some(preset) => vec![TrainPreset::parse(preset)?],
@@ -88,16 +87,16 @@ fn measure_apart(game: &str, preset: &str, n_threads: usize, args: &BenchTrainAr
     let program = std::env::current_exe().context("where this program lies")?;
     let mut command = Command::new(program);
     command.args(["bench", "train", game, "--preset", preset, "--in-this-process"]);
-    command.args(["--threads", &n_threads.to_string(), "--seconds", &args.seconds.to_string()]);
+    command.args(["--threads", &n_threads.to_string(), "--seconds", &args.seconds.as_secs_f64().to_string()]);
     for pair in &args.overrides {
         command.args(["--set", pair]);
     }
     let output = command.stderr(Stdio::piped()).output().context("starting a run in its own process")?;
-    anyhow::ensure!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("error: ")
-    );
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let reason = said.lines().rev().find_map(|line| line.strip_prefix("error: "));
+        anyhow::bail!("{}", reason.unwrap_or("the run's own process failed without a message"));
+    }
     serde_json::from_slice(&output.stdout).context("reading what the run's process printed")
 }
 

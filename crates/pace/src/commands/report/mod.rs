@@ -20,7 +20,7 @@ use crate::say;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// A run folder, or a folder with runs in it; lab/runs or results if not given.
+    /// A run folder, or a folder with runs in it. Default: the first of lab/runs, results and runs that is there.
     records: Option<PathBuf>,
     /// Where the page and its files go; if not given, the run folder for a run, and report/ for many.
     #[arg(long)]

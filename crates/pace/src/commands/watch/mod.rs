@@ -18,9 +18,13 @@ use pace_learn::Aftermath;
 
 use crate::build_info::command_line;
 use crate::game_args::KeyArgs;
+use crate::ranges::{seed, whole};
 use crate::say;
 use screen::Screen;
 use teller::Teller;
+
+/// The largest number of episodes of an encounter.
+const MAX_EPISODES: u64 = 10_000;
 
 #[derive(Debug, Args)]
 pub struct WatchArgs {
@@ -33,28 +37,28 @@ pub struct WatchArgs {
     #[arg(long)]
     ego: Option<String>,
     /// The number of the peer (or tuple of peers) in its pool; `pace list peers GAME` shows them.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, value_parser = whole::<usize>(0..=999_999))]
     peer: usize,
     /// The pool: `train`, `test` or `uniform:N`.
     #[arg(long, default_value = "test")]
     pool: String,
     /// How many episodes; the game's own number if not given.
-    #[arg(long)]
+    #[arg(long, value_parser = whole::<usize>(1..=MAX_EPISODES))]
     episodes: Option<usize>,
     /// The seed of all chance. It is the encounter that `pace adapt` counts as its first with this peer.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     /// Wait for Enter after every step.
     #[arg(long)]
     step: bool,
     /// Milliseconds after every step. Default: 250 on a terminal, 0 elsewhere.
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(..=60_000))]
+    #[arg(long, value_name = "MS", value_parser = whole::<u64>(0..=60_000))]
     delay: Option<u64>,
     /// Show the steps from this episode on; of the earlier ones, only how they ended.
-    #[arg(long, value_name = "EPISODE", default_value_t = 1)]
+    #[arg(long, value_name = "EPISODE", default_value_t = 1, value_parser = whole::<usize>(1..=MAX_EPISODES))]
     from: usize,
     /// Show the steps of this episode alone.
-    #[arg(long, value_name = "EPISODE", conflicts_with = "from")]
+    #[arg(long, value_name = "EPISODE", conflicts_with = "from", value_parser = whole::<usize>(1..=MAX_EPISODES))]
     only_episode: Option<usize>,
     /// Shows nothing and writes the encounter down for the pages of `pace report`, which replay it: into this file, or into
     /// replays/ of the run if no file is named.
@@ -99,9 +103,6 @@ fn record(
     file: Option<&Path>,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let most = 10_000;
-    let n_episodes = args.episodes.unwrap_or(1);
-    anyhow::ensure!((1..=most).contains(&n_episodes), "--episodes: found {n_episodes}, expected 1 to {most}");
     let options = ReplayOptions {
         split,
         tuple: args.peer,
@@ -127,14 +128,8 @@ fn run_folder(target: &str) -> Result<Option<PathBuf>, GameError> {
 }
 
 impl WatchArgs {
-    fn n_episodes(&self, game: &dyn AnyGame) -> anyhow::Result<usize> {
-        let n_episodes = self.episodes.unwrap_or(game.spec().episodes_per_encounter);
-        let most = 10_000;
-        anyhow::ensure!(
-            (1..=most).contains(&n_episodes),
-            "--episodes: found {n_episodes}, expected 1 to {most}"
-        );
-        Ok(n_episodes)
+    fn n_episodes(&self, game: &dyn AnyGame) -> usize {
+        self.episodes.unwrap_or(game.spec().episodes_per_encounter)
     }
 
     /// The same luck as in the first encounter of `pace adapt` and `pace references` with this peer.
@@ -158,7 +153,7 @@ impl WatchArgs {
         );
         let last = self.only_episode.unwrap_or(n_episodes);
         let screen = Screen::new(out, self.delay, self.step);
-        Ok(Teller::new(game.spec(), screen, n_episodes, first - 1..last))
+        Ok(Teller::new(game, screen, n_episodes, first - 1..last))
     }
 }
 
@@ -169,7 +164,7 @@ fn watch_scripted(
     ego: &str,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let n_episodes = args.n_episodes(game)?;
+    let n_episodes = args.n_episodes(game);
     let meeting = Meeting { reference: ego, split, tuple: args.peer, n_episodes, seed: args.luck() };
     let mut teller = args.teller(game, n_episodes, out)?;
     // An onlooker cannot stop the play; the first failure to write is kept and told afterwards.
@@ -200,14 +195,15 @@ fn watch_agent(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let game = &*trained.game;
-    let n_episodes = args.n_episodes(game)?;
+    let n_episodes = args.n_episodes(game);
     let luck = args.luck();
     let mut encounter = game.encounter(split, args.peer, n_episodes, luck)?;
     let tuple = met(game, split, args.peer);
     let mut ego = trained.agent.encounter_with(luck);
     let mut rng = luck.stream("ego");
-    // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
-    let mut mind = (trained.config.train.auxiliary_weight > 0.0).then(|| Mind::new(game, &tuple));
+    // A method that identifies nobody has nothing to show; an identifier without a loss of its own stays as it was drawn.
+    let identifies = trained.agent.n_identified() > 0 && trained.config.train.auxiliary_weight > 0.0;
+    let mut mind = identifies.then(|| Mind::new(game, &tuple));
     let mut teller = args.teller(game, n_episodes, out)?;
     let (mut episode, mut n_steps) = (0, 0);
     let mut taken = None;

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use pace_games::{Action, Ending, GameSpec, Metric, Moment, NO_ACTION};
+use pace_games::{Action, AnyGame, Ending, GameSpec, Metric, Moment, NO_ACTION};
 use pace_lab::{Guess, Mind};
 use pace_learn::Thought;
 
@@ -12,6 +12,9 @@ use super::screen::{Look, Screen};
 /// Tells one encounter.
 pub struct Teller<'a> {
     spec: &'a GameSpec,
+    /// The lines that explain the game's symbols.
+    game_legend: &'static [&'static str],
+    is_explained: bool,
     screen: Screen<'a>,
     n_episodes: usize,
     /// The episodes whose steps are shown.
@@ -39,8 +42,47 @@ const BAR: usize = 12;
 const N_KINDS: usize = 3;
 
 impl<'a> Teller<'a> {
-    pub fn new(spec: &'a GameSpec, screen: Screen<'a>, n_episodes: usize, shown: Range<usize>) -> Teller<'a> {
-        Teller { spec, screen, n_episodes, shown, current: Episode::default(), finished: Vec::new() }
+    pub fn new(
+        game: &'a dyn AnyGame,
+        screen: Screen<'a>,
+        n_episodes: usize,
+        shown: Range<usize>,
+    ) -> Teller<'a> {
+        Teller {
+            spec: game.spec(),
+            game_legend: game.legend(),
+            is_explained: false,
+            screen,
+            n_episodes,
+            shown,
+            current: Episode::default(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// The meaning of what is shown: of the line above a picture, of the agent's panel, and of the game's symbols.
+    fn legend(&self, inside: Option<Inside<'_>>) -> Vec<String> {
+        let mut lines = vec![
+            "-- step N: what each player did (- is nothing), the ego's reward for it, the sum of the rewards so far"
+                .to_owned(),
+            format!("* {}: a step that tells the ego much about its peers", self.spec.nouns.keypoint),
+        ];
+        if let Some((_, _, mind)) = inside {
+            if mind.is_some() {
+                lines.push(format!(
+                    "guess at: the agent's probability of each kind of peer, the {N_KINDS} likeliest; (right) is the true kind"
+                ));
+            }
+            lines.push(
+                "is about to: the probability of each action; > is the action that is taken".to_owned(),
+            );
+            lines.push("expects: the discounted reward that the agent expects from here on".to_owned());
+            lines.push(format!("{} a full bar is probability 1", "#".repeat(BAR)));
+        }
+        lines.extend(self.game_legend.iter().map(|line| (*line).to_owned()));
+        let mut legend = vec![self.screen.paint(Look::Bold, "legend")];
+        legend.extend(lines.into_iter().map(|line| format!("  {line}")));
+        legend
     }
 
     /// Tells one moment.
@@ -56,6 +98,10 @@ impl<'a> Teller<'a> {
         }
         if !self.shown.contains(&moment.episode) {
             return Ok(());
+        }
+        if !std::mem::replace(&mut self.is_explained, true) {
+            let legend = self.legend(inside);
+            self.screen.write(&legend)?;
         }
         let headings = self.headings(moment);
         let panel = inside.map_or(Vec::new(), |inside| self.panel(inside));

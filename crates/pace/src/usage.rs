@@ -1,0 +1,203 @@
+//! The command line as it is typed: its parser, its mistakes in one line each, and its commands as data.
+
+use std::error::Error;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
+use pace_games::GameError;
+use pace_games::config::{breaks_a_line, shown};
+use serde_json::{Value, json};
+
+use crate::Cli;
+
+/// Parses the command line.
+pub fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command().try_get_matches_from(without_help_of_help(arguments))?)
+}
+
+/// The whole parser.
+fn command() -> Command {
+    let mut command = accept_negative_numbers(Cli::command());
+    command.build();
+    command
+}
+
+/// Makes every argument take `-1` as its value, so that its own parser can name what it expects.
+fn accept_negative_numbers(command: Command) -> Command {
+    command
+        .mut_args(|argument| {
+            let takes_value = argument.get_action().takes_values();
+            if takes_value { argument.allow_negative_numbers(true) } else { argument }
+        })
+        .mut_subcommands(accept_negative_numbers)
+}
+
+/// The commands that the first arguments name, one inside the other: `["study", "export"]`.
+fn path_of(arguments: &[OsString]) -> (Vec<String>, Command) {
+    let mut command = command();
+    let mut path = Vec::new();
+    for argument in arguments.iter().skip(1) {
+        let found = argument.to_str().and_then(|name| command.find_subcommand(name)).cloned();
+        let Some(found) = found else { break };
+        path.push(found.get_name().to_owned());
+        command = found;
+    }
+    (path, command)
+}
+
+/// `pace help --help` and `pace train help --help` ask for the same as without `--help`, which the help command does not know.
+fn without_help_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    if path_of(&arguments).0.iter().any(|name| name == "help") {
+        arguments.retain(|argument| argument != "--help" && argument != "-h");
+    }
+    arguments
+}
+
+/// What is wrong with the command line, in one line, with the command whose help tells more.
+pub fn describe(error: &clap::Error, arguments: &[OsString]) -> String {
+    let (path, command) = path_of(arguments);
+    let help = path.iter().fold("pace".to_owned(), |text, name| text + " " + name) + " --help";
+    one_line(&format!("error: {}; see `{help}`", mistake(error, &command)))
+}
+
+fn mistake(error: &clap::Error, command: &Command) -> String {
+    let text = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(text)) => shown(text),
+        Some(ContextValue::Strings(texts)) => texts.join(" and "),
+        _ => String::new(),
+    };
+    let argument = text(ContextKind::InvalidArg);
+    let nearest = |kind: ContextKind| match &text(kind)[..] {
+        "" => String::new(),
+        name => format!(" (did you mean `{name}`?)"),
+    };
+    match error.kind() {
+        ErrorKind::MissingRequiredArgument => format!("missing {argument}"),
+        ErrorKind::UnknownArgument => {
+            format!("unexpected argument `{argument}`{}", nearest(ContextKind::SuggestedArg))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let known = command.get_subcommands().filter(|known| !known.is_hide_set()).map(Command::get_name);
+            let found = match error.get(ContextKind::InvalidSubcommand) {
+                Some(ContextValue::String(found)) => found,
+                _ => "",
+            };
+            GameError::unknown("command", found, known).to_string()
+        }
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let name = argument.split(' ').next().unwrap_or_default();
+            let found = text(ContextKind::InvalidValue);
+            let found = if found.is_empty() { "nothing" } else { &found };
+            match error.source() {
+                Some(reason) => format!("{name}: found {found}, {}", expectation(&reason.to_string())),
+                None => format!("{name}: found {found}, expected a value"),
+            }
+        }
+        // The rest is rare; the parser's own words, without its lines about usage.
+        _ => {
+            let text = error.render().to_string();
+            let is_told = |line: &&str| {
+                !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more")
+            };
+            let lines: Vec<&str> = text.lines().map(str::trim).filter(is_told).collect();
+            lines.join("; ").trim_start_matches("error: ").to_owned()
+        }
+    }
+}
+
+/// The reason of one of clap's own parsers in the words of `ranges`.
+fn expectation(reason: &str) -> String {
+    if let Some((from, to)) = reason.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="))
+    {
+        return format!("expected a whole number from {from} to {to}");
+    }
+    match reason {
+        "invalid digit found in string" => "expected a whole number".to_owned(),
+        "invalid float literal" => "expected a number".to_owned(),
+        reason => reason.to_owned(),
+    }
+}
+
+/// A message on one line of bearable length: control characters are escaped, and of a word of more than 300 characters or of
+/// a message of more than 4000 the middle is left out.
+pub fn one_line(message: &str) -> String {
+    let mut text = String::new();
+    for word in message.split_inclusive(' ') {
+        text.push_str(&without_middle(word, 300));
+    }
+    without_middle(&text, 4000)
+        .chars()
+        .map(|character| match breaks_a_line(character) {
+            true => character.escape_default().to_string(),
+            false => character.to_string(),
+        })
+        .collect()
+}
+
+fn without_middle(text: &str, most: usize) -> String {
+    let n = text.chars().count();
+    if n <= most {
+        return text.to_owned();
+    }
+    let begin: String = text.chars().take(most / 2).collect();
+    let end: String = text.chars().skip(n - most / 4).collect();
+    format!("{begin}… ({n} characters) …{end}")
+}
+
+/// Every command with its arguments, for programs.
+pub fn tree() -> Value {
+    let mut commands = Vec::new();
+    collect(&command(), &[], &mut commands);
+    json!({ "commands": commands })
+}
+
+fn collect(command: &Command, path: &[&str], commands: &mut Vec<Value>) {
+    let mut inner = command.get_subcommands().filter(|inner| inner.get_name() != "help").peekable();
+    if inner.peek().is_none() {
+        let arguments: Vec<Value> =
+            command.get_arguments().filter(|one| one.get_id() != "help").map(argument).collect();
+        commands.push(json!({ "path": path, "arguments": arguments }));
+    }
+    for inner in inner {
+        collect(inner, &[path, &[inner.get_name()]].concat(), commands);
+    }
+}
+
+fn argument(argument: &Arg) -> Value {
+    json!({
+        "name": argument.get_id().as_str(),
+        "option": argument.get_long().map(|name| format!("--{name}")),
+        "takes_value": argument.get_action().takes_values(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{expectation, one_line};
+
+    #[test]
+    fn reasons_of_the_parser_name_what_is_expected() {
+        for (reason, expected) in [
+            ("0 is not in 1..=200", "expected a whole number from 1 to 200"),
+            ("invalid digit found in string", "expected a whole number"),
+            ("invalid float literal", "expected a number"),
+            ("expected a number above 0, and at most 1", "expected a number above 0, and at most 1"),
+        ] {
+            assert_eq!(expectation(reason), expected);
+        }
+    }
+
+    #[test]
+    fn a_message_becomes_one_line_of_bearable_length() {
+        assert_eq!(one_line("error: a b"), "error: a b");
+        assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
+        let path = "x".repeat(100_000);
+        let text = one_line(&format!("error: {path} is not a run folder"));
+        assert!(
+            text.len() < 400 && text.contains("(100001 characters)") && text.ends_with("not a run folder"),
+            "{text}"
+        );
+        assert!(one_line(&"a ".repeat(50_000)).len() < 4000);
+    }
+}
