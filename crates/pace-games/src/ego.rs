@@ -1,4 +1,4 @@
-//! Scripted egos: the interface they share with learned ones, the references that bound every score, and their play.
+//! Scripted egos: the interface they share with learned ones, the reference agents, and their play.
 //!
 //! The references themselves live in their game's folder. Averages over many encounters are the lab's business.
 
@@ -47,7 +47,7 @@ pub struct Opinion {
     pub probability: f32,
 }
 
-/// A scripted ego that bounds learned ones, as a recipe to make it.
+/// A reference agent, as a recipe to make it. Learned agents are compared with it; its score is no bound.
 #[derive(Clone, Copy, Debug)]
 pub enum Reference<G: Game> {
     /// Sees what any ego sees and is told nothing.

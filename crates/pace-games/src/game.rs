@@ -322,7 +322,7 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// A tuple drawn from the whole family of peers.
     fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<SpecOf<Self>>;
 
-    /// The scripted egos that bound every learned one, by name.
+    /// The reference agents, by name: scripted egos to compare learned ones with.
     fn references(&self) -> Vec<(&'static str, Reference<Self>)>;
 
     /// Every point at which the ego may have to decide in an episode, where that is a short list and the game has a closed

@@ -1,8 +1,8 @@
 //! Games for agents that adapt online to peers they have never met.
 //!
 //! An *ego* meets a tuple of unknown *peers* and plays several episodes with them, an *encounter*. This crate holds the
-//! contract of a game, three games with their rule-based peers, the pools of peers, and scripted egos that bound what
-//! any agent can reach. It touches no file, clock or thread, and every random number comes from a named stream.
+//! contract of a game, three games with their rule-based peers, the pools of peers, and scripted egos to compare
+//! learned agents with. It touches no file, clock or thread, and every random number comes from a named stream.
 //!
 //! ```
 //! use pace_games::{Meeting, Preset, Seed, Split, find_game};
@@ -17,7 +17,7 @@
 //! # Ok::<(), pace_games::GameError>(())
 //! ```
 //!
-//! The modules stand in the order of the flow: what a game is, who the peers are, how they meet, who bounds the score.
+//! The modules stand in the order of the flow: what a game is, who the peers are, how they meet, the reference agents.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! A trained agent meets a pool of peers, beside the scripted egos that bound its score; the result is a record.
+//! A trained agent meets a pool of peers, beside the reference agents; the result is a record.
 
 use std::collections::BTreeMap;
 

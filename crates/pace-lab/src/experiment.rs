@@ -72,6 +72,9 @@ pub struct Experiment {
     /// The numbers of the paper.
     #[serde(default)]
     pub paper: Vec<PaperCell>,
+    /// Scales of the paper's numbers that are not those of every preset, by name.
+    #[serde(default)]
+    pub scales: BTreeMap<String, NumberScale>,
     /// Scripted egos that stand beside the methods, beside those that the paper has numbers of.
     #[serde(default)]
     pub references: Vec<String>,
@@ -186,6 +189,21 @@ pub struct PaperCell {
     /// The deviation over seeds, where it is given.
     #[serde(default)]
     pub std: Option<f64>,
+    /// The name of its scale; comparable with every preset if absent.
+    #[serde(default)]
+    pub scale: Option<String>,
+}
+
+/// A scale of the paper's numbers: a game whose rules differ from those of some presets gives other numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NumberScale {
+    /// The presets whose results are on this scale; a report compares with no other.
+    pub presets: Vec<TrainPreset>,
+    /// A few words that stand beside the number in the rows of other presets.
+    pub label: String,
+    /// The difference between the scales, as a sentence.
+    pub note: String,
 }
 
 /// What a person asks of an experiment beside its name.
@@ -320,8 +338,12 @@ impl Experiment {
         }
     }
 
-    /// Refuses a number of the paper that no cell of ours would stand beside.
+    /// Refuses a number of the paper that no cell of ours would stand beside, or on a scale that is not described.
     fn check_cell(&self, cell: &PaperCell) -> Result<(), String> {
+        if let Some(scale) = cell.scale.as_ref().filter(|scale| !self.scales.contains_key(*scale)) {
+            let known = self.scales.keys().map(String::as_str);
+            return Err(GameError::unknown("scale", scale, known).to_string());
+        }
         let is_met = self.runs.iter().any(|group| {
             let is_reference = find_method(&cell.method).is_err();
             let has_variant = group.variants.iter().any(|variant| variant.name == cell.variant)

@@ -120,7 +120,9 @@ pub use dashboard::Dashboard;
 pub use durable::{create_folder, prepare_folder, write_atomically};
 pub use embedding::embed;
 pub use error::{Damage, LabError};
-pub use experiment::{Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun};
+pub use experiment::{
+    Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun, NumberScale, PaperCell,
+};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};

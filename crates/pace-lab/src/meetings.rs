@@ -20,8 +20,8 @@ pub struct Meetings<'a> {
     pub n_encounters: usize,
     /// Episodes per encounter.
     pub n_episodes: usize,
-    /// Whether and when other peers take over, as with a trained agent. A scripted ego is told and begins anew: it bounds
-    /// what an agent can reach that must find out.
+    /// Whether and when other peers take over, as with a trained agent. A reference agent is told and starts again: its
+    /// score is that of an agent that need not detect the switch.
     pub switch: Option<Switch>,
     /// The seed of all chance.
     pub seed: u64,

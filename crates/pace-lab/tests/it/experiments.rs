@@ -93,6 +93,24 @@ fn a_key_that_changes_nothing_makes_no_other_run() {
     assert_ne!(id("liam", "kept"), id("liam", "dropped"));
 }
 
+/// Presets `paper` and `best` have other rules than the paper's experiments in this game (docs/deviations.md, G1 and G2).
+#[test]
+fn predator_prey_numbers_of_the_paper_are_compared_with_preset_reference_alone() {
+    let mut n_numbers = 0;
+    for (name, text) in EXPERIMENTS {
+        let experiment = Experiment::parse(name, text).expect("good");
+        for cell in experiment.paper.iter().filter(|cell| cell.game == "predator-prey") {
+            let scale = cell.scale.as_ref().unwrap_or_else(|| panic!("{name}: {} has no scale", cell.method));
+            let presets: Vec<&str> =
+                experiment.scales[scale].presets.iter().map(|preset| preset.name()).collect();
+            let expected: &[&str] = if cell.method == "oracle" { &[] } else { &["reference"] };
+            assert_eq!(presets, expected, "{name}, {}", cell.method);
+            n_numbers += 1;
+        }
+    }
+    assert_eq!(n_numbers, 14);
+}
+
 #[test]
 fn smoke_has_every_method() {
     let smoke = Experiment::find("smoke").expect("there");
@@ -157,6 +175,7 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
         "methods = [\"pace\"]\nset = { learning_rte = 1.0 }",
         &["pace in kuhn-poker", "learning_rte", "learning_rate"],
     );
+    refused("mean = 0.5", "mean = 0.5, scale = \"code\"", &["unknown scale \"code\""]);
     refused("method = \"pace\"", "method = \"liam\"", &["liam in kuhn-poker", "no run has these"]);
     refused(
         "games = [\"kuhn-poker\"]\nmethods = [\"pace\"]",

@@ -1,4 +1,4 @@
-//! `pace adapt`: a trained agent meets peers it has not seen, beside the scripted egos that bound its score.
+//! `pace adapt`: a trained agent meets peers it has not seen, beside the reference agents.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -52,7 +52,7 @@ pub enum Command {
     /// What a study has found: its data, its means, and one participant taken out.
     #[command(subcommand)]
     Study(study::StudyCommand),
-    /// Measure the scripted egos that bound every learned one.
+    /// Measure the reference agents: scripted egos to compare learned ones with.
     References(references::ReferencesArgs),
     /// Measure speed.
     #[command(subcommand)]
