@@ -11,9 +11,9 @@ use crate::study::{GridCell, Measured, Study};
 pub fn render(report: &Report) -> String {
     let mut text = "# Results\n\n".to_owned();
     text.push_str(
-        "Made by `pace report RECORDS --markdown FILE` from the record files; a test makes it anew and compares. Mean ± deviation \
-         over seeds (divisor n, as in the paper). Where there are fewer seeds than were asked for, their number stands beside; \
-         with one seed there is no deviation. The highest of a column is bold, among the methods under the preset that the study \
+        "Made by `pace report RECORDS --markdown FILE` from the record files; a test makes it anew and compares. Mean ± standard \
+         deviation over training seeds (divisor n, as in the paper). Where there are fewer seeds than were asked for, their number \
+         stands beside; with one seed there is no deviation. The highest of a column is bold, among the methods under the preset that the study \
          asks for, and only where at least two of them have three seeds at full budget. *not run* is just that.\n",
     );
     if let Some(scale) = report.runs.iter().map(|run| run.scale).find(|scale| *scale != 1.0) {
@@ -63,14 +63,19 @@ fn section(report: &Report, study: &Study, text: &mut String) {
     for (name, cells) in &grid.rows {
         write!(text, "| {} |", plain(name)).expect("a string takes any text");
         for found in cells {
-            let (ours, papers) = found.as_ref().map_or((String::new(), String::new()), cell);
+            let (ours, papers) =
+                found.as_ref().map_or((String::new(), String::new()), |found| cell(study, found));
             write!(text, " {ours} | {papers} |").expect("a string takes any text");
         }
         text.push('\n');
     }
+    for scale in study.other_scales() {
+        write!(text, "\n*{}*: {}\n", plain(&scale.label), plain(&scale.note))
+            .expect("a string takes any text");
+    }
 }
 
-fn cell(found: &GridCell<'_>) -> (String, String) {
+fn cell(study: &Study, found: &GridCell<'_>) -> (String, String) {
     let ours = found.measured.as_ref().map_or("*not run*".to_owned(), |measured| {
         let shown = score(measured);
         let few = !found.cell.is_reference && measured.n_seeds() < found.cell.n_seeds;
@@ -83,7 +88,10 @@ fn cell(found: &GridCell<'_>) -> (String, String) {
         let rehearsed = if measured.is_rehearsal() { " (rehearsal)" } else { "" };
         format!("{shown}{seeds}{rehearsed}")
     });
-    let papers = found.cell.paper.map_or(String::new(), |paper| ascii(&as_printed(paper)));
+    let papers = found.cell.paper.map_or(String::new(), |paper| {
+        let scale = study.scale_label(paper).map_or(String::new(), |label| format!(" ({})", plain(label)));
+        format!("{}{scale}", ascii(&as_printed(paper)))
+    });
     (ours, papers)
 }
 

@@ -14,7 +14,7 @@ use crate::stats;
 /// The only version this build writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// How an agent fared against a pool of peers, with the references that bound it on the same peers.
+/// How an agent fared against a pool of peers, with the reference agents on the same peers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdaptRecord {
     /// Always [`FORMAT_VERSION`].
@@ -369,7 +369,12 @@ impl AdaptRecord {
         self.words.game.as_deref().unwrap_or(&self.game)
     }
 
-    /// The references in the order of every table and figure: from the highest bound to the lowest, then the rest.
+    /// The names of the references, in the order of [`AdaptRecord::references_in_order`].
+    pub fn reference_names(&self) -> Vec<&str> {
+        self.references_in_order().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The references in the order of every table and figure: oracle, bayes, static, nash, random, then the others by name.
     pub fn references_in_order(&self) -> Vec<(&str, &ReferenceRecord)> {
         const ORDER: [&str; 5] = ["oracle", "bayes", "static", "nash", "random"];
         let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());

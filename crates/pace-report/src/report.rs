@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use crate::csv::quoted;
-use crate::figures::Figure;
 use crate::figures::comparison::{self, Group};
 use crate::figures::heatmap::HeatMap;
 use crate::figures::intervals::Intervals;
 use crate::figures::scatter::Scatter;
+use crate::figures::{Figure, limits};
 use crate::record::{AdaptRecord, TrainRecord};
 use crate::study::{Measured, RunEntry, Study, StudyCell, View};
 
@@ -37,7 +37,7 @@ pub struct StudyFigure {
 /// Runs of no study that differ in nothing but their seeds.
 #[derive(Clone, Debug)]
 pub struct RunGroup {
-    /// What they have in common, in words.
+    /// Their folders and what they have in common, in words.
     pub name: String,
     /// Their places in the list of all runs.
     pub runs: Vec<usize>,
@@ -62,11 +62,14 @@ impl Report {
                 .training(study, &[("charts/success", "success on training peers"), ("peer/aux_loss", "")]),
             View::HorizonHeatmap => {
                 let title = "Score by the episodes of training (across) and of the test (down)";
-                let map = HeatMap::of(
-                    title,
-                    ("episodes of the test", "context in training"),
-                    &study.grid(&self.runs),
-                );
+                let axes = ("episodes of the test", "context in training");
+                let first = study.cells.iter().find_map(|cell| cell.records(&self.runs).next());
+                let references: Vec<(&str, f64)> = first.map_or(Vec::new(), |(_, record)| {
+                    let known = record.references_in_order().into_iter();
+                    let ends = known.filter(|(name, _)| ["oracle", "static"].contains(name));
+                    ends.map(|(name, reference)| (name, reference.mean)).collect()
+                });
+                let map = HeatMap::of(title, axes, &study.grid(&self.runs), &references);
                 vec![("heatmap".to_owned(), map.map(Figure::Heat))]
             }
             View::Tsne => self.latents(study),
@@ -193,22 +196,25 @@ impl Report {
             else {
                 continue;
             };
-            let references = record.1.references_in_order();
-            // With another number of peers it is another game, and one line cannot bound both.
+            let record = record.1;
+            // With another number of peers it is another game; a line of one game says nothing about the other.
             let kept =
                 |name: &str| study.view != View::PeerCount && ["oracle", "bayes", "static"].contains(&name);
+            let game = record.game_name();
             let intervals = Intervals {
-                title: column.clone(),
-                label: record.1.words.score.clone(),
+                title: if column == game { column.clone() } else { format!("{game}: {column}") },
+                label: record.words.score.clone(),
+                limits: limits(&record.metric),
                 rows: cells
                     .iter()
                     .filter(|(_, found)| !found.cell.is_reference)
                     .map(|(name, found)| ((*name).clone(), found.measured.clone(), found.cell.paper))
                     .collect(),
-                references: references
-                    .iter()
+                references: record
+                    .references_in_order()
+                    .into_iter()
                     .filter(|(name, _)| kept(name))
-                    .map(|(name, reference)| ((*name).to_owned(), reference.mean))
+                    .map(|(name, reference)| (name.to_owned(), reference.mean))
                     .collect(),
             };
             figures.push((slug(column), Some(Figure::Means(intervals))));
@@ -221,25 +227,36 @@ impl Report {
         let is_used = |place: usize| {
             self.studies.iter().flat_map(|study| &study.cells).any(|cell| cell.runs.contains(&place))
         };
-        let mut groups: Vec<RunGroup> = Vec::new();
+        // A group is known by the beginning of its folders' names and the keys of its runs.
+        let mut groups: Vec<(String, String, RunGroup)> = Vec::new();
         for (place, run) in self.runs.iter().enumerate().filter(|(place, _)| !is_used(*place)) {
             let train = &run.train;
             let changes = if run.changes.is_empty() { String::new() } else { format!(", {}", run.changes) };
-            let folder = run.name.rsplit_once("-s").map_or(run.name.as_str(), |(folder, _)| folder);
-            let name =
-                format!("{folder} ({} with preset {}{changes})", train.method.to_uppercase(), train.preset);
-            match groups.iter_mut().find(|group| group.name == name) {
-                Some(group) => group.runs.push(place),
-                None => groups.push(RunGroup { name, runs: vec![place] }),
+            let stem = run.name.rfind("-s").unwrap_or(run.name.len());
+            let (folder, seed) = run.name.split_at(stem);
+            let keys = format!("{} with preset {}{changes}", train.method.to_uppercase(), train.preset);
+            match groups.iter_mut().find(|(of, with, _)| of == folder && *with == keys) {
+                Some((.., group)) => {
+                    write!(group.name, ", {seed}").expect("a string takes any text");
+                    group.runs.push(place);
+                }
+                None => {
+                    let group = RunGroup { name: run.name.clone(), runs: vec![place] };
+                    groups.push((folder.to_owned(), keys, group));
+                }
             }
         }
-        groups
+        let named = |(_, keys, group): (String, String, RunGroup)| RunGroup {
+            name: format!("{} ({keys})", group.name),
+            ..group
+        };
+        groups.into_iter().map(named).collect()
     }
 
     /// One row per cell of a study: what was measured, over how many seeds, and what the paper has.
     pub fn table_csv(&self, study: &Study) -> String {
         let mut text = "study,game,method,preset,variant,evaluation,seeds,seeds_wanted,mean,std,iqm,iqm_low,iqm_high,normalised,\
-                        scale,paper_mean,paper_std,runs\n"
+                        scale,paper_mean,paper_std,paper_comparable,runs\n"
             .to_owned();
         let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         for cell in &study.cells {
@@ -255,7 +272,7 @@ impl Report {
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             writeln!(
                 text,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 words.join(","),
                 measured.as_ref().map_or(0, Measured::n_seeds),
                 cell.n_seeds,
@@ -268,6 +285,7 @@ impl Report {
                 of(|measured| Some(measured.scale)),
                 optional(cell.paper.map(|paper| paper.mean)),
                 optional(cell.paper.and_then(|paper| paper.std)),
+                cell.paper.map_or(String::new(), |paper| paper.is_comparable().to_string()),
                 quoted(&runs.join(" "))
             )
             .expect("a string takes any text");

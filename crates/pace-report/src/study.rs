@@ -58,8 +58,19 @@ pub struct Study {
     pub claim: Option<String>,
     /// How it is shown.
     pub view: View,
+    /// Scales on which the paper measured, where they are not those of our cells.
+    pub scales: Vec<PaperScale>,
     /// Its cells, in the order of its file.
     pub cells: Vec<StudyCell>,
+}
+
+/// A scale of the paper's numbers that is not the scale of some of our cells: such numbers are not comparable with ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaperScale {
+    /// A few words to stand beside a number.
+    pub label: String,
+    /// The difference between the scales, as a sentence.
+    pub note: String,
 }
 
 /// How a study is shown.
@@ -128,8 +139,17 @@ pub struct StudyCell {
 pub struct PaperNumber {
     /// The mean over seeds.
     pub mean: f64,
-    /// The deviation over seeds, where it is given.
+    /// The standard deviation over seeds, where it is given.
     pub std: Option<f64>,
+    /// The index in [`Study::scales`] of its scale, where that is not the scale of the cell; nothing if both are comparable.
+    pub other_scale: Option<usize>,
+}
+
+impl PaperNumber {
+    /// Whether it may be compared with our number in the same cell.
+    pub fn is_comparable(self) -> bool {
+        self.other_scale.is_none()
+    }
 }
 
 /// What the runs of a cell came to.
@@ -139,7 +159,7 @@ pub struct Measured {
     pub seeds: Vec<(usize, f64, Option<f64>)>,
     /// The mean over seeds.
     pub mean: f64,
-    /// The deviation over seeds, as the paper has it (divisor n); nothing with one seed.
+    /// The standard deviation over seeds, as the paper has it (divisor n); nothing with one seed.
     pub std: Option<f64>,
     /// The interquartile mean over seeds with the 95 % interval of its bootstrap; nothing with one seed.
     pub iqm: Option<Interval>,
@@ -298,6 +318,19 @@ impl Study {
         grid.rows.iter_mut().for_each(|(_, cells)| cells.resize_with(n_columns, || None));
         grid.mark_best(&usual);
         grid
+    }
+
+    /// The label of the scale of a number, where it is not comparable with the cell beside it.
+    pub fn scale_label(&self, paper: PaperNumber) -> Option<&str> {
+        Some(&self.scales.get(paper.other_scale?)?.label)
+    }
+
+    /// The scales of its cells' numbers that are not comparable with ours.
+    pub fn other_scales(&self) -> Vec<&PaperScale> {
+        let is_used = |place: usize| {
+            self.cells.iter().any(|cell| cell.paper.is_some_and(|paper| paper.other_scale == Some(place)))
+        };
+        self.scales.iter().enumerate().filter(|(place, _)| is_used(*place)).map(|(_, scale)| scale).collect()
     }
 
     /// How many cells have a number, how many have all their seeds, and how many there are; scripted egos are not counted.

@@ -45,6 +45,8 @@ pub struct Axis {
     pub label: String,
     /// The range; that of the points if nothing.
     pub domain: Option<(f64, f64)>,
+    /// The range of possible values, such as 0 to 1 for a share: the axis never leaves it. No limits if nothing.
+    pub limits: Option<(f64, f64)>,
     /// How numbers are written on it.
     pub ticks: Ticks,
 }
@@ -88,23 +90,24 @@ pub struct Point {
     pub note: Option<String>,
 }
 
-/// Colour and dashes of a line.
+/// Colour and dashes of a line. Reference agents have colours beside a single agent; beside several methods they are grey, so
+/// that a colour always means a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// The one the chart is about: solid and strong.
     Agent,
-    /// Knows its peers.
+    /// The reference agent that knows its peers.
     Oracle,
-    /// Finds out as well as can be.
+    /// The reference agent that infers its peers.
     Bayes,
-    /// Never adapts.
+    /// The reference agent that never adapts.
     Static,
-    /// Cannot be exploited.
+    /// The reference agent that plays an equilibrium.
     Nash,
-    /// Takes any action.
+    /// The reference agent that takes random actions.
     Random,
-    /// Any other line.
-    Other,
+    /// Any other line beside an agent, by its number.
+    Other(usize),
     /// One of several methods or variants that are compared, by its number.
     Compared(usize),
 }
@@ -122,13 +125,17 @@ pub struct Frame {
     pub names: bool,
 }
 
-/// Light and dark colours, shared by figures and pages. Dark on white or light on near-black, every one of them has a
-/// contrast of at least 4.5 to 1; the hues are Okabe and Ito's, told apart by readers with any colour vision.
+/// Light and dark colours, shared by figures and pages. A test measures them: lines have a contrast of at least 3 to 1, colours of
+/// texts 4.5 to 1, and readers with any colour vision can tell all lines of a chart apart.
 pub(crate) const PALETTE: &str = "
-:root{color-scheme:light dark;--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f;--bad:#b3261e;--c0:#0a58c2;--c1:#b34700;--c2:#00735a;--c3:#7d3c98;--c4:#a3265f;--c5:#7a6000;--c6:#4a5568;--c7:#00708a;--c8:#8a4b2a}
-@media (prefers-color-scheme:dark){:root{--paper:#14171c;--panel:#1d2128;--ink:#e8eaed;--muted:#a4acb6;--rule:#323841;--agent:#78b4ff;--oracle:#45cfa6;--bayes:#ff9f5a;--static:#d3a4e8;--nash:#a9b2bd;--random:#d8bd4a;--other:#ff8fbf;--bad:#ff8a80;--c0:#78b4ff;--c1:#ff9f5a;--c2:#45cfa6;--c3:#d3a4e8;--c4:#ff8fbf;--c5:#d8bd4a;--c6:#b9c2cd;--c7:#5fd0e6;--c8:#d9a382}}
-@media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--agent:#0a58c2;--oracle:#00735a;--bayes:#b34700;--static:#7d3c98;--nash:#59616b;--random:#7a6000;--other:#a3265f;--bad:#b3261e;--c0:#0a58c2;--c1:#b34700;--c2:#00735a;--c3:#7d3c98;--c4:#a3265f;--c5:#7a6000;--c6:#4a5568;--c7:#00708a;--c8:#8a4b2a}}
+:root{color-scheme:light dark;--agent:var(--c0);--bayes:var(--c1);--oracle:var(--c2);--static:var(--c3);--nash:var(--muted);--random:var(--c7);--other0:var(--c4);--other1:var(--c5);--other2:var(--c8)}
+:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--bad:#b3261e;--c0:#0a58c2;--c1:#b85506;--c2:#275902;--c3:#77368f;--c4:#b0123a;--c5:#04a5ab;--c6:#a09655;--c7:#6f113d;--c8:#7c74e3}
+@media (prefers-color-scheme:dark){:root{--paper:#14171c;--panel:#1d2128;--ink:#e8eaed;--muted:#a4acb6;--rule:#323841;--bad:#ff8a80;--c0:#78b4ff;--c1:#d47e0b;--c2:#64ff93;--c3:#7d6493;--c4:#ca3833;--c5:#259b8a;--c6:#d1bb01;--c7:#fec5e6;--c8:#9070fc}}
+@media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--bad:#b3261e;--c0:#0a58c2;--c1:#b85506;--c2:#275902;--c3:#77368f;--c4:#b0123a;--c5:#04a5ab;--c6:#a09655;--c7:#6f113d;--c8:#7c74e3}}
 ";
+
+/// The classes of reference agents without a class of their own.
+const OTHERS: [&str; 3] = ["reference other0", "reference other1", "reference other2"];
 
 /// The classes of things that are compared with each other.
 pub(crate) const COMPARED: [&str; 9] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
@@ -144,48 +151,39 @@ pub(crate) const STYLE: &str = "
 .pace-figure .zero{stroke:var(--muted);stroke-width:1}
 .pace-figure .line{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}
 .pace-figure .band{stroke:none;opacity:.2}
-.pace-figure .leader{fill:none;stroke-width:1;opacity:.55}
+.pace-figure .leader{fill:none;stroke-width:1.25}
 .pace-figure .agent.line{stroke-width:2.75}
 .pace-figure .oracle.line{stroke-dasharray:9 5}
 .pace-figure .bayes.line{stroke-dasharray:8 4 1 4}
 .pace-figure .static.line{stroke-dasharray:4 5}
 .pace-figure .nash.line{stroke-dasharray:1 5}
 .pace-figure .random.line{stroke-dasharray:14 4 1 4 1 4}
-.pace-figure .other.line{stroke-dasharray:5 4}
-.pace-figure .line.agent,.pace-figure .leader.agent{stroke:var(--agent)}
-.pace-figure .line.oracle,.pace-figure .leader.oracle{stroke:var(--oracle)}
-.pace-figure .line.bayes,.pace-figure .leader.bayes{stroke:var(--bayes)}
-.pace-figure .line.static,.pace-figure .leader.static{stroke:var(--static)}
-.pace-figure .line.nash,.pace-figure .leader.nash{stroke:var(--nash)}
-.pace-figure .line.random,.pace-figure .leader.random{stroke:var(--random)}
-.pace-figure .line.other,.pace-figure .leader.other{stroke:var(--other)}
-.pace-figure .band.agent,.pace-figure .dot.agent,.pace-figure text.agent{fill:var(--agent)}
-.pace-figure .band.oracle,.pace-figure .dot.oracle,.pace-figure text.oracle{fill:var(--oracle)}
-.pace-figure .band.bayes,.pace-figure .dot.bayes,.pace-figure text.bayes{fill:var(--bayes)}
-.pace-figure .band.static,.pace-figure .dot.static,.pace-figure text.static{fill:var(--static)}
-.pace-figure .band.nash,.pace-figure .dot.nash,.pace-figure text.nash{fill:var(--nash)}
-.pace-figure .band.random,.pace-figure .dot.random,.pace-figure text.random{fill:var(--random)}
-.pace-figure .band.other,.pace-figure .dot.other,.pace-figure text.other{fill:var(--other)}
+.pace-figure .other0.line{stroke-dasharray:5 4}
+.pace-figure .other1.line{stroke-dasharray:12 3 3 3}
+.pace-figure .other2.line{stroke-dasharray:2 3}
+.pace-figure .agent{--line:var(--agent)}
+.pace-figure .oracle{--line:var(--oracle)}
+.pace-figure .bayes{--line:var(--bayes)}
+.pace-figure .static{--line:var(--static)}
+.pace-figure .nash{--line:var(--nash)}
+.pace-figure .random{--line:var(--random)}
+.pace-figure .other0{--line:var(--other0)}
+.pace-figure .other1{--line:var(--other1)}
+.pace-figure .other2{--line:var(--other2)}
+.pace-figure .c0{--line:var(--c0)}
+.pace-figure .c1{--line:var(--c1)}
+.pace-figure .c2{--line:var(--c2)}
+.pace-figure .c3{--line:var(--c3)}
+.pace-figure .c4{--line:var(--c4)}
+.pace-figure .c5{--line:var(--c5)}
+.pace-figure .c6{--line:var(--c6)}
+.pace-figure .c7{--line:var(--c7)}
+.pace-figure .c8{--line:var(--c8)}
+.pace-figure .compared .reference{--line:var(--muted)}
+.pace-figure .line,.pace-figure .leader{stroke:var(--line)}
+.pace-figure .band,.pace-figure .dot{fill:var(--line)}
 .pace-figure .dot{stroke:var(--paper);stroke-width:1.5}
 .pace-figure text.agent,.pace-figure text.c0{font-weight:600}
-.pace-figure .line.c0,.pace-figure .leader.c0{stroke:var(--c0)}
-.pace-figure .band.c0,.pace-figure .dot.c0,.pace-figure text.c0{fill:var(--c0)}
-.pace-figure .line.c1,.pace-figure .leader.c1{stroke:var(--c1)}
-.pace-figure .band.c1,.pace-figure .dot.c1,.pace-figure text.c1{fill:var(--c1)}
-.pace-figure .line.c2,.pace-figure .leader.c2{stroke:var(--c2)}
-.pace-figure .band.c2,.pace-figure .dot.c2,.pace-figure text.c2{fill:var(--c2)}
-.pace-figure .line.c3,.pace-figure .leader.c3{stroke:var(--c3)}
-.pace-figure .band.c3,.pace-figure .dot.c3,.pace-figure text.c3{fill:var(--c3)}
-.pace-figure .line.c4,.pace-figure .leader.c4{stroke:var(--c4)}
-.pace-figure .band.c4,.pace-figure .dot.c4,.pace-figure text.c4{fill:var(--c4)}
-.pace-figure .line.c5,.pace-figure .leader.c5{stroke:var(--c5)}
-.pace-figure .band.c5,.pace-figure .dot.c5,.pace-figure text.c5{fill:var(--c5)}
-.pace-figure .line.c6,.pace-figure .leader.c6{stroke:var(--c6)}
-.pace-figure .band.c6,.pace-figure .dot.c6,.pace-figure text.c6{fill:var(--c6)}
-.pace-figure .line.c7,.pace-figure .leader.c7{stroke:var(--c7)}
-.pace-figure .band.c7,.pace-figure .dot.c7,.pace-figure text.c7{fill:var(--c7)}
-.pace-figure .line.c8,.pace-figure .leader.c8{stroke:var(--c8)}
-.pace-figure .band.c8,.pace-figure .dot.c8,.pace-figure text.c8{fill:var(--c8)}
 .pace-figure .c0.line{stroke-width:2.75}
 .pace-figure .c1.line{stroke-dasharray:9 5}
 .pace-figure .c2.line{stroke-dasharray:4 4}
@@ -211,6 +209,19 @@ pub(crate) const TEXT_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 15.0;
 const LINE_HEIGHT: f64 = 17.0;
 
+/// The width of a piece of line in a legend.
+const SWATCH: f64 = 26.0;
+
+/// A name in a legend, and its place.
+#[derive(Debug)]
+struct LegendEntry<'a> {
+    /// The look of its line; nothing for the band.
+    look: Option<Look>,
+    name: &'a str,
+    x: f64,
+    line: usize,
+}
+
 impl Chart {
     /// The chart as a file of its own, with its styles.
     pub fn document(&self, frame: Frame) -> String {
@@ -235,13 +246,13 @@ impl Chart {
     /// As `draw`, with the upward axis at `least_left` or further: panels above each other line up.
     pub(crate) fn draw_from(&self, frame: Frame, least_left: f64) -> Markup {
         let mut out = Markup::new();
-        out.open("g", &[]);
+        let compares = self.series.iter().any(|series| matches!(series.look, Look::Compared(_)));
+        out.open("g", if compares { &[("class", &"compared")] } else { &[] });
         let mut top = 4.0;
         if frame.heading {
             top = self.draw_heading(frame, top, &mut out);
         }
-        let n_named = self.series.iter().filter(|series| series.has_points()).count();
-        if frame.names && (n_named > 1 || self.band.is_some()) {
+        if frame.names {
             top = self.draw_legend(frame, top, &mut out);
         }
         let plot = self.plot(frame, top, least_left);
@@ -251,7 +262,7 @@ impl Chart {
         for series in self.series.iter().rev() {
             series.draw(&plot, &mut out);
         }
-        if frame.names {
+        if self.has_end_labels(frame) {
             self.draw_end_labels(&plot, &mut out);
         }
         out.close("g");
@@ -271,23 +282,37 @@ impl Chart {
         y + 8.0
     }
 
-    fn draw_legend(&self, frame: Frame, top: f64, out: &mut Markup) -> f64 {
-        const SWATCH: f64 = 26.0;
-        let mut entries: Vec<(Option<Look>, &str)> = Vec::new();
-        entries.extend(
-            self.series
-                .iter()
-                .filter(|series| series.has_points())
-                .map(|series| (Some(series.look), &*series.name)),
-        );
-        entries.extend(self.band.as_deref().map(|band| (None, band)));
-        let (mut x, mut y) = (0.0, top + 13.0);
-        for (look, name) in entries {
-            let width = SWATCH + 6.0 + text_width(name, TEXT_SIZE);
-            if x > 0.0 && x + width > frame.width {
-                x = 0.0;
-                y += LINE_HEIGHT;
+    /// The height of the legend at this width: its lines, and the room below.
+    pub(crate) fn legend_height(&self, width: f64) -> f64 {
+        let last = self.legend(width).last().map(|entry| entry.line);
+        last.map_or(0.0, |line| 21.0 + LINE_HEIGHT * line as f64)
+    }
+
+    /// The entries of the legend in their places; none for a single line, which its title names.
+    fn legend(&self, width: f64) -> Vec<LegendEntry<'_>> {
+        let named = self.series.iter().filter(|series| series.has_points());
+        let mut names: Vec<(Option<Look>, &str)> =
+            named.map(|series| (Some(series.look), &*series.name)).collect();
+        names.extend(self.band.as_deref().map(|band| (None, band)));
+        if names.len() < 2 {
+            return Vec::new();
+        }
+        let (mut x, mut line) = (0.0, 0);
+        let place = |(look, name)| {
+            let room = SWATCH + 6.0 + text_width(name, TEXT_SIZE);
+            if x > 0.0 && x + room > width {
+                (x, line) = (0.0, line + 1);
             }
+            let entry = LegendEntry { look, name, x, line };
+            x += room + 16.0;
+            entry
+        };
+        names.into_iter().map(place).collect()
+    }
+
+    fn draw_legend(&self, frame: Frame, top: f64, out: &mut Markup) -> f64 {
+        for LegendEntry { look, name, x, line } in self.legend(frame.width) {
+            let y = top + 13.0 + LINE_HEIGHT * line as f64;
             match look {
                 Some(look) => {
                     let path = format!("M{} {}h{SWATCH}", Px(x), Px(y - 4.0));
@@ -305,9 +330,18 @@ impl Chart {
                 ),
             }
             out.leaf("text", &[("class", &"quiet"), ("x", &Px(x + SWATCH + 6.0)), ("y", &Px(y))], name);
-            x += width + 16.0;
         }
-        y + 8.0
+        top + self.legend_height(frame.width)
+    }
+
+    fn widest_end_label(&self) -> f64 {
+        let widths = self.series.iter().map(|series| text_width(&series.end_label(), TEXT_SIZE));
+        widths.fold(0.0, f64::max)
+    }
+
+    /// Whether lines are named at their ends. Names that would take the room of the lines are in the legend alone.
+    fn has_end_labels(&self, frame: Frame) -> bool {
+        frame.names && self.widest_end_label() <= 0.35 * frame.width
     }
 
     fn plot(&self, frame: Frame, top: f64, least_left: f64) -> Plot {
@@ -319,11 +353,8 @@ impl Chart {
         });
         let (x_low, x_high) = self.x.domain.unwrap_or_else(|| span(xs));
         let (y_low, y_high) = self.y.domain.unwrap_or_else(|| span(ys));
-        // There is nothing beyond none and all.
-        let (y_low, y_high) = match self.y.ticks {
-            Ticks::Percent => (y_low.max(0.0), y_high.min(1.0)),
-            _ => (y_low, y_high),
-        };
+        let (least, most) = self.y.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let (y_low, y_high) = (y_low.max(least), y_high.min(most));
         // The label of the upward axis lies above it: nobody likes to read sideways.
         let label_room = if self.y.label.is_empty() { 10.0 } else { LINE_HEIGHT + 16.0 };
         let bottom_room = if self.x.label.is_empty() { 20.0 } else { 38.0 };
@@ -332,19 +363,14 @@ impl Chart {
         let y_ticks = round_ticks(y_low, y_high, n_rows, self.y.ticks);
         // An axis that was not fixed by the caller ends at its ticks.
         let (y_low, y_high) = match (self.y.domain, &y_ticks[..]) {
-            (None, [first, .., last]) => (first.min(y_low), last.max(y_high)),
+            (None, [first, .., last]) => (first.min(y_low).max(least), last.max(y_high).min(most)),
             _ => (y_low, y_high),
         };
         let step = y_ticks.get(1).map_or(1.0, |second| second - y_ticks[0]);
         let y_labels: Vec<String> = y_ticks.iter().map(|tick| self.y.ticks.label(*tick, step)).collect();
         let label_widths = y_labels.iter().map(|label| text_width(label, TEXT_SIZE));
         let left = (label_widths.fold(0.0, f64::max) + 8.0).max(least_left);
-        let right_room = if frame.names {
-            let widths = self.series.iter().map(|series| text_width(&series.end_label(), TEXT_SIZE));
-            widths.fold(0.0, f64::max) + 16.0
-        } else {
-            14.0
-        };
+        let right_room = if self.has_end_labels(frame) { self.widest_end_label() + 16.0 } else { 14.0 };
         let right = frame.width - right_room;
         let tick_width = if self.x.ticks == Ticks::Whole { 36.0 } else { 48.0 };
         let n_columns = ((right - left) / tick_width).clamp(2.0, 10.0) as usize;
@@ -517,27 +543,34 @@ impl Series {
 }
 
 impl Look {
-    /// The look of the scripted agent with this name.
-    pub fn of_reference(name: &str) -> Look {
-        match name {
+    /// Reference agents with their looks, in the same order: names that are not known here get looks of their own by their number.
+    pub fn of_references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, Look)> {
+        let mut n_others = 0;
+        let look = |name| match name {
             "oracle" => Look::Oracle,
             "bayes" => Look::Bayes,
             "static" => Look::Static,
             "nash" => Look::Nash,
             "random" => Look::Random,
-            _ => Look::Other,
-        }
+            _ => {
+                n_others += 1;
+                Look::Other(n_others - 1)
+            }
+        };
+        let names: Vec<&str> = names.into_iter().collect();
+        let looks: Vec<Look> = names.iter().copied().map(look).collect();
+        names.into_iter().zip(looks).collect()
     }
 
     pub(crate) fn class(self) -> &'static str {
         match self {
             Look::Agent => "agent",
-            Look::Oracle => "oracle",
-            Look::Bayes => "bayes",
-            Look::Static => "static",
-            Look::Nash => "nash",
-            Look::Random => "random",
-            Look::Other => "other",
+            Look::Oracle => "reference oracle",
+            Look::Bayes => "reference bayes",
+            Look::Static => "reference static",
+            Look::Nash => "reference nash",
+            Look::Random => "reference random",
+            Look::Other(number) => OTHERS[number % OTHERS.len()],
             Look::Compared(number) => COMPARED[number % COMPARED.len()],
         }
     }
@@ -749,7 +782,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
 }
 
 /// A text in lines no wider than `width`, broken at spaces.
-fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
+pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -765,7 +798,148 @@ fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ticks, round_ticks, span, spread, wrap};
+    use super::{
+        Axis, COMPARED, Chart, Frame, Look, PALETTE, Point, Series, Ticks, round_ticks, span, spread, wrap,
+    };
+
+    /// The linear sRGB of `#rrggbb` or `#rgb`.
+    fn linear(colour: &str) -> [f64; 3] {
+        let digits = colour.trim_start_matches('#');
+        let whole: String = if digits.len() == 3 {
+            digits.chars().flat_map(|digit| [digit, digit]).collect()
+        } else {
+            digits.to_owned()
+        };
+        [0, 2, 4].map(|place| {
+            let value =
+                f64::from(u8::from_str_radix(&whole[place..place + 2], 16).expect("hexadecimal")) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        })
+    }
+
+    fn times(matrix: [[f64; 3]; 3], vector: [f64; 3]) -> [f64; 3] {
+        matrix.map(|row| row.iter().zip(vector).map(|(factor, value)| factor * value).sum())
+    }
+
+    fn contrast(one: &str, other: &str) -> f64 {
+        let luminance = |colour| {
+            let [red, green, blue] = linear(colour);
+            0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+        };
+        let (one, other) = (luminance(one), luminance(other));
+        one.max(other) / one.min(other)
+    }
+
+    /// The distance of two colours in Oklab, to readers with this colour vision.
+    fn distance(vision: [[f64; 3]; 3], one: &str, other: &str) -> f64 {
+        const TO_CONES: [[f64; 3]; 3] = [
+            [0.412_221_470_8, 0.536_332_536_3, 0.051_445_992_9],
+            [0.211_903_498_2, 0.680_699_545_1, 0.107_396_956_6],
+            [0.088_302_461_9, 0.281_718_837_6, 0.629_978_700_5],
+        ];
+        const TO_LAB: [[f64; 3]; 3] = [
+            [0.210_454_255_3, 0.793_617_785_0, -0.004_072_046_8],
+            [1.977_998_495_1, -2.428_592_205_0, 0.450_593_709_9],
+            [0.025_904_037_1, 0.782_771_766_2, -0.808_675_766_0],
+        ];
+        let lab = |colour| {
+            let seen = times(vision, linear(colour)).map(|value| value.clamp(0.0, 1.0));
+            times(TO_LAB, times(TO_CONES, seen).map(f64::cbrt))
+        };
+        let (one, other) = (lab(one), lab(other));
+        one.iter().zip(other).map(|(one, other)| (one - other).powi(2)).sum::<f64>().sqrt()
+    }
+
+    /// The value of a variable in a line of the palette.
+    fn colour<'a>(line: &'a str, name: &str) -> &'a str {
+        let start = line.find(&format!("--{name}:#")).expect("a colour") + name.len() + 3;
+        line[start..].split([';', '}']).next().expect("a value")
+    }
+
+    /// No, red-blind, green-blind and blue-blind vision, after Machado, Oliveira and Fernandes (2009).
+    const VISIONS: [[[f64; 3]; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [
+            [0.152_286, 1.052_583, -0.204_868],
+            [0.114_503, 0.786_281, 0.099_216],
+            [-0.003_882, -0.048_116, 1.051_998],
+        ],
+        [
+            [0.367_322, 0.860_646, -0.227_968],
+            [0.280_085, 0.672_501, 0.047_413],
+            [-0.011_820, 0.042_940, 0.968_881],
+        ],
+        [
+            [1.255_528, -0.076_749, -0.178_779],
+            [-0.078_411, 0.930_809, 0.147_602],
+            [0.004_733, 0.691_367, 0.303_900],
+        ],
+    ];
+
+    #[test]
+    fn every_reader_can_tell_the_colours_of_a_chart_apart() {
+        for line in PALETTE.lines().filter(|line| line.contains("--paper")) {
+            let paper = colour(line, "paper");
+            assert!(
+                contrast(colour(line, "ink"), paper) >= 7.0 && contrast(colour(line, "muted"), paper) >= 4.5
+            );
+            for (place, one) in COMPARED.iter().enumerate() {
+                assert!(contrast(colour(line, one), paper) >= 2.99, "{one} on {paper}");
+                // References are grey beside the lines that are compared.
+                for other in COMPARED[..place].iter().copied().chain(["muted"]) {
+                    for (number, vision) in VISIONS.into_iter().enumerate() {
+                        let found = distance(vision, colour(line, one), colour(line, other));
+                        assert!(found >= 0.055, "{one} and {other} on {paper}, vision {number}: {found:.3}");
+                    }
+                }
+            }
+            // These two are colours of texts as well, for bayes and oracle.
+            for name in ["c0", "c1", "c2"] {
+                assert!(contrast(colour(line, name), paper) >= 4.5, "{name} on {paper}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_reference_has_a_look_of_its_own() {
+        let names =
+            ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "planner"];
+        let mut classes: Vec<&str> =
+            Look::of_references(names).into_iter().map(|(_, look)| look.class()).collect();
+        assert!(classes.iter().all(|class| class.starts_with("reference ")), "{classes:?}");
+        classes.sort_unstable();
+        classes.dedup();
+        assert_eq!(classes.len(), names.len());
+    }
+
+    #[test]
+    fn an_axis_ends_where_values_end() {
+        let point = |x: f64, y: f64| Point { x, y, band: Some((y - 0.1, y + 0.3)), note: None };
+        let axis = |limits, ticks| Axis { label: String::new(), domain: None, limits, ticks };
+        let chart = |limits| Chart {
+            title: String::new(),
+            subtitle: String::new(),
+            description: String::new(),
+            x: axis(None, Ticks::Whole),
+            y: axis(limits, Ticks::Plain),
+            series: vec![Series {
+                name: "share".to_owned(),
+                look: Look::Compared(0),
+                points: vec![point(1.0, 0.05), point(2.0, 0.9)],
+                end_decimals: None,
+            }],
+            band: None,
+            marks: Vec::new(),
+        };
+        let ends = |limits| {
+            let frame = Frame { width: 400.0, height: 300.0, heading: false, names: true };
+            let plot = chart(limits).plot(frame, 0.0, 0.0);
+            (plot.y_low, plot.y_high)
+        };
+        assert_eq!(ends(Some((0.0, 1.0))), (0.0, 1.0));
+        let (low, high) = ends(None);
+        assert!(low < 0.0 && high > 1.0);
+    }
 
     #[test]
     fn ticks_are_round() {

@@ -1,18 +1,25 @@
 //! Tables in plain text for a terminal: aligned columns, each number with its standard error.
 //!
-//! Colours and widths of terminals are not known here; the same text goes into a file or a mail.
+//! Colours and widths of terminals are not known here; the same text goes into a file or a mail. No table is wider than
+//! 80 characters: columns without room continue in a table below, and long texts in the next line.
 
 use std::fmt::Write;
 
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, DetectionRecord, ReferenceRecord, VisitsRecord};
 
+/// The width of a table at most, in characters: that of a terminal as it opens.
+const WIDTH: usize = 80;
+
+/// The space between columns.
+const GAP: usize = 2;
+
 /// Who met whom and what came of it, in a few lines.
 pub fn headline(record: &AdaptRecord) -> String {
     let words = &record.words;
     let decimals = number::decimals(record.standard_error);
     let mut text = format!(
-        "{} on {} (preset {}): {} {} peers, {} encounters of {} {} with each\n",
+        "{} on {} (preset {})\n{} {} peers, {} encounters of {} {} with each\n",
         clean(record.method_name()),
         clean(record.game_name()),
         clean(&record.preset),
@@ -239,30 +246,82 @@ impl Table {
     }
 
     fn render(&self) -> String {
-        let widths: Vec<usize> = (0..self.columns.len())
+        let mut widths: Vec<usize> = (0..self.columns.len())
             .map(|column| {
                 let cells = self.rows.iter().map(|row| &row[column]).chain([&self.columns[column]]);
                 cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
             })
             .collect();
-        let mut text = String::new();
-        let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
-        for row in [&self.columns, &rule].into_iter().chain(&self.rows) {
-            let mut line = String::new();
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                // The first column names the row.
-                if column == 0 || column >= self.left_from {
-                    write!(line, "{cell:<width$}  ")
-                } else {
-                    write!(line, "{cell:>width$}  ")
+        let mut parts = Vec::new();
+        let mut rest: Vec<usize> = (1..self.columns.len()).collect();
+        while !rest.is_empty() {
+            // The first column names the row, so every part begins with it.
+            let mut part = vec![0];
+            let mut width = widths[0];
+            while let Some(column) = rest.first().copied() {
+                let has_room = width + GAP + widths[column] <= WIDTH;
+                // A text may be broken, if there is room for some of it; a part has at least one column beside the first.
+                let is_text = column >= self.left_from && width + GAP + LEAST_TEXT <= WIDTH;
+                if !has_room && !is_text && part.len() > 1 {
+                    break;
                 }
-                .expect("a string takes any text");
+                if !has_room && column >= self.left_from {
+                    widths[column] = WIDTH.saturating_sub(width + GAP).max(LEAST_TEXT);
+                }
+                width += GAP + widths[column];
+                part.push(column);
+                rest.remove(0);
             }
-            text.push_str(line.trim_end());
-            text.push('\n');
+            parts.push(self.render_part(&part, &widths));
+        }
+        parts.join("\n")
+    }
+
+    /// The text of some of the columns.
+    fn render_part(&self, columns: &[usize], widths: &[usize]) -> String {
+        let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
+        let mut text = String::new();
+        for row in [&self.columns, &rule].into_iter().chain(&self.rows) {
+            let cells: Vec<Vec<String>> =
+                columns.iter().map(|column| broken(&row[*column], widths[*column])).collect();
+            for number in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
+                let mut line = String::new();
+                for (column, lines) in columns.iter().zip(&cells) {
+                    let (cell, width) = (lines.get(number).map_or("", String::as_str), widths[*column]);
+                    // The first column names the row.
+                    if *column == 0 || *column >= self.left_from {
+                        write!(line, "{cell:<width$}  ")
+                    } else {
+                        write!(line, "{cell:>width$}  ")
+                    }
+                    .expect("a string takes any text");
+                }
+                text.push_str(line.trim_end());
+                text.push('\n');
+            }
         }
         text
     }
+}
+
+/// The least room for a text column beside other columns.
+const LEAST_TEXT: usize = 24;
+
+/// A text in lines of at most `width` characters, broken at spaces where it can be.
+fn broken(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("one line at least");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 fn with_error(mean: f64, standard_error: Option<f64>, decimals: usize) -> String {
@@ -281,4 +340,47 @@ fn dash() -> String {
 /// Without control characters: a description must not be able to steer the terminal or break a row.
 fn clean(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Table, WIDTH};
+
+    #[test]
+    fn no_table_is_wider_than_a_terminal() {
+        let mut table = Table::new("hands", "PACE");
+        let names =
+            ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "showdown"];
+        table.columns.extend(names.map(str::to_owned));
+        for block in ["1-10", "all"] {
+            let mut row = vec![block.to_owned(), "0.0148 ± 0.0011".to_owned()];
+            row.extend(names.map(|_| "-0.0556".to_owned()));
+            table.rows.push(row);
+        }
+        let text = table.render();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(names.iter().all(|name| text.contains(name)), "{text}");
+        // Every part names its rows.
+        assert_eq!(text.lines().filter(|line| line.starts_with("all ")).count(), 2, "{text}");
+    }
+
+    #[test]
+    fn a_long_description_continues_below_itself() {
+        let mut table = Table::new("peer", "PACE");
+        table.columns.extend(["oracle".to_owned(), "description".to_owned()]);
+        table.left_from = 3;
+        let description =
+            "predator on the path north to south, chases the nearest prey; prey on the path along the wall";
+        table.rows.push(vec![
+            "0".to_owned(),
+            "-4.16 ± 0.05".to_owned(),
+            "-2.68".to_owned(),
+            description.to_owned(),
+        ]);
+        let text = table.render();
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        let words: Vec<&str> = text.lines().skip(2).flat_map(str::split_whitespace).collect();
+        assert!(words.join(" ").ends_with(description), "{text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+    }
 }

@@ -1,5 +1,6 @@
 //! The adaptation curve: the agent's score as an encounter goes on, beside the references on the same peers.
 
+use crate::figures::limits;
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord, SwitchRecord};
 use crate::svg::{Axis, Chart, Frame, Look, Mark, Point, Series, Ticks};
@@ -21,13 +22,15 @@ pub fn chart(record: &AdaptRecord) -> Chart {
         end_decimals: Some(decimals),
     }];
     // A random ego is so far below all others that it would press them together; its score is in the tables.
-    for (name, reference) in record.references_in_order().into_iter().filter(|(name, _)| *name != "random") {
-        series.push(Series {
-            name: name.to_owned(),
-            look: Look::of_reference(name),
-            points: reference_points(reference, domain),
-            end_decimals: Some(decimals),
-        });
+    for (name, look) in Look::of_references(record.reference_names()) {
+        if name != "random" {
+            series.push(Series {
+                name: name.to_owned(),
+                look,
+                points: reference_points(&record.references[name], domain),
+                end_decimals: Some(decimals),
+            });
+        }
     }
     Chart {
         title: format!("{}: {} as the {} go by", record.method_name(), words.score, words.episodes),
@@ -40,8 +43,13 @@ pub fn chart(record: &AdaptRecord) -> Chart {
             record.passes
         ),
         description: in_words(record, decimals),
-        x: Axis { label: axis_label(record), domain: Some(domain), ticks: Ticks::Whole },
-        y: Axis { label: words.score.clone(), domain: None, ticks: Ticks::Plain },
+        x: Axis { label: axis_label(record), domain: Some(domain), limits: None, ticks: Ticks::Whole },
+        y: Axis {
+            label: words.score.clone(),
+            domain: None,
+            limits: limits(&record.metric),
+            ticks: Ticks::Plain,
+        },
         series,
         band: record
             .blocks

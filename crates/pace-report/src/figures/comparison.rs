@@ -1,8 +1,9 @@
-//! Several methods or variants in one chart, each a mean over its seeds with a band of one deviation.
+//! Several methods or variants in one chart, each a mean over its seeds with a band of one standard deviation.
 
 use std::fmt::Write;
 
 use crate::figures::adaptation::{axis_label, episode_domain, switch_mark};
+use crate::figures::limits;
 use crate::figures::training::{TITLES, thin};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, TrainRecord};
@@ -12,21 +13,22 @@ use crate::svg::{Axis, Chart, Look, Point, Series, Ticks};
 /// A line to be: its name and the records of its seeds.
 pub type Group<'a, R> = (String, Vec<&'a R>);
 
-/// The score as an encounter goes on, with the scripted egos that bound it; nothing without records.
+/// The score as an encounter goes on, beside reference agents; nothing without records.
 pub fn adaptation(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Chart> {
     let first = groups.iter().find_map(|(_, records)| records.first().copied())?;
     let mut chart = over_blocks(title, &first.words.score, groups, |block| Some(block.mean))?;
+    chart.y.limits = limits(&first.metric);
     let domain = chart.x.domain.expect("set by the blocks");
-    for (name, reference) in first.references_in_order() {
+    for (name, look) in Look::of_references(first.reference_names()) {
         if !["oracle", "bayes", "static"].contains(&name) {
             continue;
         }
         let point = |x: f64, y: f64| Point { x, y, band: None, note: None };
+        let reference = &first.references[name];
         let points = match &reference.blocks[..] {
             [] => vec![point(domain.0, reference.mean), point(domain.1, reference.mean)],
             blocks => blocks.iter().map(|block| point(block.middle(), block.mean)).collect(),
         };
-        let look = Look::of_reference(name);
         chart.series.push(Series { name: name.to_owned(), look, points, end_decimals: None });
     }
     Some(chart)
@@ -37,6 +39,7 @@ pub fn keypoint(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Chart>
     let first = groups.iter().find_map(|(_, records)| records.first().copied())?;
     let label = format!("{} rate", first.words.keypoint);
     let mut chart = over_blocks(title, &label, groups, |block| block.keypoint_rate)?;
+    chart.y.limits = Some((0.0, 1.0));
     chart.y.ticks = Ticks::Percent;
     Some(chart)
 }
@@ -96,11 +99,12 @@ fn over_blocks(
         x: Axis {
             label: axis_label(first),
             domain: Some(episode_domain(&first.blocks, first.episodes)),
+            limits: None,
             ticks: Ticks::Whole,
         },
-        y: Axis { label: label.to_owned(), domain: None, ticks: Ticks::Plain },
+        y: Axis { label: label.to_owned(), domain: None, limits: None, ticks: Ticks::Plain },
         series,
-        band: (n_most > 1).then(|| "± deviation over seeds".to_owned()),
+        band: (n_most > 1).then(|| "± standard deviation over seeds".to_owned()),
         marks: switch_mark(first),
     })
 }
@@ -145,19 +149,20 @@ pub fn training(
         title: title.to_owned(),
         subtitle: String::new(),
         description: format!("{}.", ends.join("; ")),
-        x: Axis { label: "steps of training".to_owned(), domain: None, ticks: Ticks::Steps },
+        x: Axis { label: "steps of training".to_owned(), domain: None, limits: None, ticks: Ticks::Steps },
         y: Axis {
             label: if label.is_empty() { known.to_owned() } else { label.to_owned() },
             domain: None,
+            limits: limits(metric).map(|(low, high)| (factor * low, factor * high)),
             ticks: Ticks::Plain,
         },
         series,
-        band: (n_most > 1).then(|| "± deviation over seeds".to_owned()),
+        band: (n_most > 1).then(|| "± standard deviation over seeds".to_owned()),
         marks: Vec::new(),
     })
 }
 
-/// The mean over seeds, with a band of one deviation where there are several.
+/// The mean over seeds, with a band of one standard deviation where there are several.
 fn point(x: f64, values: &[f64], note: impl Fn(f64, Option<f64>) -> String) -> Point {
     let middle = mean(values);
     let std = (values.len() > 1).then(|| population_std(values));

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use crate::csv::quoted;
 use crate::markup::{Markup, Px};
 use crate::number;
-use crate::study::Grid;
-use crate::svg::{Drawing, TEXT_SIZE, text_width};
+use crate::study::{Grid, GridCell};
+use crate::svg::{Drawing, TEXT_SIZE, text_width, wrap};
 
 /// A table as shades.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub struct HeatMap {
     pub axes: (String, String),
     columns: Vec<String>,
     rows: Vec<(String, Vec<Shade>)>,
+    /// The values of the palest and of the strongest shade.
+    range: (f64, f64),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -28,73 +30,126 @@ struct Shade {
     detail: String,
 }
 
+/// The spread of the numbers of a cell, times this, is the smallest range of shades: smaller differences are noise.
+const NOISE: f64 = 8.0;
+
 impl HeatMap {
-    /// The map of a grid; nothing if no cell of it has a number.
-    pub fn of(title: &str, axes: (&str, &str), grid: &Grid<'_>) -> Option<HeatMap> {
-        let rows: Vec<(String, Vec<Shade>)> = grid
-            .rows
-            .iter()
-            .map(|(name, cells)| {
-                let shade = |found: &crate::study::GridCell<'_>| {
-                    let paper = found
-                        .cell
-                        .paper
-                        .map_or(String::new(), |paper| format!("paper {}", number::typeset(paper.mean, 3)));
-                    let Some(measured) = &found.measured else {
-                        return Shade { text: "not run".to_owned(), detail: paper, ..Shade::default() };
-                    };
-                    let spread =
-                        measured.std.map_or(String::new(), |std| format!(" ±{}", number::typeset(std, 4)));
-                    Shade {
-                        value: Some(measured.mean),
-                        text: format!("{}{spread}", number::typeset(measured.mean, 4)),
-                        detail: paper,
-                    }
-                };
-                (
-                    name.clone(),
-                    cells.iter().map(|cell| cell.as_ref().map_or(Shade::default(), &shade)).collect(),
-                )
-            })
-            .collect();
-        let n_known =
-            rows.iter().flat_map(|(_, shades)| shades).filter(|shade| shade.value.is_some()).count();
-        (n_known > 0).then(|| HeatMap {
+    /// The map of a grid; nothing if no cell of it has a number. Shades go from the lowest to the highest of its numbers and of
+    /// `references`, so that they show differences that matter to the game.
+    pub fn of(
+        title: &str,
+        axes: (&str, &str),
+        grid: &Grid<'_>,
+        references: &[(&str, f64)],
+    ) -> Option<HeatMap> {
+        let shade = |found: &GridCell<'_>| {
+            let paper = found.cell.paper.filter(|paper| paper.is_comparable());
+            let detail =
+                paper.map_or(String::new(), |paper| format!("paper {}", number::typeset(paper.mean, 3)));
+            let Some(measured) = &found.measured else {
+                return Shade { text: "not run".to_owned(), detail, ..Shade::default() };
+            };
+            let spread = measured.std.map_or(String::new(), |std| format!(" ±{}", number::typeset(std, 4)));
+            let text = format!("{}{spread}", number::typeset(measured.mean, 4));
+            Shade { value: Some(measured.mean), text, detail }
+        };
+        let shades = |cells: &[Option<GridCell<'_>>]| {
+            cells.iter().map(|cell| cell.as_ref().map_or(Shade::default(), shade)).collect()
+        };
+        let rows: Vec<(String, Vec<Shade>)> =
+            grid.rows.iter().map(|(name, cells)| (name.clone(), shades(cells))).collect();
+        let values: Vec<f64> =
+            rows.iter().flat_map(|(_, shades)| shades.iter().filter_map(|shade| shade.value)).collect();
+        if values.is_empty() {
+            return None;
+        }
+        let measured = grid.rows.iter().flat_map(|(_, cells)| cells).flatten();
+        let noise = measured.filter_map(|found| found.measured.as_ref()?.std).fold(0.0, f64::max);
+        let all = values.iter().copied().chain(references.iter().map(|(_, value)| *value));
+        let (low, high) = crate::svg::span(all);
+        let missing = (NOISE * noise - (high - low)).max(0.0);
+        let range = (low - missing / 2.0, high + missing / 2.0);
+        let mut description =
+            format!("{} cells are known; the stronger the shade, the higher the score.", values.len());
+        if !references.is_empty() {
+            let named: Vec<String> = references
+                .iter()
+                .map(|(name, value)| format!("{name} has {}", number::typeset(*value, 4)))
+                .collect();
+            write!(description, " The range of shades includes the reference agents: {}.", named.join(", "))
+                .expect("a string takes any text");
+        }
+        Some(HeatMap {
             title: title.to_owned(),
-            description: format!("{n_known} cells are known; the stronger the shade, the higher the score."),
+            description,
             axes: (axes.0.to_owned(), axes.1.to_owned()),
             columns: grid.columns.clone(),
             rows,
+            range,
         })
     }
 
+    /// How strong the shade of a value is, from 0 to 1.
+    fn share(&self, value: f64) -> f64 {
+        let (low, high) = self.range;
+        (value - low) / (high - low)
+    }
+
     pub(super) fn draw(&self, width: f64) -> Drawing {
-        const ROW: f64 = 50.0;
-        const TOP: f64 = 40.0;
+        const AXES: f64 = 12.0;
+        /// A cell has room for a number and its spread where there is any, and always for the number.
+        const NARROWEST: f64 = 84.0;
         let widest = self.rows.iter().map(|(name, _)| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
         let left = (widest + 12.0).min(width * 0.3);
-        let across = (width - left) / self.columns.len().max(1) as f64;
-        let values = self.rows.iter().flat_map(|(_, shades)| shades.iter().filter_map(|shade| shade.value));
-        let (low, high) = crate::svg::span(values);
+        // Columns without room beside each other stand in several blocks, one below the other.
+        let n_columns = self.columns.len().max(1);
+        let n_across = (((width - left) / NARROWEST) as usize).clamp(1, n_columns);
+        let n_across = n_columns.div_ceil(n_columns.div_ceil(n_across));
+        let across = (width - left) / n_across as f64;
         let mut out = Markup::new();
         out.open("g", &[]);
-        out.leaf("text", &[("class", &"quiet"), ("x", &0), ("y", &12)], &self.axes.0);
+        out.leaf("text", &[("class", &"quiet"), ("x", &0), ("y", &AXES)], &self.axes.0);
         let (end, anchor) = (Px(width), "end");
         out.leaf(
             "text",
-            &[("class", &"quiet"), ("x", &end), ("y", &12), ("text-anchor", &anchor)],
+            &[("class", &"quiet"), ("x", &end), ("y", &AXES), ("text-anchor", &anchor)],
             &self.axes.1,
         );
-        for (place, name) in self.columns.iter().enumerate() {
+        let mut top = AXES + 4.0;
+        for first in (0..n_columns).step_by(n_across) {
+            let last = (first + n_across).min(self.columns.len());
+            top = self.draw_block(first..last, (left, across, top), &mut out);
+        }
+        out.close("g");
+        Drawing { width, height: top + 4.0, drawing: out }
+    }
+
+    /// Draws some of the columns with all rows; gives the height at which they end.
+    fn draw_block(
+        &self,
+        columns: std::ops::Range<usize>,
+        (left, across, top): (f64, f64, f64),
+        out: &mut Markup,
+    ) -> f64 {
+        const ROW: f64 = 50.0;
+        const LINE: f64 = 15.0;
+        let headings: Vec<Vec<String>> =
+            self.columns[columns.clone()].iter().map(|name| wrap(name, TEXT_SIZE, across - 8.0)).collect();
+        let n_lines = headings.iter().map(Vec::len).max().unwrap_or(1);
+        let top = top + LINE * n_lines as f64 + 10.0;
+        for (place, lines) in headings.iter().enumerate() {
             let x = Px(left + (place as f64 + 0.5) * across);
-            out.leaf("text", &[("x", &x), ("y", &Px(TOP - 8.0)), ("text-anchor", &"middle")], name);
+            for (line, text) in lines.iter().rev().enumerate() {
+                let y = Px(top - 8.0 - LINE * line as f64);
+                out.leaf("text", &[("x", &x), ("y", &y), ("text-anchor", &"middle")], text);
+            }
         }
         for (down, (name, shades)) in self.rows.iter().enumerate() {
-            let y = TOP + down as f64 * ROW;
+            let y = top + down as f64 * ROW;
             out.leaf("text", &[("x", &0), ("y", &Px(y + ROW / 2.0 + 4.0))], name);
-            for (place, shade) in shades.iter().enumerate() {
+            for (place, shade) in shades[columns.clone()].iter().enumerate() {
                 let x = left + place as f64 * across;
-                let share = shade.value.map(|value| (value - low) / (high - low));
+                let share = shade.value.map(|value| self.share(value));
                 let class = if share.is_some() { "heat" } else { "blank" };
                 let opacity = share.map_or(1.0, |share| 0.12 + 0.76 * share);
                 out.empty(
@@ -118,17 +173,15 @@ impl HeatMap {
                         [("class", &class), ("x", &middle), ("y", &Px(y)), ("text-anchor", &"middle")];
                     out.leaf("text", &attributes, text);
                 };
-                let text = if width < 500.0 {
-                    shade.text.split(" ±").next().unwrap_or_default()
-                } else {
-                    &shade.text
-                };
-                line(&mut out, first, y + 22.0, text);
-                line(&mut out, ink, y + 38.0, &shade.detail);
+                // The spread is in the table where there is no room for it.
+                let whole = &shade.text;
+                let has_room = text_width(whole, TEXT_SIZE) <= across - 6.0;
+                let text = if has_room { whole } else { whole.split(" ±").next().unwrap_or_default() };
+                line(out, first, y + 22.0, text);
+                line(out, ink, y + 38.0, &shade.detail);
             }
         }
-        out.close("g");
-        Drawing { width, height: TOP + self.rows.len() as f64 * ROW + 4.0, drawing: out }
+        top + self.rows.len() as f64 * ROW
     }
 
     pub(super) fn csv(&self) -> String {
@@ -141,5 +194,89 @@ impl HeatMap {
             }
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HeatMap;
+    use crate::study::{Grid, GridCell, Measured, StudyCell};
+
+    fn cell() -> StudyCell {
+        StudyCell {
+            game: String::new(),
+            game_title: String::new(),
+            method: "pace".to_owned(),
+            is_reference: false,
+            preset: String::new(),
+            variant: String::new(),
+            evaluation: String::new(),
+            evaluation_file: String::new(),
+            paper: None,
+            n_seeds: 3,
+            runs: Vec::new(),
+        }
+    }
+
+    fn map(cell: &StudyCell, columns: &[(&str, f64)], references: &[(&str, f64)]) -> HeatMap {
+        let found = |mean: f64| GridCell {
+            cell,
+            measured: Some(Measured {
+                seeds: vec![(0, mean, None)],
+                mean,
+                std: Some(0.002),
+                iqm: None,
+                normalised: None,
+                scale: 1.0,
+            }),
+            is_best: false,
+        };
+        let grid = Grid {
+            corner: "",
+            columns: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            rows: vec![("row".to_owned(), columns.iter().map(|(_, mean)| Some(found(*mean))).collect())],
+        };
+        HeatMap::of("", ("", ""), &grid, references).expect("numbers")
+    }
+
+    #[test]
+    fn a_difference_within_the_noise_is_no_difference_in_shade() {
+        let cell = cell();
+        let columns = [("a", 0.0487), ("b", 0.0496)];
+        for references in [&[("static", 0.0214), ("oracle", 0.0769)][..], &[]] {
+            let map = map(&cell, &columns, references);
+            let difference = map.share(0.0496) - map.share(0.0487);
+            assert!(difference > 0.0 && difference < 0.1, "{difference}");
+        }
+        // What is worse than static has a shade as well.
+        let map = map(&cell, &[("a", -0.01)], &[("static", 0.0214), ("oracle", 0.0769)]);
+        assert_eq!((map.share(-0.01), map.share(0.0769)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn headings_do_not_overlap() {
+        let cell = cell();
+        let names: Vec<String> = (0..6).map(|n| format!("PACE, ctx-{n}00, preset reference")).collect();
+        let columns: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 0.04)).collect();
+        let map = map(&cell, &columns, &[]);
+        for width in [832.0, 344.0] {
+            let svg = map.draw(width).drawing.finish();
+            let mut texts: Vec<(f64, f64, f64)> = Vec::new();
+            for line in svg.lines().filter(|line| line.starts_with("<text") && line.contains("\"middle\"")) {
+                let number = |name: &str| -> f64 {
+                    let (_, rest) = line.split_once(&format!(" {name}=\"")).expect("an attribute");
+                    rest.split('"').next().expect("a value").parse().expect("a number")
+                };
+                let text = line.split(['>', '<']).nth(2).expect("a text");
+                let half = crate::svg::text_width(text, crate::svg::TEXT_SIZE) / 2.0;
+                texts.push((number("y"), number("x") - half, number("x") + half));
+            }
+            assert!(texts.len() >= 18, "{svg}");
+            texts.sort_by(|one, other| one.partial_cmp(other).expect("numbers"));
+            for pair in texts.windows(2) {
+                let [(y, _, end), (other_y, start, _)] = pair else { unreachable!() };
+                assert!(y != other_y || end <= start, "at width {width}: {pair:?}");
+            }
+        }
     }
 }

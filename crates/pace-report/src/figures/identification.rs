@@ -21,7 +21,7 @@ pub fn chart(record: &AdaptRecord) -> Option<Chart> {
         Series { name: name.to_owned(), look, points: points.collect(), end_decimals: None }
     };
     let accuracy = series("best guess", Look::Agent, |identification| identification.accuracy);
-    let posterior = series("belief", Look::Other, |identification| identification.posterior);
+    let posterior = series("belief", Look::Other(0), |identification| identification.posterior);
     let (first, last) = (accuracy.points.first()?, accuracy.points.last()?);
     Some(Chart {
         title: format!("How often {} knows its peer", record.method_name()),
@@ -34,9 +34,15 @@ pub fn chart(record: &AdaptRecord) -> Option<Chart> {
         x: Axis {
             label: axis_label(record),
             domain: Some(episode_domain(&record.blocks, record.episodes)),
+            limits: None,
             ticks: Ticks::Whole,
         },
-        y: Axis { label: "identification".to_owned(), domain: Some((0.0, 1.0)), ticks: Ticks::Percent },
+        y: Axis {
+            label: "identification".to_owned(),
+            domain: Some((0.0, 1.0)),
+            limits: Some((0.0, 1.0)),
+            ticks: Ticks::Percent,
+        },
         series: vec![accuracy, posterior],
         band: None,
         marks: switch_mark(record),
@@ -73,12 +79,18 @@ pub fn by_decision(record: &AdaptRecord) -> Option<Chart> {
         x: Axis {
             label: "decisions since the encounter began".to_owned(),
             domain: Some((0.5, last.last as f64 + 0.5)),
+            limits: None,
             ticks: Ticks::Whole,
         },
-        y: Axis { label: "identification".to_owned(), domain: Some((0.0, 1.0)), ticks: Ticks::Percent },
+        y: Axis {
+            label: "identification".to_owned(),
+            domain: Some((0.0, 1.0)),
+            limits: Some((0.0, 1.0)),
+            ticks: Ticks::Percent,
+        },
         series: vec![
             series("best guess", Look::Agent, |bin| (bin.accuracy, bin.accuracy_error)),
-            series("belief", Look::Other, |bin| (bin.posterior, None)),
+            series("belief", Look::Other(0), |bin| (bin.posterior, None)),
         ],
         band: bins.iter().any(|bin| bin.accuracy_error.is_some()).then(|| "± standard error".to_owned()),
         marks: Vec::new(),

@@ -1,4 +1,4 @@
-//! Means over seeds with their deviation, one row each, beside the paper's and between the scripted egos that bound them.
+//! Means over seeds with their standard deviation, one row each, beside the paper's and those of reference agents.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use crate::csv::quoted;
 use crate::markup::{Markup, Px};
 use crate::number;
 use crate::study::{Measured, PaperNumber};
-use crate::svg::{Drawing, Look, TEXT_SIZE, Ticks, round_ticks, span, text_width};
+use crate::svg::{Drawing, Look, TEXT_SIZE, Ticks, round_ticks, span, text_width, wrap};
 
 /// Rows of means.
 #[derive(Clone, Debug)]
@@ -17,32 +17,78 @@ pub struct Intervals {
     pub label: String,
     /// The rows: a name, what was measured, and what the paper has.
     pub rows: Vec<(String, Option<Measured>, Option<PaperNumber>)>,
-    /// Scripted egos on the same peers.
+    /// The range of possible values; no limits if nothing.
+    pub limits: Option<(f64, f64)>,
+    /// Reference agents on the same peers.
     pub references: Vec<(String, f64)>,
 }
 
 const ROW: f64 = 34.0;
+const LABEL_LINE: f64 = 14.0;
+
+/// The name of a reference agent above its line.
+#[derive(Debug)]
+struct ReferenceLabel {
+    name: String,
+    look: Look,
+    /// The place of the line across.
+    x: f64,
+    /// The middle of the name.
+    middle: f64,
+    /// Half the width of the name.
+    half: f64,
+    /// The line of text, counted upwards from the figure.
+    line: usize,
+}
+
+fn draw_references(labels: &[ReferenceLabel], (top, bottom): (f64, f64), out: &mut Markup) {
+    for label in labels {
+        let class = label.look.class();
+        let height = top - 4.0 - LABEL_LINE * label.line as f64;
+        let path = format!("M{} {}V{}", Px(label.x), Px(height), Px(bottom));
+        out.empty("path", &[("class", &format!("line {class}")), ("d", &path)]);
+        let at = (Px(label.middle), Px(height - 4.0));
+        out.leaf(
+            "text",
+            &[("class", &class), ("x", &at.0), ("y", &at.1), ("text-anchor", &"middle")],
+            &label.name,
+        );
+    }
+}
+
+/// The paper's number, where it may be drawn on the same axis.
+fn comparable(paper: Option<PaperNumber>) -> Option<PaperNumber> {
+    paper.filter(|paper| paper.is_comparable())
+}
+
+fn row_name((name, measured, _): &(String, Option<Measured>, Option<PaperNumber>)) -> String {
+    if measured.is_some() { name.clone() } else { format!("{name}: not run") }
+}
 
 impl Intervals {
     /// The figure in words.
     pub fn description(&self) -> String {
         let of_row = |(name, measured, paper): &(String, Option<Measured>, Option<PaperNumber>)| {
             let ours = measured.as_ref().map(|measured| number::typeset(measured.mean, 4));
-            let papers = paper.map(|paper| format!("paper {}", number::typeset(paper.mean, 3)));
+            let papers = comparable(*paper).map(|paper| format!("paper {}", number::typeset(paper.mean, 3)));
             Some(format!("{name} {}{}", ours?, papers.map_or(String::new(), |papers| format!(" ({papers})"))))
         };
         let rows: Vec<String> = self.rows.iter().filter_map(of_row).collect();
+        let is_left_out = |paper: &PaperNumber| !paper.is_comparable();
+        let left_out = if self.rows.iter().filter_map(|(.., paper)| paper.as_ref()).any(is_left_out) {
+            " The paper's numbers on another scale are left out."
+        } else {
+            ""
+        };
         format!(
-            "Dot: our mean over seeds, with its deviation; small dots: seeds; diamond: the paper. {}.",
+            "Dot: our mean over seeds, with its standard deviation; small dots: seeds; diamond: the paper. {}.{left_out}",
             rows.join(", ")
         )
     }
 
     pub(super) fn draw(&self, width: f64) -> Drawing {
-        const TOP: f64 = 24.0;
-        let height = TOP + self.rows.len() as f64 * ROW + 44.0;
-        let bottom = height - 40.0;
-        let widest = self.rows.iter().map(|(name, ..)| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
+        let names: Vec<String> = self.rows.iter().map(row_name).collect();
+        let widest = names.iter().map(|name| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
         let left = (widest + 16.0).min(width * 0.42);
         let right = width - 16.0;
         let of_rows = self.rows.iter().flat_map(|(_, measured, paper)| {
@@ -51,21 +97,29 @@ impl Intervals {
                 let seeds = measured.seeds.iter().map(|(_, value, _)| *value);
                 seeds.chain([measured.mean - reach, measured.mean + reach]).collect()
             });
-            let papers = paper.map_or(Vec::new(), |paper| {
+            let papers = comparable(*paper).map_or(Vec::new(), |paper| {
                 let reach = paper.std.unwrap_or(0.0);
                 vec![paper.mean - reach, paper.mean + reach]
             });
             ours.into_iter().chain(papers)
         });
         let (low, high) = span(of_rows.chain(self.references.iter().map(|(_, value)| *value)));
+        let (least, most) = self.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let (low, high) = (low.max(least), high.min(most));
         let ticks = round_ticks(low, high, ((right - left) / 80.0).clamp(2.0, 8.0) as usize, Ticks::Plain);
-        let (low, high) = (ticks[0].min(low), ticks[ticks.len() - 1].max(high));
-        let x = |value: f64| left + (value - low) / (high - low) * (right - left);
+        let (low, high) = (ticks[0].min(low).max(least), ticks[ticks.len() - 1].max(high).min(most));
+        // A standard deviation may reach beyond what is possible; its line ends at the axis.
+        let x = |value: f64| left + (value.clamp(low, high) - low) / (high - low) * (right - left);
+        let labels = self.reference_labels(width, &x);
+        let n_label_lines = labels.iter().map(|label| label.line + 1).max().unwrap_or(1);
+        let top = 10.0 + LABEL_LINE * n_label_lines as f64;
+        let bottom = top + self.rows.len() as f64 * ROW + 4.0;
+        let height = bottom + 40.0;
         let mut out = Markup::new();
-        out.open("g", &[]);
+        out.open("g", &[("class", &"compared")]);
         let step = ticks.get(1).map_or(1.0, |second| second - ticks[0]);
-        for tick in &ticks {
-            let path = format!("M{} {TOP}V{}", Px(x(*tick)), Px(bottom));
+        for tick in ticks.iter().filter(|tick| (low - 1e-9..=high + 1e-9).contains(*tick)) {
+            let path = format!("M{} {}V{}", Px(x(*tick)), Px(top), Px(bottom));
             out.empty("path", &[("class", &"grid"), ("d", &path)]);
             let at = (Px(x(*tick)), Px(bottom + 16.0));
             out.leaf(
@@ -79,11 +133,17 @@ impl Intervals {
             &[("class", &"quiet"), ("x", &Px(right)), ("y", &Px(bottom + 33.0)), ("text-anchor", &"end")],
             &self.label,
         );
-        self.draw_references(width, &x, (TOP, bottom), &mut out);
-        for (place, (name, measured, paper)) in self.rows.iter().enumerate() {
-            let y = TOP + (place as f64 + 0.5) * ROW;
-            out.leaf("text", &[("x", &0), ("y", &Px(y + 4.0))], name);
-            if let Some(paper) = paper {
+        draw_references(&labels, (top, bottom), &mut out);
+        for (place, ((name, measured, paper), shown)) in self.rows.iter().zip(&names).enumerate() {
+            let y = top + (place as f64 + 0.5) * ROW;
+            let lines = wrap(shown, TEXT_SIZE, left - 8.0);
+            let first = y + 4.0 - (lines.len() - 1) as f64 * LABEL_LINE / 2.0;
+            for (line, text) in lines.iter().enumerate() {
+                let class = if measured.is_some() { "" } else { "quiet" };
+                let y = Px(first + line as f64 * LABEL_LINE);
+                out.leaf("text", &[("class", &class), ("x", &0), ("y", &y)], text);
+            }
+            if let Some(paper) = comparable(*paper) {
                 let y = y + 7.0;
                 if let Some(std) = paper.std {
                     let path = format!("M{} {}H{}", Px(x(paper.mean - std)), Px(y), Px(x(paper.mean + std)));
@@ -94,14 +154,7 @@ impl Intervals {
                 out.leaf("title", &[], &format!("the paper: {}", number::typeset(paper.mean, 3)));
                 out.close("path");
             }
-            let Some(measured) = measured else {
-                out.leaf(
-                    "text",
-                    &[("class", &"quiet"), ("x", &Px(left + 6.0)), ("y", &Px(y - 2.0))],
-                    "not run",
-                );
-                continue;
-            };
+            let Some(measured) = measured else { continue };
             let y = y - 6.0;
             if let Some(std) = measured.std {
                 let path =
@@ -123,40 +176,25 @@ impl Intervals {
         Drawing { width, height, drawing: out }
     }
 
-    fn draw_references(
-        &self,
-        width: f64,
-        x: &impl Fn(f64) -> f64,
-        (top, bottom): (f64, f64),
-        out: &mut Markup,
-    ) {
-        let mut taken: Vec<(f64, f64)> = Vec::new();
-        for (name, value) in &self.references {
-            let class = Look::of_reference(name).class();
-            let path = format!("M{} {}V{}", Px(x(*value)), Px(top), Px(bottom));
-            out.empty("path", &[("class", &format!("line {class}")), ("d", &path)]);
-            // A name that would cover another is left to the legend of the page.
-            let wide = text_width(name, TEXT_SIZE);
-            let middle = x(*value).min(width - wide / 2.0);
-            let (start, end) = (middle - wide / 2.0, middle + wide / 2.0);
-            if taken.iter().all(|(from, to)| end < *from || start > *to) {
-                taken.push((start, end));
-                out.leaf(
-                    "text",
-                    &[
-                        ("class", &class),
-                        ("x", &Px(middle)),
-                        ("y", &Px(top - 8.0)),
-                        ("text-anchor", &"middle"),
-                    ],
-                    name,
-                );
-            }
+    /// The name of every reference agent above its line. Names that would cover each other stand on different lines.
+    fn reference_labels(&self, width: f64, x: &impl Fn(f64) -> f64) -> Vec<ReferenceLabel> {
+        let looks = Look::of_references(self.references.iter().map(|(name, _)| name.as_str()));
+        let mut labels: Vec<ReferenceLabel> = Vec::new();
+        for ((name, look), (_, value)) in looks.into_iter().zip(&self.references) {
+            let half = text_width(name, TEXT_SIZE) / 2.0;
+            let middle = x(*value).min(width - half);
+            let collides = |line: usize| {
+                let on_line = labels.iter().filter(|label| label.line == line);
+                on_line.into_iter().any(|label| (label.middle - middle).abs() < label.half + half)
+            };
+            let line = (0..).find(|line| !collides(*line)).expect("a line has room sooner or later");
+            labels.push(ReferenceLabel { name: name.to_owned(), look, x: x(*value), middle, half, line });
         }
+        labels
     }
 
     pub(super) fn csv(&self) -> String {
-        let mut text = "row,mean,std,seeds,paper_mean,paper_std\n".to_owned();
+        let mut text = "row,mean,std,seeds,paper_mean,paper_std,paper_comparable\n".to_owned();
         let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         for (name, measured, paper) in &self.rows {
             let (mean, std, seeds) = measured
@@ -165,15 +203,67 @@ impl Intervals {
             let (paper_mean, paper_std) = paper.map_or((None, None), |paper| (Some(paper.mean), paper.std));
             writeln!(
                 text,
-                "{},{},{},{seeds},{},{}",
+                "{},{},{},{seeds},{},{},{}",
                 quoted(name),
                 optional(mean),
                 optional(std),
                 optional(paper_mean),
-                optional(paper_std)
+                optional(paper_std),
+                paper.map_or(String::new(), |paper| paper.is_comparable().to_string())
             )
             .expect("a string takes any text");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Intervals;
+    use crate::study::{Measured, PaperNumber};
+
+    fn figure(references: &[(&str, f64)], other_scale: Option<usize>) -> Intervals {
+        let measured = Measured {
+            seeds: vec![(0, 0.95, None), (1, 0.85, None)],
+            mean: 0.9,
+            std: Some(0.2),
+            iqm: None,
+            normalised: None,
+            scale: 1.0,
+        };
+        let paper = PaperNumber { mean: 0.553, std: None, other_scale };
+        Intervals {
+            title: String::new(),
+            label: String::new(),
+            rows: vec![("PACE".to_owned(), Some(measured), Some(paper))],
+            limits: Some((0.0, 1.0)),
+            references: references.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        }
+    }
+
+    #[test]
+    fn every_reference_is_named_however_near_another_is() {
+        let svg =
+            figure(&[("oracle", 0.98), ("bayes", 0.99), ("static", 0.1)], None).draw(344.0).drawing.finish();
+        for name in ["oracle", "bayes", "static"] {
+            assert!(svg.contains(&format!(">{name}</text>")), "no {name}");
+        }
+    }
+
+    #[test]
+    fn an_axis_of_shares_ends_at_one() {
+        let svg = figure(&[], None).draw(600.0).drawing.finish();
+        assert!(svg.contains(">1.0</text>") && !svg.contains(">1.2</text>"), "{svg}");
+    }
+
+    #[test]
+    fn a_number_on_another_scale_is_not_drawn_on_this_axis() {
+        let is_drawn = |figure: &Intervals| figure.draw(600.0).drawing.finish().contains("the paper: 0.553");
+        let same = figure(&[], None);
+        assert!(is_drawn(&same) && same.description().contains("paper 0.553"));
+        let other = figure(&[], Some(0));
+        assert!(!is_drawn(&other) && !other.description().contains("0.553"));
+        assert!(other.description().contains("on another scale are left out"));
+        assert!(other.csv().ends_with("0.553,,false\n"), "{}", other.csv());
     }
 }

@@ -30,10 +30,9 @@ pub fn chart(record: &AdaptRecord) -> Option<Chart> {
         end_decimals: None,
     }];
     let (first, last) = (series[0].points.first()?.y, series[0].points.last()?.y);
-    for (name, reference) in record.references_in_order() {
-        let points = points(&reference.blocks, false);
+    for (name, look) in Look::of_references(record.reference_names()) {
+        let points = points(&record.references[name].blocks, false);
         if !points.is_empty() {
-            let look = Look::of_reference(name);
             series.push(Series { name: name.to_owned(), look, points, end_decimals: None });
         }
     }
@@ -49,9 +48,15 @@ pub fn chart(record: &AdaptRecord) -> Option<Chart> {
         x: Axis {
             label: axis_label(record),
             domain: Some(episode_domain(&record.blocks, record.episodes)),
+            limits: None,
             ticks: Ticks::Whole,
         },
-        y: Axis { label: format!("{} rate", words.keypoint), domain: None, ticks: Ticks::Percent },
+        y: Axis {
+            label: format!("{} rate", words.keypoint),
+            domain: None,
+            limits: Some((0.0, 1.0)),
+            ticks: Ticks::Percent,
+        },
         series,
         band: None,
         marks: switch_mark(record),

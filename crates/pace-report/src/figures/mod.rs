@@ -12,6 +12,13 @@ pub mod training;
 use crate::markup::Markup;
 use crate::svg::{self, Chart, Drawing, Frame};
 
+/// The range of possible values of a metric, where it has one: shares of episodes or decisions lie between 0 and 1.
+pub(crate) fn limits(metric: &str) -> Option<(f64, f64)> {
+    const SHARES: [&str; 6] =
+        ["success", "charts/success", "charts/keypoint", "peer/top1", "peer/accuracy", "peer/posterior"];
+    SHARES.contains(&metric).then_some((0.0, 1.0))
+}
+
 /// A figure of any kind, to be put on a page or into a file.
 #[derive(Clone, Debug)]
 pub enum Figure {
@@ -92,7 +99,7 @@ impl Figure {
     fn draw(&self, width: f64, heading: bool) -> Drawing {
         match self {
             Figure::Lines(chart) => {
-                let height = if width < 500.0 { 330.0 } else { 0.5 * width };
+                let height = if width < 500.0 { 290.0 } else { 0.45 * width } + chart.legend_height(width);
                 let frame = Frame { width, height, heading, names: true };
                 Drawing { width, height, drawing: chart.draw(frame) }
             }

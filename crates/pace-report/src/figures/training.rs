@@ -1,5 +1,6 @@
 //! Training as small multiples: one panel per metric, all over the same steps.
 
+use crate::figures::limits;
 use crate::markup::Markup;
 use crate::number;
 use crate::record::TrainRecord;
@@ -88,8 +89,13 @@ fn panel(name: &str, points: &[(u64, f64)], last_step: u64) -> Chart {
         title: title.to_owned(),
         subtitle: String::new(),
         description: format!("{title} ends at {}", short(last)),
-        x: Axis { label: String::new(), domain: Some((0.0, last_step.max(1) as f64)), ticks: Ticks::Steps },
-        y: Axis { label: String::new(), domain: None, ticks: Ticks::Plain },
+        x: Axis {
+            label: String::new(),
+            domain: Some((0.0, last_step.max(1) as f64)),
+            limits: None,
+            ticks: Ticks::Steps,
+        },
+        y: Axis { label: String::new(), domain: None, limits: limits(name), ticks: Ticks::Plain },
         series: vec![Series {
             name: title.to_owned(),
             look: Look::Agent,

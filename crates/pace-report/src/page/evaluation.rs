@@ -52,15 +52,15 @@ pub(super) fn headline(adapt: &AdaptRecord, out: &mut Markup) {
         &number::typeset(adapt.mean, decimals),
         &format!("{error}{interval}"),
     );
-    let bounds = |high: &str| -> Option<String> {
+    let between = |high: &str| -> Option<String> {
         let of = |name: &str| Some(number::typeset(adapt.references.get(name)?.mean, decimals));
         Some(format!("of the way from static {} to {high} {}", of("static")?, of(high)?))
     };
     if let Some(share) = adapt.normalised {
-        card(out, "normalised", "value", &number::percent(share), &bounds("oracle").unwrap_or_default());
+        card(out, "normalised", "value", &number::percent(share), &between("oracle").unwrap_or_default());
     }
     if let Some(share) = adapt.share_of_bayes {
-        card(out, "share of bayes", "value", &number::percent(share), &bounds("bayes").unwrap_or_default());
+        card(out, "share of bayes", "value", &number::percent(share), &between("bayes").unwrap_or_default());
     }
     if let Some(rate) = adapt.keypoint_rate {
         let firsts = adapt.blocks.first().and_then(|block| Some((block, block.keypoint_rate?)));
@@ -87,17 +87,21 @@ pub(super) fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
     let references = adapt.references_in_order();
     let told: Vec<&str> = [
         ("oracle", "oracle knows its peers"),
-        ("bayes", "bayes must find out and does so as well as can be"),
+        ("bayes", "bayes knows the family of its peers and infers the rest from their actions"),
         ("static", "static never adapts"),
-        ("nash", "nash cannot be exploited and exploits nobody"),
-        ("random", "random takes any action"),
+        ("nash", "nash plays an equilibrium"),
+        ("random", "random takes random actions"),
     ]
     .into_iter()
     .filter(|(name, _)| references.iter().any(|(known, _)| known == name))
     .map(|(_, meaning)| meaning)
     .collect();
     if !told.is_empty() {
-        out.leaf("p", &[("class", &"note")], &format!("On the same peers: {}.", told.join("; ")));
+        let text = format!(
+            "Reference agents on the same peers: {}. They are scripted; their scores are no limits for a learned agent.",
+            told.join("; ")
+        );
+        out.leaf("p", &[("class", &"note")], &text);
     }
     figure(out, &chart, "adaptation", (832.0, 430.0), (344.0, 380.0));
     if let Some(chart) = adaptation::by_episode(adapt) {
@@ -270,7 +274,7 @@ pub(super) fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
     let mut note = "The bar is the score, from zero.".to_owned();
     if has_oracle {
         note.push_str(
-            " The mark is what an agent that knows the peer reaches; regret is what not knowing it cost.",
+            " The mark is the score of oracle, which knows the peer; regret is that score minus the agent's.",
         );
     }
     if has_blocks {

@@ -99,6 +99,23 @@ fn score_cell(out: &mut Markup, name: &str, mean: f64, standard_error: Option<f6
     out.pieces("td", &[("role", &"cell"), ("class", &"broad number"), ("data-name", &name)], &pieces);
 }
 
+/// Links to files that are written beside the page: what they are, and their paths from the page.
+fn files(links: &[(&str, &str)], out: &mut Markup) {
+    out.open("p", &[("class", &"files")]);
+    for (name, path) in links {
+        out.leaf("a", &[("href", &link(path))], name);
+    }
+    out.close("p");
+}
+
+/// A path as the target of a link: bytes with a meaning of their own in a URL are escaped.
+fn link(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+    path.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
 fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", number::count(n as u64), if n == 1 { one } else { many })
 }

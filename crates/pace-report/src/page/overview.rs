@@ -3,8 +3,7 @@
 
 use super::replay::{self, GameDrawing};
 use super::run::{command, rehearsal_note};
-use super::{both, cell, counted, nothing, shell};
-use crate::figures::Figure;
+use super::{both, cell, counted, files, nothing, shell};
 use crate::markup::Markup;
 use crate::number;
 use crate::replay::ReplayRecord;
@@ -86,8 +85,8 @@ fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup
     if begins_with_table {
         grid_table(report, number, study, &grid, out);
     }
-    for (place, StudyFigure { figure, .. }) in report.figures_of(study).iter().enumerate() {
-        figure_of(out, figure, &format!("{}-{place}", study.name));
+    for (place, found) in report.figures_of(study).iter().enumerate() {
+        figure_of(out, found, &format!("{}-{place}", study.name));
     }
     if !begins_with_table {
         grid_table(report, number, study, &grid, out);
@@ -111,13 +110,16 @@ fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup
     out.close("section");
 }
 
-fn figure_of(out: &mut Markup, figure: &Figure, id: &str) {
+fn figure_of(out: &mut Markup, StudyFigure { name, figure }: &StudyFigure, id: &str) {
     out.open("figure", &[]);
     out.leaf("h3", &[], figure.title());
     let wide = figure.inline(832.0, &format!("{id}-wide"));
     let narrow = figure.inline(344.0, &format!("{id}-narrow"));
     both(out, &wide, &narrow);
     out.leaf("figcaption", &[], &figure.description());
+    let svg = format!("figures/{name}.svg");
+    let csv = format!("tables/{name}.csv");
+    files(&[("this figure as SVG", &svg), ("its numbers as CSV", &csv)], out);
     out.close("figure");
 }
 
@@ -148,7 +150,10 @@ fn grid_table(
             let id = format!("cell-{number}-{down}-{across}");
             match found {
                 None => cell(out, column, "number", ""),
-                Some(found) => number_cell(report, found, column, &id, out),
+                Some(found) => {
+                    let scale = found.cell.paper.and_then(|paper| study.scale_label(paper));
+                    number_cell(report, found, scale, (column, &id), out);
+                }
             }
         }
         if over_all {
@@ -165,14 +170,27 @@ fn grid_table(
     }
     out.close("tbody");
     out.close("table");
+    for scale in study.other_scales() {
+        let pieces =
+            [(Some(("strong", "")), scale.label.as_str()), (None, ": "), (None, scale.note.as_str())];
+        out.pieces("p", &[("class", &"note")], &pieces);
+    }
+    files(&[("this table as CSV", &format!("tables/{}.csv", study.name))], out);
 }
 
-/// Our number as a button that shows where it comes from, and the paper's below.
-fn number_cell(report: &Report, found: &GridCell<'_>, column: &str, id: &str, out: &mut Markup) {
+/// Our number as a button that shows where it comes from, and the paper's below; `scale` is the label of the scale of the
+/// paper's number, where it is not ours.
+fn number_cell(
+    report: &Report,
+    found: &GridCell<'_>,
+    scale: Option<&str>,
+    (column, id): (&str, &str),
+    out: &mut Markup,
+) {
     out.open("td", &[("role", &"cell"), ("class", &"number cell"), ("data-name", &column)]);
     let Some(measured) = &found.measured else {
         out.leaf("span", &[("class", &"missing")], "not run");
-        papers(found.cell.paper, out);
+        papers(found.cell.paper, scale, out);
         out.close("td");
         return;
     };
@@ -196,14 +214,17 @@ fn number_cell(report: &Report, found: &GridCell<'_>, column: &str, id: &str, ou
         let text = format!("{} of {} seeds", measured.n_seeds(), found.cell.n_seeds);
         out.leaf("span", &[("class", &"few")], &text);
     }
-    papers(found.cell.paper, out);
+    papers(found.cell.paper, scale, out);
     popover(report, found, measured, id, out);
     out.close("td");
 }
 
-fn papers(paper: Option<PaperNumber>, out: &mut Markup) {
+fn papers(paper: Option<PaperNumber>, scale: Option<&str>, out: &mut Markup) {
     if let Some(paper) = paper {
         out.leaf("span", &[("class", &"papers")], &format!("paper {}", as_printed(paper)));
+    }
+    if let Some(scale) = scale {
+        out.leaf("span", &[("class", &"scale")], scale);
     }
 }
 
@@ -229,7 +250,7 @@ fn popover(report: &Report, found: &GridCell<'_>, measured: &Measured, id: &str,
     let title = format!("{} in {}", cell.row_name(""), cell.game_title);
     out.leaf("h3", &[], title.trim_end_matches(", preset "));
     if cell.is_reference {
-        let text = "A scripted ego on the same peers; it is measured anew with every evaluation.";
+        let text = "A reference agent on the same peers; every evaluation measures it.";
         out.leaf("p", &[("class", &"note")], text);
     } else {
         let mut text = format!(
@@ -238,7 +259,10 @@ fn popover(report: &Report, found: &GridCell<'_>, measured: &Measured, id: &str,
             counted(measured.n_seeds(), "seed", "seeds")
         );
         if let Some(std) = measured.std {
-            text.push_str(&format!(", deviation {} (divisor n, as the paper)", number::typeset(std, 4)));
+            text.push_str(&format!(
+                ", standard deviation {} (divisor n, as the paper)",
+                number::typeset(std, 4)
+            ));
         }
         if let Some(iqm) = measured.iqm {
             text.push_str(&format!(
@@ -295,7 +319,7 @@ fn groups_section(report: &Report, out: &mut Markup) {
     }
     out.open("section", &[("id", &"beside")]);
     out.leaf("h2", &[], "Beside the paper");
-    let note = "Runs with keys of their own: what else was tried at full budget. Mean ± deviation over seeds, on each pool.";
+    let note = "Runs with keys of their own: what else was tried at full budget. Mean ± standard deviation over seeds, on each pool.";
     out.leaf("p", &[("class", &"note")], note);
     out.open("table", &[("role", &"table"), ("class", &"grid")]);
     out.open("thead", &[("role", &"rowgroup")]);
@@ -314,7 +338,7 @@ fn groups_section(report: &Report, out: &mut Markup) {
             cell(out, "game", "number", &cell_of.game_title);
             cell(out, "evaluation", "number", &file);
             let found = GridCell { cell: &cell_of, measured: Some(measured.clone()), is_best: false };
-            number_cell(report, &found, "score", &format!("group-{place}-{line}"), out);
+            number_cell(report, &found, None, ("score", &format!("group-{place}-{line}")), out);
             cell(out, "normalised", "number", &measured.normalised.map_or(nothing(), number::percent));
             cell(out, "seeds", "number", &measured.n_seeds().to_string());
             out.close("tr");
@@ -340,6 +364,7 @@ fn runs_section(report: &Report, out: &mut Markup) {
                 "game, method, preset",
                 Some(format!("{}, {}, {}", run.train.game, run.train.method, run.train.preset)),
             ),
+            ("folder", Some(run.name.clone())),
             ("keys otherwise", Some(run.changes.clone())),
             ("share of the budget", scale),
             ("steps", Some(number::count(run.steps))),
@@ -363,6 +388,12 @@ fn runs_section(report: &Report, out: &mut Markup) {
         out.close("details");
         out.close("details");
     }
+    let all = [
+        ("all runs as CSV", "tables/runs.csv"),
+        ("all tables as Markdown", "RESULTS.md"),
+        ("all records for marl-eval as JSON", "marl-eval.json"),
+    ];
+    files(&all, out);
     for line in &report.damaged {
         out.leaf("p", &[("class", &"rehearsal")], &format!("Could not be read, and is left out: {line}"));
     }
@@ -373,15 +404,17 @@ fn reading_section(report: &Report, out: &mut Markup) {
     out.open("section", &[("id", &"reading")]);
     out.leaf("h2", &[], "How to read the numbers");
     let few = format!(
-        "± is the deviation over the seeds of training (divisor n), as in the paper; with one seed there is none. Intervals are \
+        "± is the standard deviation over the seeds of training (divisor n), as in the paper; with one seed there is none. Intervals are \
          of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest of a column is set in bold, \
          among the methods under the preset that the study asks for, and only where at least two of them have {SEEDS_TO_JUDGE} seeds or \
          more at full budget."
     );
-    let normalised = "Normalised scores go from 0, the best that never adapts, to 1, an oracle that knows its peers; both are \
-                      scripted and are measured on the same peers. The paper's pools and ours are drawn alike but need not be \
-                      the same, so normalised scores travel better than raw ones.";
-    for text in [few.as_str(), normalised] {
+    let normalised = "A normalised score is 0 where the agent earns as much as static, a reference agent that never adapts, and 1 \
+                      where it earns as much as oracle, a reference agent that knows its peers. Both are scripted and play with the \
+                      same peers. They are no limits: an agent may earn less than static or more than oracle. The paper's pools and \
+                      ours are drawn alike but need not be the same.";
+    let folders = "The commands are those that were typed; the folders in them are today's, relative to the folder of the records.";
+    for text in [few.as_str(), normalised, folders] {
         out.leaf("p", &[("class", &"note")], text);
     }
     if !report.command.is_empty() {

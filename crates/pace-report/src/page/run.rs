@@ -4,7 +4,7 @@ use super::evaluation::{
     adaptation_section, blocks_section, change_section, headline, knowledge_section, peers_section,
 };
 use super::replay::{self, GameDrawing};
-use super::{both, card, cell, counted, figure, nothing, score_cell, shell};
+use super::{both, card, cell, counted, figure, files, nothing, score_cell, shell};
 use crate::figures::{adaptation, training};
 use crate::markup::Markup;
 use crate::number;
@@ -25,6 +25,8 @@ pub struct RunPage<'a> {
     pub drawings: &'a [GameDrawing],
     /// The share of the budget that the run had, where it was a rehearsal.
     pub scale: Option<f64>,
+    /// The names of the figures that are written as SVG files into `figures/` beside the page.
+    pub figures: &'a [String],
 }
 
 impl RunPage<'_> {
@@ -57,7 +59,7 @@ impl RunPage<'_> {
             if let Some(train) = self.train {
                 training_section(train, out);
             }
-            making_section(main, self.train, out);
+            making_section(main, self.train, self.figures, out);
         })
     }
 }
@@ -177,7 +179,12 @@ fn training_section(train: &TrainRecord, out: &mut Markup) {
     out.close("section");
 }
 
-fn making_section(adapt: Option<&AdaptRecord>, train: Option<&TrainRecord>, out: &mut Markup) {
+fn making_section(
+    adapt: Option<&AdaptRecord>,
+    train: Option<&TrainRecord>,
+    figures: &[String],
+    out: &mut Markup,
+) {
     let no_run = RunRecord { seed: train.map_or(0, |train| train.seed), ..RunRecord::default() };
     let run = adapt.map_or(&no_run, |adapt| &adapt.run);
     out.open("section", &[]);
@@ -214,6 +221,12 @@ fn making_section(adapt: Option<&AdaptRecord>, train: Option<&TrainRecord>, out:
         }
     }
     out.close("dl");
+    if !figures.is_empty() {
+        let links: Vec<(String, String)> =
+            figures.iter().map(|name| (format!("{name}.svg"), format!("figures/{name}.svg"))).collect();
+        let links: Vec<(&str, &str)> = links.iter().map(|(name, path)| (&**name, &**path)).collect();
+        files(&links, out);
+    }
     if let Some(train) = train.filter(|train| !train.config.is_null()) {
         let config = serde_json::to_string_pretty(&train.config).expect("a JSON value can be written");
         out.open("details", &[]);

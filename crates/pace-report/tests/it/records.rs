@@ -1,6 +1,6 @@
 //! The file format: what goes out comes back, and what is not ours is refused with a reason.
 
-use pace_report::{AdaptRecord, RecordError, TrainRecord};
+use pace_report::{AdaptRecord, RecordError, TrainRecord, table};
 use serde_json::{Value, json};
 
 use crate::sample::{hostile, kuhn, read, switched};
@@ -40,12 +40,24 @@ fn every_committed_result_can_be_read() {
                 folders.push(path);
             } else if folder.ends_with("adapt") && path.extension().is_some_and(|ending| ending == "json") {
                 let text = std::fs::read_to_string(&path).expect("a readable file");
-                AdaptRecord::from_json(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                let record = AdaptRecord::from_json(&text)
+                    .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+                check_tables(&record);
                 n_read += 1;
             }
         }
     }
     assert!(n_read > 0);
+}
+
+/// The tables of `pace adapt` and `pace quickstart` fit a terminal of 80 columns.
+#[track_caller]
+fn check_tables(record: &AdaptRecord) {
+    let tables =
+        [table::headline(record), table::blocks(record), table::identification(record), table::peers(record)];
+    for line in tables.iter().flat_map(|text| text.lines()) {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
 }
 
 #[test]

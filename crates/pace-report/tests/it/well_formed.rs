@@ -160,6 +160,17 @@ fn names_at_the_ends_of_lines_keep_their_distance() {
 }
 
 #[test]
+fn reference_agents_are_no_bounds() {
+    let (adapt, train) = kuhn();
+    let page = page::render(&adapt, Some(&train));
+    assert!(page.contains("their scores are no limits for a learned agent"));
+    assert!(page.contains("bayes knows the family of its peers and infers the rest from their actions"));
+    for claim in ["as well as can be", "bound"] {
+        assert!(!page.contains(claim), "{claim}");
+    }
+}
+
+#[test]
 fn figures_say_what_they_are_without_being_seen() {
     let (adapt, _) = kuhn();
     let svg = figures::adaptation::figure(&adapt);

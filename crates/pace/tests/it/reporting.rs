@@ -139,6 +139,87 @@ fn the_page_of_a_run_has_all_its_evaluations_and_its_encounters() {
     assert!(scratch.path().join("figures/training.svg").is_file());
 }
 
+/// The texts of all commands on a page, without their marks.
+fn commands_of(page: &str) -> Vec<String> {
+    let of_pre = page.split("<pre>").skip(1).filter_map(|rest| rest.split("</pre>").next());
+    let bare = |text: &str| text.replace("<span class=\"word\">", "").replace("</span>", "");
+    of_pre.map(bare).filter(|text| text.starts_with("pace ")).collect()
+}
+
+#[test]
+fn every_folder_that_a_report_names_exists() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    assert!(report(scratch.path()).status.success());
+    let kept = records().join("kept");
+    let run = kept.join("overcooked-pace-paper-s1-a192c309d842");
+    let (run, out) = (run.to_str().expect("UTF-8"), scratch.path().join("one"));
+    assert!(pace_in(&kept, &["report", run, "--out", out.to_str().expect("UTF-8")]).status.success());
+    let mut n_folders = 0;
+    for page in ["index.html", "one/report.html"] {
+        let page = std::fs::read_to_string(scratch.path().join(page)).expect("a page");
+        for command in commands_of(&page) {
+            let words: Vec<&str> = command.split(' ').collect();
+            let folder = match words[1] {
+                "adapt" | "watch" => Some(words[2]),
+                "train" => words.iter().position(|word| *word == "--out").map(|place| words[place + 1]),
+                _ => None,
+            };
+            if let Some(folder) = folder {
+                assert!(kept.join(folder).is_dir(), "{command}");
+                n_folders += 1;
+            }
+        }
+        // What the page says of the folder itself.
+        for name in ["folder", "run"] {
+            for fact in page.split(&format!("<dt>{name}</dt>\n<dd>")).skip(1) {
+                let folder = fact.split('<').next().expect("a fact");
+                assert!(kept.join(folder).is_dir(), "{folder}");
+                n_folders += 1;
+            }
+        }
+    }
+    assert!(n_folders > 30, "{n_folders}");
+}
+
+#[test]
+fn a_report_links_to_every_file_beside_it() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    assert!(report(scratch.path()).status.success());
+    let run = records().join("kept/overcooked-pace-paper-s1-a192c309d842");
+    let (run, out) = (run.to_str().expect("UTF-8"), scratch.path().join("one"));
+    assert!(pace_in(&records(), &["report", run, "--out", out.to_str().expect("UTF-8")]).status.success());
+    for (folder, name) in [(scratch.path().to_owned(), "index.html"), (out.clone(), "report.html")] {
+        let page = std::fs::read_to_string(folder.join(name)).expect("a page");
+        let mut linked: Vec<&str> =
+            page.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+        linked.retain(|target| !target.starts_with('#'));
+        let mut written = files(&folder);
+        written.retain(|(path, _)| path != name && (folder == out || !path.starts_with("one/")));
+        for (path, _) in &written {
+            assert!(linked.contains(&path.as_str()), "{name} has no link to {path}");
+        }
+        for target in linked {
+            assert!(written.iter().any(|(path, _)| path == target), "{name}: {target} does not exist");
+        }
+    }
+}
+
+/// In Predator-Prey-W presets `paper` and `best` have other rules than the paper's experiments.
+#[test]
+fn a_number_of_the_paper_on_another_scale_is_marked() {
+    let results = std::fs::read_to_string(root().join("RESULTS.md")).expect("RESULTS.md");
+    let is_row = |line: &&str| line.starts_with("| ") && line.contains(" -3.93 ± 0.04");
+    let rows: Vec<&str> = results.lines().filter(is_row).collect();
+    assert!(rows.len() >= 6, "{rows:?}");
+    for row in rows {
+        let is_marked = row.contains("-3.93 ± 0.04 (another scale)");
+        assert_eq!(is_marked, !row.contains("preset reference"), "{row}");
+    }
+    assert!(!results.contains("-2.82 |") && results.contains("-2.82 (unknown scale) |"));
+    let notes = ["\n*another scale*: ", "\n*unknown scale*: "];
+    assert!(notes.iter().all(|note| results.contains(note)));
+}
+
 #[test]
 fn the_committed_results_are_made_from_the_records() {
     let scratch = tempfile::tempdir().expect("a scratch folder");

@@ -3,6 +3,7 @@
 //! One run becomes its own page (`run_page`). A folder of runs is joined with the experiments (`studies`) and becomes a page with
 //! the paper's tables beside ours, figures, tables and exchange files.
 
+mod folders;
 pub mod run_page;
 mod studies;
 

@@ -7,6 +7,7 @@ use pace_lab::{LabError, RunRecords, create_folder, write_atomically};
 use pace_report::figures;
 use pace_report::page::RunPage;
 
+use super::folders;
 use crate::say;
 
 pub fn write(run: &Path, folder: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -18,32 +19,41 @@ pub fn write(run: &Path, folder: &Path, out: &mut dyn Write) -> anyhow::Result<(
 /// Writes the page and its figures; gives the page's path.
 pub fn write_page(run: &Path, folder: &Path) -> Result<PathBuf, LabError> {
     let mut records = RunRecords::read(run)?;
+    let name = run.canonicalize().map_or_else(|_| records.name(), |path| name_of(&path));
+    folders::update(&mut records, &name);
     let replays: Vec<_> = std::mem::take(&mut records.replays).into_values().collect();
     let evaluations = records.evaluations_in_order();
+    let mut figures: Vec<(String, Option<String>)> =
+        vec![("training".to_owned(), figures::training::figure(&records.train))];
+    for (name, record) in &evaluations {
+        figures.push((format!("{name}-adaptation"), Some(figures::adaptation::figure(record))));
+        figures.push((format!("{name}-identification"), figures::identification::figure(record)));
+        figures.push((format!("{name}-keypoint"), figures::keypoint::figure(record)));
+    }
+    create_folder(&folder.join("figures"))?;
+    let mut written = Vec::new();
+    for (name, figure) in figures {
+        if let Some(figure) = figure {
+            write_atomically(&folder.join("figures").join(format!("{name}.svg")), figure.as_bytes())?;
+            written.push(name);
+        }
+    }
     let page = RunPage {
-        evaluations: evaluations.clone(),
+        evaluations,
         train: Some(&records.train),
         replays: &replays,
         drawings: &super::drawings(),
         scale: Some(records.config.scale),
+        figures: &written,
     };
-    create_folder(&folder.join("figures"))?;
     let path = folder.join("report.html");
     write_atomically(&path, page.render().as_bytes())?;
-    let save = |name: &str, figure: Option<String>| match figure {
-        Some(figure) => {
-            write_atomically(&folder.join("figures").join(format!("{name}.svg")), figure.as_bytes())
-        }
-        None => Ok(()),
-    };
-    save("training", figures::training::figure(&records.train))?;
-    for (name, record) in &evaluations {
-        save(&format!("{name}-adaptation"), Some(figures::adaptation::figure(record)))?;
-        save(&format!("{name}-identification"), figures::identification::figure(record))?;
-        save(&format!("{name}-keypoint"), figures::keypoint::figure(record))?;
-    }
     for error in records.damaged {
         say(&format!("warning: left out: {error}"));
     }
     Ok(path)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -5,13 +5,16 @@ use std::path::Path;
 
 use pace_games::{Preset, find_game};
 use pace_lab::{
-    Choices, EXPERIMENTS, Experiment, ExperimentRun, LabError, RunConfig, RunRecords, RunRequest, find_runs,
+    Choices, EXPERIMENTS, Experiment, ExperimentRun, LabError, NumberScale, PaperCell, RunConfig, RunRecords,
+    RunRequest, find_runs,
 };
 use pace_learn::{TrainPreset, find_method};
 use pace_report::ReplayRecord;
 use pace_report::report::Report;
-use pace_report::study::{PaperNumber, RunEntry, Study, StudyCell};
+use pace_report::study::{PaperNumber, PaperScale, RunEntry, Study, StudyCell};
 use serde_json::{Map, Value};
+
+use super::folders;
 
 /// More seeds than this are not looked for.
 const MOST_SEEDS: u64 = 100;
@@ -40,7 +43,8 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
         let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
         match RunRecords::read(&path).and_then(|records| Ok((records.config.id_of_run(&path)?, records))) {
             Err(error) => report.damaged.push(error.to_string()),
-            Ok((id, records)) => {
+            Ok((id, mut records)) => {
+                folders::update(&mut records, &name);
                 ids.insert(name.clone(), id);
                 read.push((name, records));
             }
@@ -91,6 +95,7 @@ fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> O
 }
 
 fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
+    let command = folders::train_command(&records, &name);
     let spec = &records.manifest.spec;
     let status = match serde_json::to_value(records.manifest.status) {
         Ok(Value::String(status)) => status,
@@ -103,7 +108,7 @@ fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
         scale: records.config.scale,
         steps: records.config.train.total_steps,
         status,
-        command: spec.argv.join(" "),
+        command,
         processor: spec.cpu_model.clone(),
         train: records.train,
         evaluations: records.evaluations,
@@ -179,6 +184,7 @@ fn study(
             }
         }
     }
+    let scale = |scale: &NumberScale| PaperScale { label: scale.label.clone(), note: scale.note.clone() };
     let references = reference_cells(experiment, &cells, runs);
     let order: Vec<String> = experiment.runs.iter().flat_map(|group| group.methods.clone()).collect();
     cells.sort_by_key(|cell| {
@@ -191,6 +197,7 @@ fn study(
         reproduces: experiment.reproduces.clone(),
         claim: experiment.claim.clone(),
         view: experiment.view,
+        scales: experiment.scales.values().map(scale).collect(),
         cells: references.into_iter().chain(cells).collect(),
     })
 }
@@ -218,10 +225,7 @@ fn add(
         let cell = match found {
             Some(cell) => cell,
             None => {
-                let paper = experiment.paper.iter().find(|paper| {
-                    (&paper.game, &paper.method, &paper.variant, &paper.evaluation)
-                        == (game, method, &run.variant, label)
-                });
+                let paper = paper_number(experiment, preset.name(), [game, method, &run.variant, label]);
                 cells.push(StudyCell {
                     game: game.clone(),
                     game_title: find_game(game)?.open(Preset::Paper, &Map::new())?.spec().title.to_owned(),
@@ -231,7 +235,7 @@ fn add(
                     variant: run.variant.clone(),
                     evaluation: label.clone(),
                     evaluation_file: file.clone(),
-                    paper: paper.map(|paper| PaperNumber { mean: paper.mean, std: paper.std }),
+                    paper,
                     n_seeds: experiment.seeds as usize,
                     runs: Vec::new(),
                 });
@@ -247,7 +251,21 @@ fn add(
     Ok(())
 }
 
-/// Scripted egos: those that the paper has numbers of, then those that the experiment asks for. Our numbers are in the records
+/// The paper's number for a game, method, variant and evaluation, to stand beside results of this preset.
+fn paper_number(experiment: &Experiment, preset: &str, place: [&String; 4]) -> Option<PaperNumber> {
+    let is_here =
+        |paper: &&PaperCell| [&paper.game, &paper.method, &paper.variant, &paper.evaluation] == place;
+    let paper = experiment.paper.iter().find(is_here)?;
+    let other_scale = paper.scale.as_ref().and_then(|name| {
+        let (index, (_, scale)) =
+            experiment.scales.iter().enumerate().find(|(_, (known, _))| *known == name)?;
+        let is_same = scale.presets.iter().any(|known| known.name() == preset);
+        (!is_same).then_some(index)
+    });
+    Some(PaperNumber { mean: paper.mean, std: paper.std, other_scale })
+}
+
+/// Reference agents: those that the paper has numbers of, then those that the experiment asks for. Our numbers are in the records
 /// of whoever met the same peers.
 fn reference_cells(experiment: &Experiment, cells: &[StudyCell], runs: &[RunEntry]) -> Vec<StudyCell> {
     let mut names: Vec<&String> = Vec::new();
@@ -265,20 +283,13 @@ fn reference_cells(experiment: &Experiment, cells: &[StudyCell], runs: &[RunEntr
         if found.iter().any(|cell| cell.method == *name && is_same(cell)) {
             continue;
         }
-        let paper = experiment.paper.iter().find(|paper| {
-            (&paper.game, &paper.method, &paper.variant, &paper.evaluation)
-                == (&like.game, name, &like.variant, &like.evaluation)
-        });
+        let place = [&like.game, name, &like.variant, &like.evaluation];
+        let paper = paper_number(experiment, &like.preset, place);
         let met_same = cells.iter().filter(|cell| is_same(cell) && cell.preset == like.preset);
         let mut places: Vec<usize> = met_same.flat_map(|cell| cell.runs.clone()).collect();
         places.sort_unstable();
-        let cell = StudyCell {
-            method: name.clone(),
-            is_reference: true,
-            paper: paper.map(|paper| PaperNumber { mean: paper.mean, std: paper.std }),
-            runs: places,
-            ..like.clone()
-        };
+        let cell =
+            StudyCell { method: name.clone(), is_reference: true, paper, runs: places, ..like.clone() };
         if paper.is_some() || (experiment.references.contains(name) && cell.measured(runs).is_some()) {
             found.push(cell);
         }

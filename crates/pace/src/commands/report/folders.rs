@@ -1,0 +1,61 @@
+//! The folders that records name: a run may have been moved or copied since its commands were typed.
+
+use pace_lab::RunRecords;
+
+/// Replaces the folder that the run had when its records were made by `name`, the folder that it has today, in the origins and
+/// the commands of its evaluations and encounters.
+pub fn update(records: &mut RunRecords, name: &str) {
+    let evaluations = records.evaluations.values_mut().map(|record| (&mut record.command, &mut record.run));
+    let replays = records.replays.values_mut().map(|record| (&mut record.command, &mut record.run));
+    for (command, run) in evaluations.chain(replays) {
+        *command = renamed(command, &run.folder, name);
+        name.clone_into(&mut run.folder);
+    }
+}
+
+/// The command that trained the run, with `name` in place of the folder that it was given.
+pub fn train_command(records: &RunRecords, name: &str) -> String {
+    let words = &records.manifest.spec.argv;
+    let command = words.join(" ");
+    let value = |(place, word): (usize, &String)| match word.strip_prefix("--out=") {
+        Some(value) => Some(value.to_owned()),
+        None if word == "--out" => words.get(place + 1).cloned(),
+        None => None,
+    };
+    let folder = words.iter().enumerate().find_map(value);
+    folder.map_or(command.clone(), |folder| renamed(&command, &folder, name))
+}
+
+/// The command with `to` in place of the folder `from`, also before the rest of a path and as the value of a key or an option.
+fn renamed(command: &str, from: &str, to: &str) -> String {
+    let from = from.trim_end_matches('/');
+    if from.is_empty() {
+        return command.to_owned();
+    }
+    let rename = |word: &str| {
+        let path = word.rfind('=').map_or(0, |end| end + 1);
+        match word[path..].strip_prefix(from) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{}{to}{rest}", &word[..path]),
+            _ => word.to_owned(),
+        }
+    };
+    command.split(' ').map(rename).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::renamed;
+
+    #[test]
+    fn a_command_names_the_folder_of_today() {
+        let check = |command: &str, expected: &str| {
+            assert_eq!(renamed(command, "lab/runs/one", "two"), expected);
+        };
+        check("pace adapt lab/runs/one --json", "pace adapt two --json");
+        check("pace train kuhn-poker --out=lab/runs/one/", "pace train kuhn-poker --out=two/");
+        check("pace adapt lab/runs/one --latents lab/runs/one/a.csv", "pace adapt two --latents two/a.csv");
+        // Another folder, and another word.
+        check("pace adapt lab/runs/one-more", "pace adapt lab/runs/one-more");
+        assert_eq!(renamed("pace list", "", "two"), "pace list");
+    }
+}
