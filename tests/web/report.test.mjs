@@ -2,9 +2,9 @@
 // have no error, ask nothing of a network, fit its screen, and its encounters must step forward and back.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 
 import { findings, root, run, shots, startBrowser } from "./program.mjs";
@@ -65,11 +65,35 @@ async function check(path, name, screen) {
     await showOrigin(page, numbers[0]);
   }
   assert.deepEqual(await findings(page), [], `${name} on ${screen.name}`);
+  assert.deepEqual(await overlaps(page), [], `texts of figures on ${screen.name}`);
+  const links = await page.$$eval(".files a", (nodes) => nodes.map((node) => node.getAttribute("href")));
+  assert.ok(links.length > 0, "the files beside the page are linked");
+  for (const link of links) assert.ok(existsSync(join(dirname(path), decodeURIComponent(link))), `${link} exists`);
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(beyond <= 0, `${name} is ${beyond} pixels wider than a screen of ${width}`);
   await page.screenshot({ path: join(shots, `${name}-${screen.name}.png`), fullPage: true });
   assert.deepEqual(complaints, [], `${name} on ${screen.name}`);
   await context.close();
+}
+
+// Texts of figures that cover each other or leave their figure.
+function overlaps(page) {
+  return page.evaluate(() => {
+    const found = [];
+    for (const figure of document.querySelectorAll("svg.pace-figure")) {
+      const frame = figure.getBoundingClientRect();
+      const boxes = [...figure.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+      boxes.forEach(([text, box], place) => {
+        if (box.left < frame.left - 1 || box.right > frame.right + 1) found.push(`"${text}" leaves its figure`);
+        for (const [other, beside] of boxes.slice(0, place)) {
+          const across = Math.min(box.right, beside.right) - Math.max(box.left, beside.left);
+          const down = Math.min(box.bottom, beside.bottom) - Math.max(box.top, beside.top);
+          if (across > 2 && down > 4) found.push(`"${text}" covers "${other}"`);
+        }
+      });
+    }
+    return found;
+  });
 }
 
 // Forward and back, by button, by key and by hand, and what is shown follows.
