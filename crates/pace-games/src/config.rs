@@ -308,6 +308,7 @@ fn plain_type(name: &str) -> &str {
         "string or map" | "string or table" => "a word, or a section of keys",
         "a sequence" => "a list",
         "a map" | "map" => "a section of keys",
+        "map with a single key" | "newtype variant" | "struct variant" => "a section with one key",
         name if name.starts_with("struct ") || name.starts_with("internally tagged enum ") => {
             "a section of keys"
         }

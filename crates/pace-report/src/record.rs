@@ -504,7 +504,7 @@ impl TrainRecord {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Not JSON, or not with the fields of a record.
-    #[error("not a record of format {FORMAT_VERSION}: line {}, column {} does not fit", .0.line(), .0.column())]
+    #[error("not a record of format {FORMAT_VERSION}: {0}")]
     NotARecord(#[source] serde_json::Error),
     /// JSON without a version.
     #[error("no `format_version` found, expected {FORMAT_VERSION}; is this file a record of pace?")]

@@ -11,7 +11,7 @@ where
     T: TryFrom<u64> + 'static,
 {
     move |text| {
-        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = text.parse::<u64>().ok().filter(|number| range.contains(number));
         number
             .and_then(|number| T::try_from(number).ok())
             .ok_or_else(|| format!("expected a whole number from {} to {}", range.start(), range.end()))
@@ -23,7 +23,7 @@ pub fn number(
     range: RangeInclusive<f64>,
 ) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
     move |text| {
-        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = text.parse::<f64>().ok().filter(|number| range.contains(number));
         number.ok_or_else(|| format!("expected a number from {} to {}", range.start(), range.end()))
     }
 }
@@ -45,7 +45,7 @@ pub fn training_steps() -> impl Fn(&str) -> Result<u64, String> + Clone + Send +
 
 /// Parses the factor of a scaled run.
 pub fn scale(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| *number > 0.0 && *number <= 1.0);
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= 1.0);
     number.ok_or_else(|| "expected a number above 0, and at most 1".to_owned())
 }
 

@@ -80,15 +80,15 @@ fn mistake(error: &clap::Error, command: &Command) -> String {
         ErrorKind::InvalidSubcommand => {
             let known = command.get_subcommands().filter(|known| !known.is_hide_set()).map(Command::get_name);
             let found = match error.get(ContextKind::InvalidSubcommand) {
-                Some(ContextValue::String(found)) => found,
+                Some(ContextValue::String(found)) => found.as_str(),
                 _ => "",
             };
             GameError::unknown("command", found, known).to_string()
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
             let name = argument.split(' ').next().unwrap_or_default();
-            let found = text(ContextKind::InvalidValue);
-            let found = if found.is_empty() { "nothing" } else { &found };
+            let value = text(ContextKind::InvalidValue);
+            let found = if value.is_empty() { "nothing" } else { value.as_str() };
             match error.source() {
                 Some(reason) => format!("{name}: found {found}, {}", expectation(&reason.to_string())),
                 None => format!("{name}: found {found}, expected a value"),

@@ -166,6 +166,7 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
     refused("games = [\"kuhn-poker\"]", "games = [\"kuhn\"]", &["unknown game \"kuhn\""]);
     refused("evaluations = [\"test\"]", "evaluations = [\"tset\"]", &["unknown evaluation \"tset\"", "test"]);
     refused("passes = 2", "passes = 0", &["0 passes"]);
+    refused("passes = 2", "passes = \"two\"", &["expected a whole number, or one for each game"]);
     refused("passes = 2", "passes = { overcooked = 3 }", &["no passes for kuhn-poker"]);
     refused("passes = 2", "passes = 2\npool = \"tests\"", &["unknown pool \"tests\""]);
     refused("passes = 2", "passes = 2\ndetector = \"dorp:1\"", &["detector"]);

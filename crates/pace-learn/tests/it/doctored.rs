@@ -38,6 +38,10 @@ impl AnyGame for Doctored {
         self.game.spec()
     }
 
+    fn legend(&self) -> &'static [&'static str] {
+        self.game.legend()
+    }
+
     fn config(&self) -> Value {
         self.game.config()
     }

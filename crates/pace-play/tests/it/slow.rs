@@ -116,6 +116,10 @@ impl AnyGame for SlowGame {
         self.game.spec()
     }
 
+    fn legend(&self) -> &'static [&'static str] {
+        self.game.legend()
+    }
+
     fn config(&self) -> Value {
         self.game.config()
     }

@@ -280,7 +280,7 @@ fn messages_are_short_and_without_the_words_of_the_parser() {
         &["x… (100002 characters)"],
     );
     words(&["check", "kuhn-poker", "--seed", &long], 2, &["x… (100000 characters)"]);
-    words(&["inspect", &long], 3, &["is not a run folder"]);
+    words(&["inspect", &long], 3, &["File name too long"]);
     words(&["check", "kuhn-poker", &format!("--{long}")], 2, &["unexpected argument", "(100002 characters)"]);
     words(&["check", "a\nb\u{1b}[31m"], 2, &["\"a\\nb\\u{1b}[31m\""]);
     words(&["inspect", "a\nb"], 3, &["a\\nb is not a run folder"]);

@@ -127,7 +127,7 @@ fn cases() -> Vec<Vec<String>> {
                 }
                 match (option, value) {
                     (Some(option), value) => {
-                        options.extend([option].into_iter().chain(value.map(String::as_str)))
+                        options.extend([option].into_iter().chain(value.map(String::as_str)));
                     }
                     (None, Some(value)) if place < positionals.len() => positionals[place] = value,
                     (None, value) => positionals.extend(value.map(String::as_str)),
@@ -186,9 +186,6 @@ fn check_case(arguments: &[String], trained: &Path, folder: &Path) {
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    if std::env::var_os("PACE_FUZZ_TIMES").is_some() {
-        eprintln!("{:7.3} s  {:?}  {what}", begin.elapsed().as_secs_f64(), status.code());
-    }
     let message = String::from_utf8(fs::read(folder.join("stderr")).expect("readable")).expect("UTF-8");
     assert!(!message.contains("panicked"), "{what}: {message}");
     let code = status.code().unwrap_or_else(|| panic!("{what}: killed by a signal: {message}"));
