@@ -1,6 +1,6 @@
 //! Odd values for every argument of every command: each gets a documented exit code and one clear line, and none a panic.
 //!
-//! The commands and their arguments come from `pace commands`. A sample is run by default, everything with `PACE_FULL_FUZZ=1`.
+//! The commands and their arguments come from `pace commands`. A sample is run by default, everything with `PACE_THOROUGH=1`.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -47,6 +47,7 @@ const BASES: &[Base] = &[
     base("study export", "nowhere.sqlite", "--csv"),
     base("study summary", "nowhere.sqlite", ""),
     base("study delete", "nowhere.sqlite p1", ""),
+    base("study links", "nowhere.sqlite p1", ""),
     base("references", "kuhn-poker", "--encounters 2 --preset paper --set episodes_per_encounter=2"),
     base("bench games", "", "--seconds 0.001 --lanes 2"),
     base("bench engine", "", "--seconds 0.001 --threads 1 --shape kuhn-poker-unlike"),
@@ -61,7 +62,7 @@ const TINY_RUN: &str = "--steps 1 --threads 1 --out new --set episodes_per_encou
 const TINY_BENCH: &str = "--seconds 0.001 --threads 1 --preset paper --set episodes_per_encounter=3 \
                           --set encounters_per_tuple=1 --set epochs=1 --set minibatches=1 --set hidden_width=8";
 
-/// How many of the odd values each argument gets without `PACE_FULL_FUZZ=1`.
+/// How many of the odd values each argument gets without `PACE_THOROUGH=1`.
 const SAMPLE: usize = 3;
 /// A process that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -90,7 +91,7 @@ fn check_message(message: &str, what: &str) {
 fn cases() -> Vec<Vec<String>> {
     let document = json(&["commands"]);
     let commands = document["commands"].as_array().expect("a list");
-    let is_full = std::env::var_os("PACE_FULL_FUZZ").is_some_and(|value| value == "1");
+    let is_full = std::env::var_os("PACE_THOROUGH").is_some_and(|value| value == "1");
     let values = odd_values();
     let mut cases = Vec::new();
     let mut n_arguments = 0;

@@ -1,5 +1,5 @@
 //! Processes that die, or whose disk is full, at a chosen system call. Needs `strace`; without it these tests are left out,
-//! and with `REQUIRE_STRACE=1` that is a failure. `PACE_EVERY_KILL=1` kills every method at every call.
+//! and with `REQUIRE_STRACE=1` that is a failure. `PACE_THOROUGH=1` kills every method at every call.
 //!
 //! The writes of the crate that owns run folders fail one by one in `pace-lab/src/training.rs`, without another program.
 
@@ -119,7 +119,7 @@ fn a_run_killed_at_any_system_call_of_its_start_can_be_started_or_resumed() {
         let calls = calls_of_a_start(&trace, &format!("alone-{id}"));
         assert!(calls.len() > 20, "{id}: {calls:?}");
         // Every method starts alike but the one that keeps a copy of another agent.
-        let is_every = id == "gscu" || std::env::var_os("PACE_EVERY_KILL").is_some();
+        let is_every = id == "gscu" || std::env::var_os("PACE_THOROUGH").is_some_and(|value| value == "1");
         let step = if is_every { 1 } else { calls.len().div_ceil(3) };
         for (name, n) in calls.iter().step_by(step) {
             let place = format!("{id} at {name} {n}");
