@@ -242,11 +242,9 @@ async fn slow_bodies_unused_connections_and_old_connections_are_closed() {
         ..ServerConfig::default()
     };
     let host = Host::with(config, None).await;
-    let head = format!(
-        "POST /api/replay HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\nContent-Type: application/json\r\n\
-         Content-Length: 100\r\n\r\n{{"
-    );
-    let answer = read_to_end(&mut send(&host, &head).await).await.expect("an end");
+    let head = "POST /api/replay HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\
+                Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+    let answer = read_to_end(&mut send(&host, head).await).await.expect("an end");
     assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
     expect_logged(&host, "its body was not complete within 0.2 s").await;
     let kept_alive = HEALTH.replace("Connection: close\r\n", "");

@@ -28,7 +28,7 @@ struct SlowGame {
 }
 
 impl SlowGame {
-    fn new(game: &str, needs_oracle: bool) -> (Arc<dyn AnyGame>, Arc<AtomicBool>) {
+    fn open(game: &str, needs_oracle: bool) -> (Arc<dyn AnyGame>, Arc<AtomicBool>) {
         let is_slow = Arc::new(AtomicBool::new(false));
         let game = SlowGame { game: open(game), is_slow: Arc::clone(&is_slow), needs_oracle };
         (Arc::new(game), is_slow)
@@ -208,7 +208,7 @@ impl AnyGame for SlowGame {
 
 /// A server with a slow Kuhn Poker beside Overcooked as it is.
 async fn host(needs_oracle: bool) -> (Host, Arc<AtomicBool>) {
-    let (game, is_slow) = SlowGame::new("kuhn-poker", needs_oracle);
+    let (game, is_slow) = SlowGame::open("kuhn-poker", needs_oracle);
     let mut offers = Offers::default();
     for game in [game, open("overcooked")] {
         offers.add_scripted(&game).expect("scripted egos");
