@@ -12,8 +12,13 @@ use crate::error::LabError;
 /// How the name of an unfinished file or folder begins. Readers never look at these.
 pub(crate) const STAGED: &str = ".staged-";
 
-/// Puts `contents` at `path` so that a reader, now or after a crash, finds the old file or the new one, never a part.
+/// Puts `contents` at `path` so that a reader, now or after a crash, finds the old file or the new one, never a part. A
+/// device or a pipe is written to directly: a rename would put a file in its place, for root also in that of `/dev/null`.
 pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), LabError> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        let open = || OpenOptions::new().write(true).open(path);
+        return write(&mut attempt("open", path, Cost::Space, open)?, path, contents);
+    }
     let folder = folder_of(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     // Two processes may write the same file, such as an evaluation; each has its own draft.
@@ -334,6 +339,22 @@ mod tests {
             assert_eq!(std::fs::read(&path).expect("readable"), b"first row\nthird row\n");
             assert_eq!(file.read().expect("readable"), b"first row\nthird row\n");
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_written_to_and_stays_a_pipe() {
+        use std::os::unix::fs::FileTypeExt;
+
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let path = scratch.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&path).status().expect("every Unix has mkfifo");
+        assert!(made.success());
+        let from = path.clone();
+        let reader = std::thread::spawn(move || std::fs::read(from));
+        write_atomically(&path, b"rows\n").expect("written");
+        assert!(std::fs::metadata(&path).expect("there").file_type().is_fifo());
+        assert_eq!(reader.join().expect("no panic").expect("readable"), b"rows\n");
     }
 
     #[cfg(target_os = "linux")]

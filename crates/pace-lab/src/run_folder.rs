@@ -22,6 +22,7 @@ use crate::error::LabError;
 use crate::manifest::{Manifest, RunSpec, RunStatus, now};
 use crate::metrics::{MetricsLog, MetricsRecord, read_metrics};
 use crate::tensorboard::TensorBoardLog;
+use crate::trained_agent::refuse_lost_checkpoints;
 
 const CONFIG: &str = "config.toml";
 const MANIFEST: &str = "manifest.json";
@@ -341,7 +342,10 @@ fn check_empty(path: &Path) -> Result<(), LabError> {
     }
     found.sort();
     if found.iter().any(|name| name == MANIFEST) {
-        return Err(LabError::HoldsRun { path: path.to_owned() });
+        // A run that lost its checkpoints cannot be resumed, so that advice would not fit.
+        let lost = refuse_lost_checkpoints(&RunView { path: path.to_owned() }).err();
+        let lost = lost.filter(|error| matches!(error, LabError::LostCheckpoints { .. }));
+        return Err(lost.unwrap_or_else(|| LabError::HoldsRun { path: path.to_owned() }));
     }
     found.retain(|name| !is_left_by_creation(&path.join(name), name));
     match found.into_iter().next() {

@@ -1,12 +1,13 @@
 //! GSCU: two stages in one run, and online a policy to fall back on.
 
-use pace_games::{GAMES, GameEntry, Split, find_game};
+use pace_games::{Action, Ego, GAMES, GameEntry, GameError, Split, find_game};
 use pace_learn::config::Bandit;
 use pace_learn::{
-    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Method, Policy, TrainConfig, TrainPreset, Trainer,
-    adapt, find_method,
+    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Method, Policy, TrainConfig, TrainError, TrainPreset,
+    Trainer, adapt, find_method,
 };
 
+use crate::doctored::Doctored;
 use crate::{open, tiny, tiny_trainer};
 
 fn gscu() -> &'static Method {
@@ -170,5 +171,44 @@ fn a_greedy_run_needs_nobody_to_fall_back_on() {
     for outcome in meet(&trainer.agent(), entry) {
         let values = outcome.episodes.iter().filter_map(|episode| episode.expected_return);
         assert!(values.into_iter().all(|value| (value + 1.0 / 18.0).abs() > 1e-6));
+    }
+}
+
+/// Its probabilities are not numbers.
+struct NotANumber;
+
+impl Ego for NotANumber {
+    fn begin_encounter(&mut self) {}
+
+    fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+        probabilities.fill(f32::NAN);
+    }
+
+    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+
+    fn end_episode(&mut self, _terminal_observation: &[f32]) {}
+
+    fn is_fixed(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn a_scripted_policy_with_non_finite_output_is_refused_in_training_and_adaptation() {
+    for entry in GAMES {
+        let preset = TrainPreset::Paper;
+        let doctored =
+            || Doctored { fixed: Some(|| Box::new(NotANumber)), ..Doctored::new(open(entry, preset, 3)) };
+        // The first stage lets it play and watches.
+        let config = tiny(entry, preset, gscu());
+        let mut trainer = Trainer::new(gscu(), Box::new(doctored()), config, 7, 2).expect("good keys");
+        let error = trainer.iterate().expect_err("not a distribution");
+        assert!(matches!(error, TrainError::NotFinite { iteration: 0, .. }), "{}: {error}", entry.id);
+        // Online, the agent falls back on it.
+        let policy = Policy::scripted(&doctored(), "random").expect("the ego without a memory");
+        let agent = fallen_back(entry, Some(&policy));
+        let config = AdaptConfig::new(Split::Test, 1, 2, 3);
+        let error = adapt(&agent, &*open(entry, preset, 3), &config, 2).expect_err("not a distribution");
+        assert!(matches!(error, GameError::NotADistribution { .. }), "{}: {error}", entry.id);
     }
 }

@@ -131,7 +131,7 @@ pub(super) async fn begin(
         Err((status, refusal)) => return refuse(&server, status, &refusal),
     };
     if server.study.is_some() {
-        let message = "a study is on; come in by the link that you were given".to_owned();
+        let message = "this server runs a study; use your personal link".to_owned();
         return refuse(&server, StatusCode::FORBIDDEN, &Refusal::of(RefusalCode::Forbidden, message));
     }
     match open(&server, address, request).await {
@@ -208,11 +208,8 @@ pub(super) async fn replay(
     if let Some(study) = &server.study
         && !study.shows_replay(&server.offers, &request.link).await
     {
-        return refuse(
-            &server,
-            StatusCode::FORBIDDEN,
-            &closed_in_studies("other replays than of your rounds"),
-        );
+        let refusal = closed_in_studies("replays of rounds other than your own");
+        return refuse(&server, StatusCode::FORBIDDEN, &refusal);
     }
     // It takes a moment of a core, so one after the other, and beside the ones who play.
     let Ok(_permit) = server.replays.acquire().await else { return not_found().await };

@@ -72,7 +72,7 @@ fn check(server: &Server, method: &Method, uri: &Uri, headers: &HeaderMap) -> Re
         headers.get(header::HOST).and_then(|host| host.to_str().ok()).ok_or("the request names no host")?;
     // A page elsewhere whose name was made to point here would bring that name with it.
     if !is_our_name(server, host) {
-        return Err("this server does not go by that name; see --host");
+        return Err("unknown host name; add it with --host");
     }
     let changes_something = method != Method::GET && method != Method::HEAD;
     if !changes_something && uri.path() != "/ws" {

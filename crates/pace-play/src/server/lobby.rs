@@ -6,16 +6,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use pace_games::EpisodeOutcome;
 use tokio::sync::{Semaphore, broadcast, watch};
 
 use super::Bucket;
-use crate::session::{Frame, Session};
+use crate::offer::Offer;
+use crate::session::{Booking, Frame, Session};
 use crate::wire::{MindPolicy, Refusal, RefusalCode, VERSION, Welcome};
 
 /// One encounter, with everybody who looks at it.
 pub(crate) struct Room {
     /// Never locked across an await. Poisoned by a bug in a game or an agent: then this table is broken, and no other.
     session: Mutex<Session>,
+    offer: Arc<Offer>,
+    booking: Booking,
+    /// The session after the last action. Spectators are shown this, so that they do not wait while an agent decides.
+    shown: Mutex<Snapshot>,
     pub(crate) mind: MindPolicy,
     /// The token of its spectator link.
     pub(crate) watch: Option<String>,
@@ -47,6 +53,27 @@ pub(crate) const MESSAGES_PER_SECOND: f64 = 30.0;
 /// A spectator that is so many messages behind starts afresh.
 const FEED_LENGTH: usize = 64;
 
+/// State of a session between two actions.
+#[derive(Clone)]
+struct Snapshot {
+    /// Number of actions so far.
+    seq: usize,
+    frame: Frame,
+    outcomes: Vec<EpisodeOutcome>,
+    is_over: bool,
+}
+
+impl Snapshot {
+    fn of(session: &Session) -> Snapshot {
+        Snapshot {
+            seq: session.actions().len(),
+            frame: session.last_frame().clone(),
+            outcomes: session.outcomes().to_vec(),
+            is_over: session.is_over(),
+        }
+    }
+}
+
 impl Room {
     pub(crate) fn new(
         session: Session,
@@ -67,6 +94,9 @@ impl Room {
             bucket: Mutex::new(Bucket::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, now)),
             owner: None,
             is_over: AtomicBool::new(session.is_over()),
+            offer: Arc::clone(session.offer()),
+            booking: session.booking().clone(),
+            shown: Mutex::new(Snapshot::of(&session)),
             session: Mutex::new(session),
             n_clients: AtomicUsize::new(0),
             used_at: AtomicU64::new(0),
@@ -129,23 +159,36 @@ impl Room {
         self.session.lock().map_err(|_| Refusal::broken())
     }
 
+    /// Shows spectators who come from now on the session after an action.
+    pub(crate) fn show(&self, session: &Session) {
+        if self.watch.is_some() {
+            *self.shown() = Snapshot::of(session);
+        }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Snapshot> {
+        self.shown.lock().expect("no thread panics while it holds this lock")
+    }
+
+    /// The session as a client sees it. A player waits until an action in progress is done.
+    fn snapshot(&self, is_spectator: bool) -> Result<Snapshot, Refusal> {
+        if !is_spectator {
+            return self.session().map(|session| Snapshot::of(&session));
+        }
+        if self.session.is_poisoned() { Err(Refusal::broken()) } else { Ok(self.shown().clone()) }
+    }
+
     /// Everything that a client needs to go on from here.
     pub(crate) fn welcome(&self, is_spectator: bool) -> Result<Welcome, Refusal> {
-        let (offer, booking) = {
-            let session = self.session()?;
-            (Arc::clone(session.offer()), session.booking().clone())
-        };
-        // Listing the pool takes a while; the session is not locked meanwhile.
+        let (offer, booking) = (&self.offer, &self.booking);
         let (part, setting) = (offer.part(booking.tuple, booking.slot), offer.game.setting());
-        let session = self.session()?;
+        let Snapshot { seq, frame, outcomes, is_over } = self.snapshot(is_spectator)?;
         let mut opening = self.opening.lock().expect("nobody panics with it");
         let opening = if is_spectator { None } else { opening.take() };
         // Participants are not told which agent they meet.
         let is_blind = self.recorded_as.is_some();
         let spec = offer.game.spec();
-        let mut frames = opening
-            .filter(|_| session.actions().is_empty())
-            .unwrap_or_else(|| vec![session.last_frame().clone()]);
+        let mut frames = opening.filter(|_| seq == 0).unwrap_or_else(|| vec![frame]);
         self.hide_mind(&mut frames);
         Ok(Welcome {
             v: VERSION,
@@ -160,13 +203,13 @@ impl Room {
             role: spec.peer_roles[booking.slot],
             part,
             n_episodes: booking.n_episodes,
-            outcomes: session.outcomes().to_vec(),
+            outcomes,
             mind: self.mind,
             mind_slots: if self.mind == MindPolicy::Live { offer.slots.clone() } else { Vec::new() },
             watch: self.watch.clone().filter(|_| !is_spectator),
-            seq: session.actions().len(),
+            seq,
             frames,
-            is_over: session.is_over(),
+            is_over,
             is_player_here: self.is_player_here(),
         })
     }
@@ -253,9 +296,7 @@ impl Lobby {
             ));
         }
         if rooms.by_player.len() >= self.most && !rooms.make_room(|_| true) {
-            let message =
-                format!("no more than {} can play here at a time; try again in a few minutes", self.most);
-            return full(message);
+            return full(format!("all {} sessions are in use; try again in a few minutes", self.most));
         }
         Ok(())
     }

@@ -273,7 +273,7 @@ async fn react(
             return Ok(Reply { text: ServerMessage::Pong { v: VERSION }.to_text(), is_last: false });
         }
         ClientMessage::Hello { .. } | ClientMessage::Watch { .. } => {
-            return Err(Refusal::of(RefusalCode::Malformed, "you have been greeted before".to_owned()));
+            return Err(Refusal::of(RefusalCode::Malformed, "`hello` was already received".to_owned()));
         }
     };
     let (room_to_play, server_to_ask) = (Arc::clone(room), Arc::clone(server));
@@ -288,6 +288,7 @@ async fn react(
             _ => None,
         };
         let is_over = session.is_over();
+        room.show(&session);
         drop(session);
         if is_over {
             room.end();
@@ -302,7 +303,7 @@ async fn react(
         // The step is not in the file, so it did not happen: the encounter is built anew from what is.
         server.lobby.remove(token);
         let message =
-            format!("the step could not be kept ({error}); reload to go on from the last one that was");
+            format!("the step could not be saved ({error}); reload to continue from the last saved step");
         return Err(Refusal::of(RefusalCode::NotDurable, message));
     }
     room.tell_spectators(&text);

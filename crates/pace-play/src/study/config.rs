@@ -291,12 +291,12 @@ impl StudyConfig {
         let refuse = |message: String| Err(Refusal::of(RefusalCode::Malformed, message));
         if let Some(id) = answers.keys().find(|id| self.questions.iter().all(|question| question.id() != *id))
         {
-            return refuse(format!("there is no question {:?}", id.chars().take(40).collect::<String>()));
+            return refuse(format!("unknown question {:?}", id.chars().take(40).collect::<String>()));
         }
         let is_answered =
             |question: &Question| question.is_answered_by(answers.get(question.id()).unwrap_or(&Value::Null));
         if let Some(question) = self.questions.iter().find(|question| !is_answered(question)) {
-            return refuse(format!("an answer is missing or cannot be: {}", question.text()));
+            return refuse(format!("missing or invalid answer: {}", question.text()));
         }
         Ok(())
     }

@@ -386,12 +386,31 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "secure_delete", "ON")
 }
 
-/// Makes an empty file that its owner alone can read, if there is none. SQLite gives its log the same permissions.
+/// Makes an empty file that its owner alone can read, or takes the rights of others to an existing one away. SQLite gives its log the same
+/// permissions.
 fn create_private(path: &Path) -> std::io::Result<()> {
     match private().create_new(true).open(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => restrict(path),
+        Err(error) => Err(error),
+        Ok(_) => Ok(()),
     }
+}
+
+/// Takes the rights of other users to an existing file away. Files of earlier versions could be read by everyone.
+fn restrict(path: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+
+        let mut permissions = std::fs::metadata(path)?.permissions();
+        if permissions.mode() & 0o077 != 0 {
+            permissions.set_mode(permissions.mode() & !0o077);
+            std::fs::set_permissions(path, permissions)?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 /// Opens files for writing; a new one can be read by its owner alone.

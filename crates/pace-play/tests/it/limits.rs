@@ -97,7 +97,9 @@ async fn other_peoples_sessions_pages_and_names_are_refused() {
         assert_eq!(status, expected, "{host} {origin}");
     }
     let log = host.log();
-    for (words, n) in [("no longer exists", 5), ("own page", 3), ("by that name", 1), ("greeted before", 1)] {
+    for (words, n) in
+        [("no longer exists", 5), ("own page", 3), ("unknown host name", 1), ("already received", 1)]
+    {
         assert_eq!(log.iter().filter(|line| line.contains(words)).count(), n, "{words}: {log:?}");
     }
     let (_, page) = host.get("/").await;

@@ -217,9 +217,9 @@ async fn host(needs_oracle: bool) -> (Host, Arc<AtomicBool>) {
 }
 
 #[tokio::test]
-async fn a_slow_decision_delays_no_other_session() {
+async fn a_slow_decision_delays_neither_another_session_nor_a_spectator_of_its_own() {
     let (host, is_slow) = host(false).await;
-    let (slow, _) = host.begin("kuhn-poker.random", 5).await;
+    let (slow, watch) = host.begin("kuhn-poker.random", 5).await;
     let (fast, _) = host.begin("overcooked.static", 1).await;
     let (mut slow, _) = host.sit(&slow).await;
     let (mut fast, _) = host.sit(&fast).await;
@@ -231,6 +231,10 @@ async fn a_slow_decision_delays_no_other_session() {
     }
     // A new session begins with a decision, too.
     host.begin("overcooked.static", 1).await;
+    // A spectator is shown the session before the action that the agent has not answered yet.
+    let mut spectator = host.connect().await;
+    spectator.say(json!({ "type": "watch", "token": watch })).await;
+    assert_eq!(spectator.hear().await.expect("a welcome")["seq"], 0);
     let waited = start.elapsed();
     assert_eq!(slow.hear().await.expect("an answer")["type"], "frames");
     assert!(start.elapsed() >= SLOW, "the decision was slow: {:?}", start.elapsed());

@@ -512,6 +512,9 @@ async fn only_its_owner_can_read_the_file() {
     use std::os::unix::fs::PermissionsExt;
 
     let (folder, file) = scratch();
+    // Also where an earlier version left a file that everyone can read.
+    Host::study(STUDY, &file).await.stop().await;
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("our own file");
     let host = Host::study(STUDY, &file).await;
     to_the_table(&host, "ann").await;
     let modes: Vec<(String, u32)> = std::fs::read_dir(folder.path())
