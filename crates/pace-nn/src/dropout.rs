@@ -66,6 +66,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "draws a million numbers")]
     fn the_share_is_kept_and_keys_share_nothing() {
         let n = 1 << 16;
         for rate in [0.1, 0.5, 0.8] {

@@ -8,7 +8,7 @@ use crate::figures::comparison::{self, Group};
 use crate::figures::heatmap::HeatMap;
 use crate::figures::intervals::Intervals;
 use crate::figures::scatter::Scatter;
-use crate::figures::{Figure, limits};
+use crate::figures::{Figure, limits, other_scales};
 use crate::record::{AdaptRecord, TrainRecord};
 use crate::study::{Measured, RunEntry, Study, StudyCell, View};
 
@@ -201,6 +201,9 @@ impl Report {
             let kept =
                 |name: &str| study.view != View::PeerCount && ["oracle", "bayes", "static"].contains(&name);
             let game = record.game_name();
+            let rows = cells
+                .iter()
+                .filter_map(|(name, found)| Some((name.as_str(), found.cell.records(&self.runs).next()?.1)));
             let intervals = Intervals {
                 title: if column == game { column.clone() } else { format!("{game}: {column}") },
                 label: record.words.score.clone(),
@@ -216,6 +219,7 @@ impl Report {
                     .filter(|(name, _)| kept(name))
                     .map(|(name, reference)| (name.to_owned(), reference.mean))
                     .collect(),
+                note: other_scales(record, rows),
             };
             figures.push((slug(column), Some(Figure::Means(intervals))));
         }

@@ -140,6 +140,12 @@ const OTHERS: [&str; 3] = ["reference other0", "reference other1", "reference ot
 /// The classes of things that are compared with each other.
 pub(crate) const COMPARED: [&str; 9] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
 
+/// The classes of the tenth thing and those after it: the same colours, with other dashes.
+const COMPARED_AFTER: [&str; 9] = [
+    "c0 after", "c1 after", "c2 after", "c3 after", "c4 after", "c5 after", "c6 after", "c7 after",
+    "c8 after",
+];
+
 /// How figures look, within a page or alone.
 pub(crate) const STYLE: &str = "
 .pace-figure{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:12px;font-variant-numeric:tabular-nums}
@@ -193,6 +199,8 @@ pub(crate) const STYLE: &str = "
 .pace-figure .c6.line{stroke-dasharray:6 3 2 3}
 .pace-figure .c7.line{stroke-dasharray:1 4}
 .pace-figure .c8.line{stroke-dasharray:12 3 3 3}
+.pace-figure .after.line{stroke-width:1.75;stroke-dasharray:18 3 1 3}
+.pace-figure text.after{font-weight:400}
 .pace-figure .dot.speck{stroke:none}
 .pace-figure .heat{fill:var(--agent);stroke:var(--paper);stroke-width:2}
 .pace-figure .blank{fill:var(--panel);stroke:var(--paper);stroke-width:2}
@@ -571,7 +579,10 @@ impl Look {
             Look::Nash => "reference nash",
             Look::Random => "reference random",
             Look::Other(number) => OTHERS[number % OTHERS.len()],
-            Look::Compared(number) => COMPARED[number % COMPARED.len()],
+            Look::Compared(number) => match COMPARED.get(number) {
+                Some(class) => class,
+                None => COMPARED_AFTER[number % COMPARED_AFTER.len()],
+            },
         }
     }
 }
@@ -910,6 +921,14 @@ mod tests {
         classes.sort_unstable();
         classes.dedup();
         assert_eq!(classes.len(), names.len());
+    }
+
+    #[test]
+    fn eighteen_compared_lines_look_different() {
+        let mut classes: Vec<&str> = (0..18).map(|number| Look::Compared(number).class()).collect();
+        classes.sort_unstable();
+        classes.dedup();
+        assert_eq!(classes.len(), 18);
     }
 
     #[test]

@@ -29,11 +29,15 @@ pub fn headline(record: &AdaptRecord) -> String {
         record.episodes,
         clean(&words.episodes)
     );
-    write!(text, "{} {}", clean(&words.score), with_error(record.mean, record.standard_error, decimals))
-        .expect("a string takes any text");
+    let score =
+        format!("{} {}", clean(&words.score), with_error(record.mean, record.standard_error, decimals));
+    text.push_str(&score);
     if let Some([low, high]) = record.confidence_95 {
         let (low, high) = (number::fixed(low, decimals), number::fixed(high, decimals));
-        write!(text, " (95 % interval {low} to {high})").expect("a string takes any text");
+        let interval = format!("(95 % interval {low} to {high})");
+        let has_room = score.chars().count() + 1 + interval.chars().count() <= WIDTH;
+        text.push(if has_room { ' ' } else { '\n' });
+        text.push_str(&interval);
     }
     let shares = [
         ("normalised".to_owned(), record.normalised),

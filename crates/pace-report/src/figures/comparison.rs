@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use crate::figures::adaptation::{axis_label, episode_domain, switch_mark};
-use crate::figures::limits;
 use crate::figures::training::{TITLES, thin};
+use crate::figures::{limits, other_scales};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, TrainRecord};
 use crate::stats::{mean, population_std};
@@ -18,6 +18,8 @@ pub fn adaptation(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Char
     let first = groups.iter().find_map(|(_, records)| records.first().copied())?;
     let mut chart = over_blocks(title, &first.words.score, groups, |block| Some(block.mean))?;
     chart.y.limits = limits(&first.metric);
+    let rows = groups.iter().filter_map(|(name, records)| Some((name.as_str(), *records.first()?)));
+    chart.description.push_str(&other_scales(first, rows));
     let domain = chart.x.domain.expect("set by the blocks");
     for (name, look) in Look::of_references(first.reference_names()) {
         if !["oracle", "bayes", "static"].contains(&name) {

@@ -21,6 +21,8 @@ pub struct Intervals {
     pub limits: Option<(f64, f64)>,
     /// Reference agents on the same peers.
     pub references: Vec<(String, f64)>,
+    /// More sentences for the description, each after a space; may be empty.
+    pub note: String,
 }
 
 const ROW: f64 = 34.0;
@@ -81,8 +83,9 @@ impl Intervals {
             ""
         };
         format!(
-            "Dot: our mean over seeds, with its standard deviation; small dots: seeds; diamond: the paper. {}.{left_out}",
-            rows.join(", ")
+            "Dot: our mean over seeds, with its standard deviation; small dots: seeds; diamond: the paper. {}.{left_out}{}",
+            rows.join(", "),
+            self.note
         )
     }
 
@@ -238,6 +241,7 @@ mod tests {
             rows: vec![("PACE".to_owned(), Some(measured), Some(paper))],
             limits: Some((0.0, 1.0)),
             references: references.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            note: String::new(),
         }
     }
 

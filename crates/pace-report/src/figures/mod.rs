@@ -10,6 +10,8 @@ pub mod scatter;
 pub mod training;
 
 use crate::markup::Markup;
+use crate::number;
+use crate::record::AdaptRecord;
 use crate::svg::{self, Chart, Drawing, Frame};
 
 /// The range of possible values of a metric, where it has one: shares of episodes or decisions lie between 0 and 1.
@@ -17,6 +19,35 @@ pub(crate) fn limits(metric: &str) -> Option<(f64, f64)> {
     const SHARES: [&str; 6] =
         ["success", "charts/success", "charts/keypoint", "peer/top1", "peer/accuracy", "peer/posterior"];
     SHARES.contains(&metric).then_some((0.0, 1.0))
+}
+
+/// Scores of reference agents differ by chance less than this share of the range from static to oracle.
+const SAME_SCALE: f64 = 0.05;
+
+/// A sentence that names the rows on another scale than `first`: those whose reference agents have other scores, because the
+/// game has other rules or other peers. Empty if all rows have one scale.
+pub(crate) fn other_scales<'a>(
+    first: &AdaptRecord,
+    rows: impl Iterator<Item = (&'a str, &'a AdaptRecord)>,
+) -> String {
+    let ends = |record: &AdaptRecord| {
+        let of = |name: &str| Some(record.references.get(name)?.mean);
+        Some((of("oracle")?, of("static")?))
+    };
+    let Some((oracle, fixed)) = ends(first) else { return String::new() };
+    let near = SAME_SCALE * (oracle - fixed).abs();
+    let others: Vec<String> = rows
+        .filter_map(|(name, record)| {
+            let (here, fixed_here) = ends(record)?;
+            let is_other = (here - oracle).abs() > near || (fixed_here - fixed).abs() > near;
+            let [here, fixed_here] = [here, fixed_here].map(|value| number::typeset(value, 3));
+            is_other.then(|| format!("{name} (oracle {here}, static {fixed_here})"))
+        })
+        .collect();
+    if others.is_empty() {
+        return String::new();
+    }
+    format!(" On another scale, and not comparable with the other rows: {}.", others.join(", "))
 }
 
 /// A figure of any kind, to be put on a page or into a file.

@@ -16,7 +16,7 @@ pub(super) fn headline(adapt: &AdaptRecord, out: &mut Markup) {
         "h1",
         &[],
         &format!(
-            "{} meets {} in {}",
+            "{} on {} in {}",
             adapt.method_name(),
             counted(adapt.n_tuples, "peer", "peers"),
             adapt.game_name()
@@ -26,12 +26,12 @@ pub(super) fn headline(adapt: &AdaptRecord, out: &mut Markup) {
         "p",
         &[("class", &"lead")],
         &format!(
-            "{} of {} with each of them, every one from an empty context. Pool {}, preset {}.{}",
+            "{} of {} per peer tuple, each from an empty context. Pool {}, preset {}.{}",
             counted(adapt.passes, "encounter", "encounters"),
             counted(adapt.episodes, &words.episode, &words.episodes),
             adapt.pool,
             adapt.preset,
-            if adapt.switch.is_some() { " In the middle other peers take over." } else { "" }
+            if adapt.switch.is_some() { " The peers are replaced within each encounter." } else { "" }
         ),
     );
     out.open("dl", &[("class", &"headline")]);
@@ -106,7 +106,7 @@ pub(super) fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
     figure(out, &chart, "adaptation", (832.0, 430.0), (344.0, 380.0));
     if let Some(chart) = adaptation::by_episode(adapt) {
         out.open("details", &[]);
-        out.leaf("summary", &[], &format!("Every {} by itself", adapt.words.episode));
+        out.leaf("summary", &[], &format!("Score of every {}", adapt.words.episode));
         figure(out, &chart, "by-episode", (832.0, 360.0), (344.0, 320.0));
         out.close("details");
     }
@@ -123,7 +123,7 @@ pub(super) fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.leaf("h2", &[], "When the peers change");
     if let Some(switch) = &adapt.switch {
         let note = format!(
-            "After {} {} the next tuple of the pool sits down. The scripted agents are told, and begin anew.",
+            "After {} {} the peers are replaced by the next tuple of the pool. The reference agents are informed and restart.",
             words.episode, switch.after_episode
         );
         out.leaf("p", &[("class", &"note")], &note);
@@ -137,7 +137,7 @@ pub(super) fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
     };
     let all = crate::PartRecord { mean: adapt.mean, standard_error: adapt.standard_error };
     out.open("dl", &[("class", &"headline")]);
-    for (name, part) in [("before", switch.before), ("after", switch.after), ("all along", all)] {
+    for (name, part) in [("before", switch.before), ("after", switch.after), ("whole encounter", all)] {
         let error = part
             .standard_error
             .map_or(String::new(), |error| format!("± {}", number::typeset(error, decimals)));
@@ -151,17 +151,17 @@ pub(super) fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
     let identification = identification::by_decision(adapt).or_else(|| identification::chart(adapt));
     let keypoint = keypoint::chart(adapt);
     let halves = [
-        ("identification", "Does it know who it plays with?", identification),
-        ("keypoint", "Does it go where it can find out?", keypoint),
+        ("identification", "Peer identification", identification),
+        ("keypoint", "Keypoint visits", keypoint),
     ];
     if halves.iter().all(|(.., chart)| chart.is_none()) {
         return;
     }
     out.open("section", &[("class", &"pair")]);
-    for (id, question, chart) in &halves {
+    for (id, heading, chart) in &halves {
         let Some(chart) = chart else { continue };
         out.open("div", &[]);
-        out.leaf("h2", &[], question);
+        out.leaf("h2", &[], heading);
         figure(out, chart, id, (398.0, 280.0), (344.0, 270.0));
         let spread = adapt.keypoint_visits.as_ref().filter(|_| *id == "keypoint").and_then(visits_spread);
         if let Some(spread) = spread {
@@ -190,7 +190,7 @@ pub(super) fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     let has_steps = adapt.blocks.iter().any(|block| block.steps.is_some());
     let rate_name = format!("{} rate", words.keypoint);
     out.open("section", &[]);
-    out.leaf("h2", &[], &format!("As the {} go by", words.episodes));
+    out.leaf("h2", &[], &format!("Score by block of {}", words.episodes));
     out.leaf(
         "p",
         &[("class", &"note")],
@@ -268,7 +268,7 @@ pub(super) fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
     let has_oracle = adapt.peers.iter().any(|peer| peer.oracle.is_some());
     let has_blocks = adapt.peers.iter().any(|peer| peer.blocks.len() > 1);
     let over_time = format!("over {}", adapt.words.episodes);
-    let bar_name = if has_oracle { "beside oracle" } else { "score" };
+    let bar_name = if has_oracle { "score and oracle" } else { "score" };
     out.open("section", &[]);
     out.leaf("h2", &[], "Peer by peer");
     let mut note = "The bar is the score, from zero.".to_owned();

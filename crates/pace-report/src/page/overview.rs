@@ -36,9 +36,9 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
     out.leaf("h1", &[], "Fast peer adaptation, measured");
     let begun = report.studies.iter().filter(|study| study.coverage(runs).n_begun > 0).count();
     let lead = format!(
-        "{} recorded, which speak about {begun} of {} of the paper's tables and figures. Every number of ours is a button: it \
-         shows the runs, seeds, keys and commits behind it. What has not been run is left empty.",
-        counted(runs.len(), "run is", "runs are"),
+        "{} {begun} of {} tables and figures of the paper. Click a score to see its runs, seeds, keys and commits. Missing \
+         scores are marked “not run”.",
+        counted(runs.len(), "run covers", "runs cover"),
         report.studies.len()
     );
     out.leaf("p", &[("class", &"lead")], &lead);
@@ -46,7 +46,7 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
     if let Some(scale) = scale {
         let n_scaled = runs.iter().filter(|run| run.scale != 1.0).count();
         let text = format!(
-            "{n_scaled} of {} runs are rehearsals, the shortest with {} of its budget. Numbers from rehearsals are red and are no \
+            "{n_scaled} of {} runs are scaled, the shortest to {} of its full budget. Scores of scaled runs are red and are not \
              results.",
             runs.len(),
             number::percent_fine(scale)
@@ -94,17 +94,14 @@ fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup
     let missing = coverage.n_cells - coverage.n_whole;
     if missing > 0 {
         let text = format!(
-            "{} of {} cells have all their seeds, {} have none. ",
+            "{} of {} cells are complete, {} are empty; ",
             coverage.n_whole,
             coverage.n_cells,
             coverage.n_cells - coverage.n_begun
         );
         let rest = format!("pace reproduce {}", study.name);
-        let pieces = [
-            (None, text.as_str()),
-            (Some(("code", "word")), rest.as_str()),
-            (None, " runs what is missing."),
-        ];
+        let pieces =
+            [(None, text.as_str()), (Some(("code", "word")), rest.as_str()), (None, " completes the rest.")];
         out.pieces("p", &[("class", &"note")], &pieces);
     }
     out.close("section");
@@ -318,8 +315,9 @@ fn groups_section(report: &Report, out: &mut Markup) {
         return;
     }
     out.open("section", &[("id", &"beside")]);
-    out.leaf("h2", &[], "Beside the paper");
-    let note = "Runs with keys of their own: what else was tried at full budget. Mean ± standard deviation over seeds, on each pool.";
+    out.leaf("h2", &[], "Additional runs");
+    let note =
+        "Runs outside the paper's experiments. Mean ± standard deviation over training seeds, on each pool.";
     out.leaf("p", &[("class", &"note")], note);
     out.open("table", &[("role", &"table"), ("class", &"grid")]);
     out.open("thead", &[("role", &"rowgroup")]);
@@ -365,10 +363,10 @@ fn runs_section(report: &Report, out: &mut Markup) {
                 Some(format!("{}, {}, {}", run.train.game, run.train.method, run.train.preset)),
             ),
             ("folder", Some(run.name.clone())),
-            ("keys otherwise", Some(run.changes.clone())),
+            ("changed keys", Some(run.changes.clone())),
             ("share of the budget", scale),
             ("steps", Some(number::count(run.steps))),
-            ("time of training", Some(number::duration(run.train.wall_clock_secs))),
+            ("training time", Some(number::duration(run.train.wall_clock_secs))),
             ("processor", Some(run.processor.clone())),
             ("commit", run.train.commit.clone()),
             ("id", Some(run.id.clone())),
@@ -383,7 +381,7 @@ fn runs_section(report: &Report, out: &mut Markup) {
         out.close("dl");
         let config = serde_json::to_string_pretty(&run.train.config).expect("a JSON value can be written");
         out.open("details", &[]);
-        out.leaf("summary", &[], "Every key as it was resolved");
+        out.leaf("summary", &[], "Every resolved key");
         out.leaf("pre", &[], &config);
         out.close("details");
         out.close("details");
@@ -395,7 +393,7 @@ fn runs_section(report: &Report, out: &mut Markup) {
     ];
     files(&all, out);
     for line in &report.damaged {
-        out.leaf("p", &[("class", &"rehearsal")], &format!("Could not be read, and is left out: {line}"));
+        out.leaf("p", &[("class", &"rehearsal")], &format!("Skipped (unreadable): {line}"));
     }
     out.close("section");
 }
@@ -404,15 +402,15 @@ fn reading_section(report: &Report, out: &mut Markup) {
     out.open("section", &[("id", &"reading")]);
     out.leaf("h2", &[], "How to read the numbers");
     let few = format!(
-        "± is the standard deviation over the seeds of training (divisor n), as in the paper; with one seed there is none. Intervals are \
+        "± is the standard deviation over training seeds (divisor n), as in the paper; with one seed there is none. Intervals are \
          of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest of a column is set in bold, \
          among the methods under the preset that the study asks for, and only where at least two of them have {SEEDS_TO_JUDGE} seeds or \
          more at full budget."
     );
     let normalised = "A normalised score is 0 where the agent earns as much as static, a reference agent that never adapts, and 1 \
                       where it earns as much as oracle, a reference agent that knows its peers. Both are scripted and play with the \
-                      same peers. They are no limits: an agent may earn less than static or more than oracle. The paper's pools and \
-                      ours are drawn alike but need not be the same.";
+                      same peers. They are no limits: an agent may earn less than static or more than oracle. The paper's peer \
+                      pools and ours come from the same distribution but may differ; compare normalised scores rather than raw ones.";
     let folders = "The commands are those that were typed; the folders in them are today's, relative to the folder of the records.";
     for text in [few.as_str(), normalised, folders] {
         out.leaf("p", &[("class", &"note")], text);

@@ -61,8 +61,8 @@ pub(super) fn section(replays: &[ReplayRecord], out: &mut Markup) {
         &[],
         if replays.len() == 1 { "An encounter, step by step" } else { "Encounters, step by step" },
     );
-    let note = "What the agent cannot see is dim. Beside the game is its mind: what it takes its peers for, and how likely it \
-                is to do what. Its weights never change; only its context grows.";
+    let note = "What the agent cannot see is dim. The panel shows its belief about each peer and its action probabilities. Its \
+                weights never change; only its context grows.";
     out.leaf("p", &[("class", &"note")], note);
     for replay in replays {
         one(replay, out);
@@ -77,14 +77,14 @@ fn one(replay: &ReplayRecord, out: &mut Markup) {
         "h3",
         &[],
         &format!(
-            "{}: {} meets {} peer {}",
+            "{}: {} with {} peer {}",
             replay.game_name(),
             replay.method_name(),
             replay.pool,
             replay.index
         ),
     );
-    out.leaf("p", &[("class", &"note")], &format!("Really: {}.", replay.description));
+    out.leaf("p", &[("class", &"note")], &format!("True peers: {}.", replay.description));
     out.open("div", &[("class", &"replay-stage")]);
     // Without scripts, and until they have run: how every episode ended.
     let good = replay.episodes.iter().filter(|episode| episode.ending == "succeeded").count();
@@ -100,21 +100,21 @@ fn one(replay: &ReplayRecord, out: &mut Markup) {
     if replay.metric == "success" {
         text.push_str(&format!(", {good} succeeded"));
     }
-    out.leaf("p", &[("class", &"note")], &format!("{text}. To step through it, allow this page its script."));
+    out.leaf("p", &[("class", &"note")], &format!("{text}. Enable JavaScript to step through it."));
     out.close("div");
     out.data(replay);
     out.open("details", &[]);
-    out.leaf("summary", &[], "Where this encounter comes from");
+    out.leaf("summary", &[], "Provenance of this encounter");
     super::run::command(&replay.command, out);
     out.open("dl", &[("class", &"facts")]);
     let run = &replay.run;
     let facts = [
         ("run", run.folder.clone()),
-        ("seed of training", run.seed.to_string()),
-        ("seed of the encounter", replay.seed.to_string()),
-        ("steps of training", number::count(run.steps)),
+        ("training seed", run.seed.to_string()),
+        ("encounter seed", replay.seed.to_string()),
+        ("training steps", number::count(run.steps)),
         ("commit", run.commit.clone().unwrap_or_default()),
-        ("hash of the config", run.config_hash.clone().unwrap_or_default()),
+        ("config hash", run.config_hash.clone().unwrap_or_default()),
     ];
     for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
         out.leaf("dt", &[], name);

@@ -68,7 +68,7 @@ impl RunPage<'_> {
 pub(super) fn rehearsal_note(scale: Option<f64>, out: &mut Markup) {
     if let Some(scale) = scale.filter(|scale| *scale != 1.0) {
         let text = format!(
-            "A rehearsal: trained for {} of the budget. No number here is a result.",
+            "Scaled run: trained for {} of the full budget; the scores are not results.",
             number::percent_fine(scale)
         );
         out.leaf("p", &[("class", &"rehearsal"), ("role", &"note")], &text);
@@ -141,7 +141,7 @@ fn others_section(evaluations: &[(&str, &AdaptRecord)], out: &mut Markup) {
             continue;
         }
         out.open("details", &[]);
-        out.leaf("summary", &[], &format!("{name}: the curve"));
+        out.leaf("summary", &[], &format!("{name}: adaptation curve"));
         if let Some(detection) = &adapt.detection {
             let line = detection_line(detection, &adapt.words.episodes);
             out.leaf("p", &[("class", &"note")], &format!("The {line}."));
@@ -163,7 +163,7 @@ fn training_section(train: &TrainRecord, out: &mut Markup) {
     };
     out.open("section", &[]);
     out.leaf("h2", &[], "Training");
-    out.leaf("p", &[("class", &"note")], "Each metric over the steps of the game.");
+    out.leaf("p", &[("class", &"note")], "Training metrics over ego decisions.");
     out.open("figure", &[]);
     both(out, &wide, &narrow);
     out.close("figure");
@@ -188,7 +188,7 @@ fn making_section(
     let no_run = RunRecord { seed: train.map_or(0, |train| train.seed), ..RunRecord::default() };
     let run = adapt.map_or(&no_run, |adapt| &adapt.run);
     out.open("section", &[]);
-    out.leaf("h2", &[], "How this was made");
+    out.leaf("h2", &[], "Provenance");
     if let Some(adapt) = adapt {
         command(&adapt.command, out);
     }
@@ -205,14 +205,14 @@ fn making_section(
         ("game, preset", game.or(train.map(|train| format!("{}, {}", train.game, train.preset)))),
         ("method", adapt.map(|adapt| adapt.method.clone()).or(of_train(|train| &train.method))),
         ("metric", adapt.map(|adapt| adapt.metric.clone())),
-        ("keys set otherwise than in training", adapt.map(game_keys)),
+        ("game keys changed for this evaluation", adapt.map(game_keys)),
         ("context", context),
         ("seed", Some(run.seed.to_string())),
-        ("steps of training", Some(run.steps).filter(|steps| *steps > 0).map(number::count)),
-        ("time of training", wall_clock.map(number::duration)),
+        ("training steps", Some(run.steps).filter(|steps| *steps > 0).map(number::count)),
+        ("training time", wall_clock.map(number::duration)),
         ("commit", run.commit.clone().or(train.and_then(|train| train.commit.clone()))),
-        ("hash of the config", run.config_hash.clone()),
-        ("format of the record", Some(crate::FORMAT_VERSION.to_string())),
+        ("config hash", run.config_hash.clone()),
+        ("record format", Some(crate::FORMAT_VERSION.to_string())),
     ];
     for (name, value) in facts {
         if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -230,7 +230,7 @@ fn making_section(
     if let Some(train) = train.filter(|train| !train.config.is_null()) {
         let config = serde_json::to_string_pretty(&train.config).expect("a JSON value can be written");
         out.open("details", &[]);
-        out.leaf("summary", &[], "Configuration, every key as it was resolved");
+        out.leaf("summary", &[], "Configuration with every resolved key");
         out.leaf("pre", &[], &config);
         out.close("details");
     }

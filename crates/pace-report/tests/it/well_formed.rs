@@ -171,6 +171,20 @@ fn reference_agents_are_no_bounds() {
 }
 
 #[test]
+fn a_line_on_another_scale_is_named() {
+    let (one, _) = kuhn();
+    let described = |change: f64| {
+        let mut other = one.clone();
+        other.references.values_mut().for_each(|reference| reference.mean += change);
+        let groups = [("PACE".to_owned(), vec![&one]), ("PACE, preset reference".to_owned(), vec![&other])];
+        figures::comparison::adaptation("", &groups).expect("there are blocks").description
+    };
+    let said = " not comparable with the other rows: PACE, preset reference (oracle 1.077, static 1.021).";
+    assert!(described(1.0).ends_with(said), "{}", described(1.0));
+    assert!(!described(0.001).contains("another scale"), "{}", described(0.001));
+}
+
+#[test]
 fn figures_say_what_they_are_without_being_seen() {
     let (adapt, _) = kuhn();
     let svg = figures::adaptation::figure(&adapt);

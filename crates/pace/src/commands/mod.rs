@@ -16,7 +16,9 @@ mod study;
 mod train;
 mod watch;
 
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
 
 use clap::Subcommand;
 
@@ -83,4 +85,17 @@ impl Command {
             Command::Commands => Ok(writeln!(out, "{}", usage::tree())?),
         }
     }
+}
+
+/// The largest file of keys or of a study.
+const MAX_TEXT_BYTES: u64 = 1 << 20;
+
+/// Reads a file that a person has written. A larger one is refused before it is in memory: a device may have no end.
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_TEXT_BYTES {
+        return Err(io::Error::other(format!("found more than {MAX_TEXT_BYTES} bytes")));
+    }
+    Ok(text)
 }

@@ -12,6 +12,7 @@ use pace_lab::{RunView, TrainedAgent};
 use pace_play::offer::TrainedOffer;
 use pace_play::{Offers, ServerConfig, Study, StudyConfig, StudyError, serve};
 
+use super::read_text;
 use crate::ranges::{address, whole};
 use crate::say;
 
@@ -122,7 +123,7 @@ fn folder_name(folder: &Path) -> String {
 
 fn open_study(file: &Path, store: Option<&Path>, offers: &Offers) -> anyhow::Result<Study> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| StudyError::BadConfig {
+    let text = read_text(file).map_err(|error| StudyError::BadConfig {
         file: name.clone(),
         reason: format!("{error}; expected the TOML file of a study"),
     })?;

@@ -8,6 +8,7 @@ use pace_lab::{RunConfig, RunRequest, StopFlag, TrainingRun};
 use serde_json::Value;
 
 use super::input::InputArgs;
+use super::read_text;
 use crate::build_info::{all_threads, build};
 use crate::game_args::parse_overrides;
 use crate::ranges::{scale, seed, thread_count, training_steps};
@@ -89,7 +90,7 @@ pub fn run(args: &TrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 fn read_config(path: &Path) -> Result<String, pace_lab::LabError> {
-    std::fs::read_to_string(path).map_err(|error| pace_lab::LabError::BadConfig {
+    read_text(path).map_err(|error| pace_lab::LabError::BadConfig {
         file: path.display().to_string(),
         reason: format!("{error}; expected a TOML file with keys"),
     })

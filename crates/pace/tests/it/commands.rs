@@ -248,6 +248,14 @@ fn numbers_out_of_range_are_refused_before_any_work() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn a_file_without_an_end_is_refused() {
+    let expected = ["/dev/zero: found more than 1048576 bytes", "expected"];
+    check_error(&["train", "kuhn-poker", "--config", "/dev/zero"], 3, &expected);
+    check_error(&["play", "--port", "0", "--study", "/dev/zero"], 3, &expected);
+}
+
+#[test]
 fn messages_are_short_and_without_the_words_of_the_parser() {
     let words = |arguments: &[&str], code: i32, expected: &[&str]| {
         check_error(arguments, code, expected);

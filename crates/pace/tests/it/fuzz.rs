@@ -33,7 +33,8 @@ const BASES: &[Base] = &[
     base("train", "kuhn-poker", TINY_RUN),
     base("resume", "run", "--threads 1"),
     base("adapt", "run", "--passes 1 --threads 1"),
-    base("reproduce", "nowhere.toml", ""),
+    // `--` leaves the experiment at its default, which is all of them; a file cannot be the folder of a lab.
+    base("reproduce", "nowhere.toml", "--out run/config.toml"),
     base("plan", "smoke", ""),
     base("report", "run", ""),
     base("inspect", "run", ""),

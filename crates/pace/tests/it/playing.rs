@@ -82,9 +82,9 @@ fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
     assert_eq!(steps.lines().count(), summary.steps + 1);
     assert!(run(&["study", "summary", file]).contains("kuhn-poker.nash"));
     check_error(&["study", "delete", file, "nobody"], 3, &["nobody", "participants"]);
-    // A reader that has not read everything yet keeps the data on the disk.
+    // A reader that has not read everything yet keeps the data on the disk. CSV of these steps could fit into the pipe.
     let mut reader = Command::new(env!("CARGO_BIN_EXE_pace"))
-        .args(["study", "export", file, "--csv"])
+        .args(["study", "export", file, "--jsonl"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("the reader starts");

@@ -77,13 +77,13 @@ fn a_report_says_what_is_missing_and_what_is_no_result() {
     let page = std::fs::read_to_string(scratch.path().join("index.html")).expect("a page");
     for words in [
         // The only run of LIAM had half its budget.
-        "A rehearsal: trained for 50\u{a0}% of the budget",
+        "Scaled run: trained for 50\u{a0}% of the full budget",
         "origin rehearsed",
         // Three seeds of two methods may be compared.
         "origin best",
         "1 of 3 seeds",
         "paper 0.047 ± 0.004",
-        "Beside the paper",
+        "Additional runs",
         "Silhouette of the latents",
         "right ingredient",
         "commit 0123456789ab",
@@ -278,7 +278,7 @@ fn what_cannot_be_read_gets_one_clear_line_and_loses_nothing_else() {
         "format_version 9 found, this build reads 1",
         "config.toml",
         "made after 1 of",
-        "Could not be read, and is left out",
+        "Skipped (unreadable): ",
     ] {
         assert!(page.contains(words), "no {words:?}");
     }

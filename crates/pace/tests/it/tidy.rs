@@ -157,6 +157,42 @@ fn the_choices_of_every_kept_run_can_still_be_read() {
 }
 
 #[test]
+fn kept_runs_are_named_by_what_they_are() {
+    for path in
+        files().into_iter().filter(|path| path.starts_with("results") && path.ends_with("config.toml"))
+    {
+        let path = path.to_string_lossy();
+        let kept = pace_lab::RunConfig::from_toml(&path, &read(&path)).expect("a readable config");
+        let folder = path.split('/').nth(1).expect("a folder in results/");
+        let front = format!("{}-{}-", kept.game, kept.method);
+        let back = format!("{}-s{}", kept.preset.name(), kept.seed);
+        let variant = folder.strip_prefix(&front).and_then(|rest| rest.strip_suffix(&back));
+        let variant = variant.unwrap_or_else(|| panic!("{folder}: expected {front}VARIANT-{back}"));
+        // A key that names another run belongs to the preset too.
+        let mut overrides = serde_json::Map::new();
+        if let Some(run) = kept.train.conservative_run() {
+            overrides.insert("gscu.conservative_run".to_owned(), run.into());
+        }
+        let preset = pace_lab::RunConfig::resolve(&pace_lab::RunRequest {
+            game: &kept.game,
+            method: &kept.method,
+            preset: kept.preset.name(),
+            seed: kept.seed,
+            file: None,
+            overrides,
+            scale: 1.0,
+        })
+        .expect("a preset");
+        let has_preset_keys = (&preset.game_keys, &preset.train) == (&kept.game_keys, &kept.train);
+        assert_eq!(
+            variant.is_empty(),
+            has_preset_keys,
+            "{folder}: a variant is named when keys differ from the preset"
+        );
+    }
+}
+
+#[test]
 fn every_deviation_is_defined_and_used() {
     let tag_in = |text: &str| -> BTreeSet<String> {
         text.split("Deviation D")

@@ -425,16 +425,17 @@ fn a_run_without_its_checkpoints_is_refused_and_keeps_its_rows() {
     copy_folder(&run.join("adapt"), &record.join("adapt"));
     let refused = |run: &Path| {
         let before = everything(run);
-        for verb in ["resume", "adapt", "watch", "play"] {
-            let output = check(&mut pace(&with(verb, run, &[])), BAD_INPUT);
-            let message = text(&output.stderr);
-            assert!(message.lines().count() == 1 && !message.contains("pace resume"), "{verb}: {message}");
+        let verbs = ["resume", "adapt", "watch", "play"].map(|verb| with(verb, run, &[]));
+        for arguments in verbs.into_iter().chain([train(run, &[])]) {
+            let output = check(&mut pace(&arguments), BAD_INPUT);
+            let (verb, message) = (&arguments[0], text(&output.stderr));
+            assert!(message.lines().count() == 1 && !message.contains("pace resume"), "{verb:?}: {message}");
             for words in
                 ["was trained for ", " and has no checkpoint", "copy its checkpoints folder", "--out"]
             {
-                assert!(message.contains(words), "{verb}: no {words:?} in {message}");
+                assert!(message.contains(words), "{verb:?}: no {words:?} in {message}");
             }
-            assert!(everything(run) == before, "{verb} changed the record");
+            assert!(everything(run) == before, "{verb:?} changed the record");
         }
         let shown = check(&mut pace(&with("inspect", run, &[])), FINISHED);
         let shown = text(&shown.stdout);
@@ -528,7 +529,7 @@ fn adapt_and_report_write_one_page() {
     );
     let read = || fs::read_to_string(run.join("report.html")).expect("a page");
     let page = read();
-    for words in ["A rehearsal: trained for 50", "Other evaluations of the same agent", "train-switch-50"] {
+    for words in ["Scaled run: trained for 50", "Other evaluations of the same agent", "train-switch-50"] {
         assert!(page.contains(words), "no {words:?}");
     }
     check(&mut pace(&with("report", &run, &[])), FINISHED);
