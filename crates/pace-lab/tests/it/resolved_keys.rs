@@ -1,0 +1,100 @@
+//! The resolved keys of every game, method and preset, and the ids of all recorded runs, as committed text files.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use pace_games::GAMES;
+use pace_lab::{RunConfig, RunRequest};
+use pace_learn::{METHODS, TrainPreset};
+use serde_json::{Map, Value};
+
+/// The lines of a run's `config.toml`, each with the name of its section.
+fn lines(config: &RunConfig) -> Vec<String> {
+    let mut section = String::new();
+    let mut lines = Vec::new();
+    for line in config.to_toml().lines().filter(|line| !line.is_empty()) {
+        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            Some(name) => section = format!("{name}."),
+            None => lines.push(format!("{section}{line}")),
+        }
+    }
+    lines
+}
+
+/// All keys of the first method under the first preset; of the others the lines that differ. Ids depend on every key.
+fn resolved_keys(game: &str) -> String {
+    let mut text = String::new();
+    let mut first = Vec::new();
+    for method in METHODS {
+        for preset in TrainPreset::ALL {
+            let request = RunRequest {
+                game,
+                method: method.id,
+                preset: preset.name(),
+                seed: 1,
+                file: None,
+                overrides: Map::new(),
+                scale: 1.0,
+            };
+            let config = RunConfig::resolve(&request).unwrap_or_else(|error| panic!("{error}"));
+            let id = config.id().expect("an id");
+            writeln!(text, "{} {}: id {id}", method.id, preset.name()).expect("a text");
+            let all = lines(&config);
+            for line in all.iter().filter(|line| !first.contains(*line)) {
+                writeln!(text, "    {line}").expect("a text");
+            }
+            if first.is_empty() {
+                first = all;
+            }
+        }
+    }
+    text
+}
+
+fn check_golden(name: &str, found: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/resolved_keys").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, found).expect("the file can be written");
+    }
+    let golden = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
+    for (number, (found, golden)) in found.lines().zip(golden.lines()).enumerate() {
+        assert_eq!(found, golden, "{} line {}", path.display(), number + 1);
+    }
+    assert_eq!(found.lines().count(), golden.lines().count(), "{}", path.display());
+}
+
+#[test]
+fn presets_resolve_to_the_recorded_keys() {
+    for entry in GAMES {
+        check_golden(&format!("{}.txt", entry.id), &resolved_keys(entry.id));
+    }
+}
+
+#[test]
+fn recorded_runs_keep_their_ids_and_hashes() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+    let mut ids = BTreeMap::new();
+    for entry in std::fs::read_dir(results).expect("results").map(|entry| entry.expect("readable")) {
+        let file = entry.path().join("config.toml");
+        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let config = RunConfig::from_toml(&file.display().to_string(), &text).expect("readable");
+        let hash = config.hash_of_run(&entry.path()).expect("a hash");
+        let id = config.id_of_run(&entry.path()).expect("an id");
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // A record made since then says which keys it was made under.
+        for record in std::fs::read_dir(entry.path().join("adapt")).into_iter().flatten().flatten() {
+            let record = std::fs::read_to_string(record.path()).expect("readable");
+            let record: Value = serde_json::from_str(&record).unwrap_or_default();
+            if let Some(said) = record["config_hash"].as_str() {
+                writeln!(ids.entry(name.clone()).or_insert_with(String::new), "    record {said}")
+                    .expect("text");
+            }
+        }
+        ids.entry(name).or_insert_with(String::new).insert_str(0, &format!("id {id}, hash {hash}\n"));
+    }
+    assert!(!ids.is_empty());
+    let text: String = ids.into_iter().map(|(name, said)| format!("{name}: {said}")).collect();
+    check_golden("results.txt", &text);
+}
