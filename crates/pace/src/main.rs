@@ -75,7 +75,9 @@ fn report(error: &anyhow::Error) -> ExitCode {
 
 fn exit_code(error: &anyhow::Error) -> u8 {
     let of_game = |error: &GameError| match error {
-        GameError::Unknown { kind: "key", .. } | GameError::BadValue { .. } => BAD_INPUT,
+        GameError::Unknown { kind: "key", .. } | GameError::BadValue { .. } | GameError::BadFile { .. } => {
+            BAD_INPUT
+        }
         _ => USAGE,
     };
     // Commands have plain messages for one thing alone: an argument with a value that it cannot take.

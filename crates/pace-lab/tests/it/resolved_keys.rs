@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use pace_games::GAMES;
-use pace_lab::{RunConfig, RunRequest};
-use pace_learn::{METHODS, TrainPreset};
-use serde_json::{Map, Value};
+use pace_games::{GAMES, Preset};
+use pace_lab::{RunConfig, RunRequest, hash_of_run, id_of_run};
+use pace_learn::METHODS;
+use serde_json::Map;
 
 /// The lines of a run's `config.toml`, each with the name of its section.
 fn lines(config: &RunConfig) -> Vec<String> {
@@ -27,7 +27,7 @@ fn resolved_keys(game: &str) -> String {
     let mut text = String::new();
     let mut first = Vec::new();
     for method in METHODS {
-        for preset in TrainPreset::ALL {
+        for preset in Preset::ALL {
             let request = RunRequest {
                 game,
                 method: method.id,
@@ -80,19 +80,10 @@ fn recorded_runs_keep_their_ids_and_hashes() {
         let file = entry.path().join("config.toml");
         let Ok(text) = std::fs::read_to_string(&file) else { continue };
         let config = RunConfig::from_toml(&file.display().to_string(), &text).expect("readable");
-        let hash = config.hash_of_run(&entry.path()).expect("a hash");
-        let id = config.id_of_run(&entry.path()).expect("an id");
+        let hash = hash_of_run(&config, &entry.path()).expect("a hash");
+        let id = id_of_run(&config, &entry.path()).expect("an id");
         let name = entry.file_name().to_string_lossy().into_owned();
-        // A record made since then says which keys it was made under.
-        for record in std::fs::read_dir(entry.path().join("adapt")).into_iter().flatten().flatten() {
-            let record = std::fs::read_to_string(record.path()).expect("readable");
-            let record: Value = serde_json::from_str(&record).unwrap_or_default();
-            if let Some(said) = record["config_hash"].as_str() {
-                writeln!(ids.entry(name.clone()).or_insert_with(String::new), "    record {said}")
-                    .expect("text");
-            }
-        }
-        ids.entry(name).or_insert_with(String::new).insert_str(0, &format!("id {id}, hash {hash}\n"));
+        ids.insert(name, format!("id {id}, hash {hash}\n"));
     }
     assert!(!ids.is_empty());
     let text: String = ids.into_iter().map(|(name, said)| format!("{name}: {said}")).collect();
