@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A named set of choices where the paper's text and the authors' code differ.
+/// A named set of choices, of the game's rules and of training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
@@ -14,17 +14,23 @@ pub enum Preset {
     Paper,
     /// The authors' published code throughout.
     Reference,
+    /// The training choices that worked best here. The rules are those of [`Preset::Paper`]; a game's `training.toml` may set
+    /// further keys of the game for training.
+    Best,
 }
 
 impl Preset {
     /// Every preset, the default first.
-    pub const ALL: [Preset; 2] = [Preset::Paper, Preset::Reference];
+    pub const ALL: [Preset; 3] = [Preset::Paper, Preset::Reference, Preset::Best];
+    /// The presets whose rules differ: [`Preset::Best`] plays by the rules of the first.
+    pub const RULES: [Preset; 2] = [Preset::Paper, Preset::Reference];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Preset::Paper => "paper",
             Preset::Reference => "reference",
+            Preset::Best => "best",
         }
     }
 
@@ -39,7 +45,7 @@ impl Preset {
 
 /// A set of keys with a value for each preset. Derive `Serialize` and `Deserialize`: the field names are the keys.
 pub trait Configure: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync {
-    /// All keys as `preset` sets them.
+    /// All keys as `preset` sets them; [`Preset::Best`] sets what [`Preset::Paper`] sets.
     fn preset(preset: Preset) -> Self;
 }
 
@@ -123,6 +129,14 @@ pub enum GameError {
         found: String,
         /// What the key takes.
         expected: String,
+    },
+    /// A text of keys that cannot be understood: a file of a game, of a run or of a person.
+    #[error("{file}: {reason}")]
+    BadFile {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
     },
     /// A number of peers to draw that cannot be.
     #[error("pool \"{}\": expected uniform:N with N from 1 to 1000000", shown(found))]

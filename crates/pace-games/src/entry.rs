@@ -22,6 +22,8 @@ pub struct GameEntry {
     pub id: &'static str,
     /// Rules, layout of the observation and rewards, for people.
     pub readme: &'static str,
+    /// See [`Game::TRAINING`].
+    pub training: &'static str,
     /// How pages draw it; as text if nothing.
     pub drawing: Option<Drawing>,
     open: Open,
@@ -35,6 +37,7 @@ impl GameEntry {
         GameEntry {
             id: G::ID,
             readme: G::README,
+            training: G::TRAINING,
             drawing: G::DRAWING,
             open: |preset, overrides| Ok(Box::new(Opened::<G>::new(G::new(configure(preset, overrides)?)?))),
         }

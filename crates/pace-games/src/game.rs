@@ -246,6 +246,9 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     const ID: &'static str;
     /// Rules, layout of the observation and rewards, for people.
     const README: &'static str;
+    /// The text of the game's `training.toml`: keys of training by preset, on top of the general defaults. Empty for a game that
+    /// is trained with these alone.
+    const TRAINING: &'static str = "";
     /// How pages draw it; as text if nothing.
     const DRAWING: Option<Drawing> = None;
     /// The symbols of [`Game::render`] explained, line by line; empty where that text needs no explanation.

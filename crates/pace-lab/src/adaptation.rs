@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, EpisodeOutcome, GameSpec, Metric, PoolListing, Split};
-use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Switch, adapt};
+use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, RunConfig, Switch, adapt};
 use pace_report::stats::Estimate;
 use pace_report::{
     AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, LatentsRecord, PartRecord, PeerRecord,
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use crate::diagnostics;
 use crate::error::LabError;
 use crate::meetings::{Meetings, blocks, over_encounters};
-use crate::run_config::RunConfig;
+use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
 
@@ -149,7 +149,7 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
         folder: view.path().display().to_string(),
         seed: config.seed,
         commit: manifest.spec.commit.clone(),
-        config_hash: Some(config.hash_of_run(view.path())?),
+        config_hash: Some(hash_of_run(&config, view.path())?),
         steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
@@ -406,7 +406,7 @@ fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, V
 
 /// The curves and the configuration of a run.
 pub fn train_record(view: &RunView) -> Result<TrainRecord, LabError> {
-    let config = RunConfig::of_run(view)?;
+    let config = view.run_config()?;
     let manifest = view.manifest()?;
     let mut curves: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();
     for row in view.metrics()? {

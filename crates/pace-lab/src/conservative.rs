@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use pace_games::GameError;
-use pace_learn::{Agent, MODEL_FILE, Policy, find_method};
+use pace_learn::{MODEL_FILE, Policy, RunConfig};
 
 use crate::durable::{self, STAGED};
 use crate::error::LabError;
-use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 use crate::trained_agent::newest_checkpoint;
 use crate::training::check_revision;
@@ -52,7 +51,7 @@ impl Conservative {
 
     fn of_run(folder: &Path) -> Result<Conservative, LabError> {
         let view = RunView::open(folder)?;
-        let config = RunConfig::of_run(&view)?;
+        let config = view.run_config()?;
         check_revision(&view.manifest()?, &*config.open_game()?)?;
         let checkpoint = newest_checkpoint(&view)?;
         Ok(Conservative { config, model: checkpoint.file(MODEL_FILE)?.to_vec() })
@@ -80,9 +79,7 @@ impl Conservative {
     }
 
     pub(crate) fn policy(&self) -> Result<Policy, LabError> {
-        let game = self.config.open_game()?;
-        let method = find_method(&self.config.method)?;
-        Ok(Policy::of(&Agent::from_bytes(method, &*game, &self.config.train, &self.model)?)?)
+        Ok(Policy::of(&self.config.agent(None, &self.model)?)?)
     }
 }
 
@@ -105,5 +102,5 @@ pub(crate) fn is_copy(folder: &Path) -> bool {
 
 fn read_config(kept: &Path) -> Result<RunConfig, LabError> {
     let file = kept.join(CONFIG);
-    RunConfig::from_toml(&file.display().to_string(), &durable::read_text(&file)?)
+    Ok(RunConfig::from_toml(&file.display().to_string(), &durable::read_text(&file)?)?)
 }

@@ -1,13 +1,13 @@
 //! The latents of a run in two dimensions, with what its peers differ in.
 
 use pace_games::Split;
+use pace_learn::RunConfig;
 use pace_report::EmbeddingRecord;
 use pace_report::embedding::Aspect;
 use pace_report::tsne::Tsne;
 
 use crate::adaptation::Adaptation;
 use crate::error::LabError;
-use crate::run_config::RunConfig;
 
 /// The layout of an adaptation's latents, with a fixed seed; nothing if they were not kept.
 pub fn embed(adaptation: &Adaptation, config: &RunConfig) -> Result<Option<EmbeddingRecord>, LabError> {

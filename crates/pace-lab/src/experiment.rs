@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pace_games::{GameError, Preset, Split, find_game};
-use pace_learn::{ClearKeeps, Detector, TrainPreset, find_method};
+use pace_learn::preset::not_toml;
+use pace_learn::{ClearKeeps, Detector, RunConfig, RunRequest, find_method};
 use pace_report::study::View;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,7 +16,6 @@ use serde_json::{Map, Value};
 use crate::adaptation::AdaptOptions;
 use crate::durable;
 use crate::error::LabError;
-use crate::run_config::{RunConfig, RunRequest, not_toml};
 
 macro_rules! experiments {
     ($($name:literal),* $(,)?) => {
@@ -61,7 +61,7 @@ pub struct Experiment {
     /// How it is shown.
     pub view: View,
     /// Where the keys of its runs start from.
-    pub preset: TrainPreset,
+    pub preset: Preset,
     /// The seeds are 1 to this.
     pub seeds: u64,
     /// Its runs.
@@ -199,7 +199,7 @@ pub struct PaperCell {
 #[serde(deny_unknown_fields)]
 pub struct NumberScale {
     /// The presets whose results are on this scale; a report compares with no other.
-    pub presets: Vec<TrainPreset>,
+    pub presets: Vec<Preset>,
     /// A few words that stand beside the number in the rows of other presets.
     pub label: String,
     /// The difference between the scales, as a sentence.
@@ -212,7 +212,7 @@ pub struct Choices {
     /// How many seeds; as many as its file says if absent.
     pub seeds: Option<u64>,
     /// The preset; that of its file if absent.
-    pub preset: Option<TrainPreset>,
+    pub preset: Option<Preset>,
     /// What budgets and passes are multiplied with; nothing if absent.
     pub scale: Option<f64>,
 }
@@ -408,7 +408,7 @@ impl Experiment {
             },
             other => other,
         };
-        let config = RunConfig::resolve(&request).map_err(within)?;
+        let config = RunConfig::resolve(&request).map_err(|error| within(error.into()))?;
         let evaluations = group
             .evaluations
             .iter()
@@ -456,7 +456,7 @@ impl Experiment {
             };
             let (id, folder_name) = (generalist.id.clone(), generalist.folder_name.clone());
             let run = &mut runs[index];
-            run.config.fall_back_on(&folder_name)?;
+            run.config.set_fallback_run(&folder_name)?;
             run.needs = Some(id);
             (run.id, run.folder_name) = (run.config.id()?, run.config.folder_name()?);
         }
@@ -472,7 +472,7 @@ struct Wanted<'a> {
     method: &'a str,
     variant: &'a Variant,
     seed: u64,
-    preset: TrainPreset,
+    preset: Preset,
 }
 
 impl Evaluation {

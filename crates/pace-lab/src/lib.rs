@@ -1,6 +1,6 @@
 //! Runs: what they keep on disk, how they are trained, stopped, resumed and evaluated.
 //!
-//! Below `run_config` the crate knows bytes, text, numbers and names; `training` and `adaptation` bring the learner in. It
+//! Before `run_config` the crate knows bytes, text, numbers and names; `training` and `adaptation` bring the learner in. It
 //! prints nothing. Its two
 //! promises: whatever was durable stays readable whenever the process, the disk or the power fails, and a run that was
 //! stopped and resumed leaves the same `metrics.jsonl`, byte for byte, as one that was not.
@@ -59,7 +59,7 @@
 //! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
 //! | `dashboard.rs` | `Dashboard` | the learning curves of a run while it trains: as text |
 //! | `progress.rs` | `ProgressLine`, `LabProgress` | how far, how fast, how long: as text |
-//! | `run_config.rs` | `RunConfig` | `config.toml`: every key of a run, resolved from preset, file and command line |
+//! | `run_config.rs` | `id_of_run` | `config.toml` in a run's folder, and the id of a run that has one |
 //! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
@@ -127,12 +127,13 @@ pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::{Meetings, Outcomes, blocks};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use mind::{Guess, Mind, Slot};
+pub use pace_learn::{RunConfig, RunRequest};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
 pub use records::{EMBEDDING, RunRecords, find_runs, write_record};
 pub use replay::{ReplayOptions, write_replay};
 pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
-pub use run_config::{RunConfig, RunRequest};
+pub use run_config::{hash_of_run, id_of_run};
 pub use run_folder::{RunFolder, RunView};
 pub use signals::{StopFlag, StopSignal};
 pub use speeds::{Speed, Speeds};

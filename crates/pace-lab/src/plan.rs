@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pace_games::Split;
+use pace_learn::RunConfig;
 use pace_report::AdaptRecord;
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ use crate::error::LabError;
 use crate::experiment::{Choices, Experiment, ExperimentEvaluation, ExperimentRun};
 use crate::manifest::RunStatus;
 use crate::records::read_record;
-use crate::run_config::RunConfig;
+use crate::run_config::id_of_run;
 use crate::run_folder::RunView;
 use crate::speeds::{Speed, Speeds};
 use crate::training::check_revision;
@@ -157,12 +158,12 @@ impl PlannedRun {
     /// Refuses a folder that is not this run's, or not any more.
     fn check(&self, view: &RunView) -> Result<RunStatus, LabError> {
         let manifest = view.manifest()?;
-        let config = RunConfig::of_run(view)?;
+        let config = view.run_config()?;
         check_revision(&manifest, &*config.open_game()?).map_err(|error| LabError::OtherRun {
             path: view.path().to_owned(),
             reason: error.to_string(),
         })?;
-        let id = config.id_of_run(view.path())?;
+        let id = id_of_run(&config, view.path())?;
         if id != self.run.id {
             let reason = format!("its keys have the id {id}, expected {}", self.run.id);
             return Err(LabError::OtherRun { path: view.path().to_owned(), reason });
@@ -319,7 +320,7 @@ fn set_arguments(keys: &Map<String, Value>) -> Vec<String> {
 /// left out; whoever wants to use it will say what is wrong.
 fn folders_by_id(lab: &Path) -> BTreeMap<String, PathBuf> {
     let id_of = |folder: &Path| -> Result<String, LabError> {
-        RunConfig::of_run(&RunView::open(folder)?)?.id_of_run(folder)
+        id_of_run(&RunView::open(folder)?.run_config()?, folder)
     };
     let mut folders: Vec<PathBuf> = std::fs::read_dir(runs_folder(lab))
         .into_iter()

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pace_learn::RunConfig;
 use pace_report::{AdaptRecord, EmbeddingRecord, RecordError, ReplayRecord, TrainRecord};
 
 use crate::adaptation::train_record;
 use crate::durable;
 use crate::error::LabError;
 use crate::manifest::{Manifest, RunStatus};
-use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 
 /// The records of one run.
@@ -40,7 +40,7 @@ impl RunRecords {
         let view = RunView::open(path)?;
         let mut records = RunRecords {
             path: path.to_owned(),
-            config: RunConfig::of_run(&view)?,
+            config: view.run_config()?,
             manifest: view.manifest()?,
             train: train_record(&view)?,
             evaluations: BTreeMap::new(),

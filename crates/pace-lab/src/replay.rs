@@ -13,6 +13,7 @@ use crate::durable;
 use crate::error::LabError;
 use crate::mind::Mind;
 use crate::records::write_record;
+use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
 
@@ -158,7 +159,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
             folder: view.path().display().to_string(),
             seed: config.seed,
             commit: manifest.spec.commit.clone(),
-            config_hash: Some(config.hash_of_run(view.path())?),
+            config_hash: Some(hash_of_run(&config, view.path())?),
             steps,
             wall_clock_secs: Some(manifest.wall_clock_secs),
         },

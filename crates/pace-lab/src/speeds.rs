@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pace_games::Split;
+use pace_learn::RunConfig;
 use serde::Deserialize;
 
 use crate::experiment::ExperimentEvaluation;
 use crate::manifest::RunStatus;
 use crate::plan::runs_folder;
-use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 
 /// The committed table.

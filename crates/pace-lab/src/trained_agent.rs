@@ -1,13 +1,12 @@
 //! The agent that a run has trained so far, with the game it plays.
 
 use pace_games::AnyGame;
-use pace_learn::{Agent, MODEL_FILE, find_method};
+use pace_learn::{Agent, MODEL_FILE, RunConfig};
 
 use crate::checkpoint::{Checkpoint, CheckpointLimits};
 use crate::conservative::Conservative;
 use crate::error::LabError;
 use crate::manifest::RunStatus;
-use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 use crate::training::check_revision;
 
@@ -28,14 +27,13 @@ pub struct TrainedAgent {
 impl TrainedAgent {
     /// Reads it from a run folder, whether or not the run goes on meanwhile.
     pub fn load(view: &RunView) -> Result<TrainedAgent, LabError> {
-        let config = RunConfig::of_run(view)?;
+        let config = view.run_config()?;
         let game = config.open_game()?;
         check_revision(&view.manifest()?, &*game)?;
         let checkpoint = newest_checkpoint(view)?;
-        let method = find_method(&config.method)?;
         let model = checkpoint.file(MODEL_FILE)?;
         let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
-        let agent = Agent::with_conservative(method, &*game, &config.train, policy.as_ref(), model)?;
+        let agent = config.agent(policy.as_ref(), model)?;
         let fingerprint = blake3::hash(model).to_hex()[..16].to_owned();
         Ok(TrainedAgent { agent, game, config, steps: checkpoint.step, fingerprint })
     }
@@ -53,7 +51,7 @@ pub(crate) fn newest_checkpoint(view: &RunView) -> Result<Checkpoint, LabError> 
 /// Refuses a run that was trained past its first checkpoint and has none: a copy of its records. To train it again in its
 /// folder would overwrite them.
 pub fn refuse_lost_checkpoints(view: &RunView) -> Result<(), LabError> {
-    let config = RunConfig::of_run(view)?;
+    let config = view.run_config()?;
     // In this order: a process that trains the run meanwhile writes a checkpoint before the rows that ask for one.
     let (manifest, rows) = (view.manifest()?, view.metrics()?);
     if !view.checkpoints(CheckpointLimits::default()).steps()?.is_empty() {

@@ -6,14 +6,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use pace_games::AnyGame;
-use pace_learn::{IterationReport, TrainError, Trainer, find_method};
+use pace_learn::{IterationReport, RunConfig, TrainError, Trainer};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointStore};
 use crate::conservative::Conservative;
 use crate::error::LabError;
 use crate::manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 use crate::metrics::MetricsLog;
-use crate::run_config::RunConfig;
 use crate::run_folder::{RunFolder, RunView};
 use crate::tensorboard::TensorBoardLog;
 use crate::trained_agent::refuse_lost_checkpoints;
@@ -68,11 +67,9 @@ impl TrainingRun {
             preset: config.preset.name().to_owned(),
             scale: config.scale,
         };
-        let method = find_method(&config.method)?;
         let conservative = Conservative::named(config)?;
         let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
-        let (train, seed) = (config.train.clone(), config.seed);
-        let trainer = Trainer::with_conservative(method, game, train, policy.as_ref(), seed, n_threads)?;
+        let trainer = config.trainer(policy.as_ref(), n_threads)?;
         let keep = || conservative.as_ref().map_or(Ok(()), |conservative| conservative.keep(path));
         let run = RunFolder::create_with(path, &config.to_toml(), spec, keep)?;
         TrainingRun::assemble(run, trainer)
@@ -83,14 +80,11 @@ impl TrainingRun {
         // Before anything is written, so that a kept record stays unchanged.
         refuse_lost_checkpoints(&RunView::open(path)?)?;
         let run = RunFolder::open(path)?;
-        let config = RunConfig::of_run(run.view())?;
-        let game = config.open_game()?;
-        check_revision(run.manifest(), &*game)?;
-        let method = find_method(&config.method)?;
+        let config = run.view().run_config()?;
+        check_revision(run.manifest(), &*config.open_game()?)?;
         let conservative = Conservative::of(&config, path)?;
         let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
-        let (train, seed) = (config.train, config.seed);
-        let trainer = Trainer::with_conservative(method, game, train, policy.as_ref(), seed, n_threads)?;
+        let trainer = config.trainer(policy.as_ref(), n_threads)?;
         if let Some(conservative) = &conservative {
             conservative.keep(path)?;
         }
@@ -218,12 +212,11 @@ pub(crate) fn check_revision(manifest: &Manifest, game: &dyn AnyGame) -> Result<
 mod tests {
     use std::path::Path;
 
-    use pace_learn::METHODS;
+    use pace_learn::{METHODS, RunConfig, RunRequest};
     use serde_json::{Map, json};
 
     use super::{Build, TrainingRun};
     use crate::durable::faults::{Fault, with};
-    use crate::run_config::{RunConfig, RunRequest};
 
     const BUILD: Build = Build { version: "0.1.0", commit: None, rustc: "1.95.0", argv: Vec::new() };
 

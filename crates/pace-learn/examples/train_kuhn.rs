@@ -2,22 +2,21 @@
 //!
 //! The smallest whole run: PACE learns Kuhn poker, then meets the ten test peers.
 
-use pace_games::{GameError, Metric, Split, find_game};
-use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt, find_method};
-use serde_json::Map;
+use pace_games::{Metric, Preset, Split, find_game};
+use pace_learn::{AdaptConfig, Trainer, adapt, find_method, resolve};
 
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let argument = |index: usize| std::env::args().nth(index);
-    let preset = TrainPreset::parse(argument(1).as_deref().unwrap_or("best"))?;
-    let mut config = TrainConfig::preset("kuhn-poker", preset);
+    let preset = Preset::parse(argument(1).as_deref().unwrap_or("best"))?;
+    let (entry, method) = (find_game("kuhn-poker")?, find_method("pace")?);
+    let (game_keys, mut config) = resolve(entry, method, preset)?;
     if let Some(steps) = argument(2) {
         config.total_steps = steps.parse()?;
     }
     let seed = argument(3).map_or(Ok(1), |seed| seed.parse())?;
-    let game = || -> Result<_, GameError> { find_game("kuhn-poker")?.open(preset.of_game(), &Map::new()) };
     let n_threads = std::thread::available_parallelism()?.get();
-    let mut trainer = Trainer::new(find_method("pace")?, game()?, config, seed, n_threads)?;
+    let mut trainer = Trainer::new(method, entry.open(preset, &game_keys)?, config, seed, n_threads)?;
     while !trainer.is_finished() {
         let report = trainer.iterate()?;
         if report.iteration % 5 == 1 {
@@ -40,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     for (split, passes) in [(Split::Test, 400), (Split::Family(4000), 1)] {
         let config = AdaptConfig::new(split, passes, 100, 1);
-        let outcomes = adapt(&trainer.agent(), &*game()?, &config, n_threads)?;
+        let outcomes = adapt(&trainer.agent(), &*entry.open(preset, &game_keys)?, &config, n_threads)?;
         let block = |range: std::ops::Range<usize>| {
             let scores = outcomes.iter().flat_map(|outcome| &outcome.episodes[range.clone()]);
             let n = (outcomes.len() * range.len()) as f64;

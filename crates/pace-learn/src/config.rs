@@ -1,72 +1,12 @@
-//! What a person may choose about training, by game, method and preset.
-//!
-//! Every number of the paper's tables stands here once. Where the paper's text and the authors' code differ, the presets
-//! `paper` and `reference` do; `best` is ours, and `docs/deviations.md` says why.
+//! The keys of training and their checks. Their values are in `training.toml`, by preset: the general defaults beside this
+//! file, and what a game sets in its own folder (see `preset.rs`).
 
 use pace_games::GameError;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 pub use crate::methods::{
     Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
 };
-
-/// A named set of training choices. The games know the first two; `best` plays the game as `paper` does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TrainPreset {
-    /// The paper's text.
-    Paper,
-    /// The authors' code.
-    Reference,
-    /// What we found to work best.
-    Best,
-}
-
-impl TrainPreset {
-    /// Every preset, the default first.
-    pub const ALL: [TrainPreset; 3] = [TrainPreset::Paper, TrainPreset::Reference, TrainPreset::Best];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            TrainPreset::Paper => "paper",
-            TrainPreset::Reference => "reference",
-            TrainPreset::Best => "best",
-        }
-    }
-
-    /// Reads a name.
-    pub fn parse(text: &str) -> Result<TrainPreset, GameError> {
-        TrainPreset::ALL
-            .into_iter()
-            .find(|preset| preset.name() == text)
-            .ok_or_else(|| GameError::unknown("preset", text, TrainPreset::ALL.map(TrainPreset::name)))
-    }
-
-    /// The preset the game itself is opened with.
-    pub fn of_game(self) -> pace_games::Preset {
-        match self {
-            TrainPreset::Paper | TrainPreset::Best => pace_games::Preset::Paper,
-            TrainPreset::Reference => pace_games::Preset::Reference,
-        }
-    }
-
-    /// The keys that a game is opened with on top of that.
-    pub fn game_keys(self, game: &str) -> Map<String, Value> {
-        match (self, game) {
-            (TrainPreset::Best, "predator-prey") => Map::from_iter([
-                // Deviation D9: the square looks the same from all four sides.
-                ("turned_tuples".to_owned(), true.into()),
-                // Deviation D11: four paths teach four paths.
-                ("practice_copies".to_owned(), 8.into()),
-                // Deviation D12: prey are punctual.
-                ("clock".to_owned(), true.into()),
-            ]),
-            _ => Map::new(),
-        }
-    }
-}
 
 /// How a number changes over training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -252,7 +192,7 @@ pub struct TrainConfig {
     /// How far PPO lets the probability ratio move.
     pub clip: f64,
     /// How far it lets the value move.
-    #[serde(default = "paper_clip")]
+    #[serde(default = "default_value_clip")]
     pub value_clip: f64,
     /// Weight of the value loss.
     pub value_weight: f64,
@@ -286,13 +226,13 @@ pub struct TrainConfig {
     #[serde(default = "whole_encounter")]
     pub hidden_state_span: Span,
     /// Steps of a chunk, through which a recurrent method's gradient flows.
-    #[serde(default = "twenty")]
+    #[serde(default = "default_chunk_steps")]
     pub chunk_steps: usize,
     /// Whether a recurrent method is shown the terminal observation, as one more step without loss.
     #[serde(default)]
     pub rnn_sees_terminal: bool,
     /// What the logits of the agent's actions are divided by when it adapts; in training it draws as the network says.
-    #[serde(default = "as_it_is")]
+    #[serde(default = "default_temperature")]
     pub temperature: f64,
     /// How PACE pools the entries of a context.
     #[serde(default)]
@@ -323,7 +263,7 @@ fn one() -> usize {
     1
 }
 
-fn paper_clip() -> f64 {
+fn default_value_clip() -> f64 {
     0.2
 }
 
@@ -335,7 +275,7 @@ fn kept() -> TimeoutCredit {
     TimeoutCredit::Kept
 }
 
-fn twenty() -> usize {
+fn default_chunk_steps() -> usize {
     20
 }
 
@@ -343,169 +283,13 @@ fn half() -> f64 {
     0.5
 }
 
-fn as_it_is() -> f64 {
+fn default_temperature() -> f64 {
     1.0
 }
 
 impl TrainConfig {
-    /// The keys for a game under a preset. A game outside the paper gets the keys of Kuhn poker.
-    pub fn preset(game: &str, preset: TrainPreset) -> TrainConfig {
-        let mut config = match game {
-            "overcooked" => TrainConfig {
-                total_steps: 30_000_000,
-                // 18 tuples × 20 × up to 200 steps: the paper's 72 000.
-                encounters_per_tuple: 20,
-                epochs: 4,
-                minibatches: 18,
-                learning_rate: 1e-3,
-                gradient_clip: 15.0,
-                entropy_weight: 0.03,
-                exploration_weight: 0.2,
-                exploration_decay_steps: 25_000_000,
-                minibatch: Minibatch::Steps,
-                warm_up_steps: 1_000_000,
-                timeout_credit: TimeoutCredit::Dropped,
-                encoder_width: 128,
-                ..TrainConfig::kuhn()
-            },
-            "predator-prey" => TrainConfig {
-                total_steps: 15_000_000,
-                // 16 tuples × 20 × up to 200 steps: the paper's 64 000.
-                encounters_per_tuple: 20,
-                epochs: 4,
-                minibatches: 16,
-                learning_rate: 1e-3,
-                gradient_clip: 15.0,
-                entropy_weight: 0.03,
-                exploration_weight: 0.1,
-                exploration_decay_steps: 15_000_000,
-                minibatch: Minibatch::Steps,
-                warm_up_steps: 500_000,
-                encoder_width: 128,
-                ..TrainConfig::kuhn()
-            },
-            _ => TrainConfig::kuhn(),
-        };
-        match preset {
-            TrainPreset::Paper => {}
-            TrainPreset::Reference => {
-                config.empty_context = EmptyContext::Encoded;
-                config.empty_episode = EmptyEpisode::CountsAsZero;
-                match game {
-                    "overcooked" => {
-                        config.context_action = ContextAction::Peer;
-                        config.exploration_mode = ExplorationMode::RunningMax;
-                    }
-                    "predator-prey" => {}
-                    _ => {
-                        config.context_action = ContextAction::Peer;
-                        config.exploration_weight = 0.1;
-                        config.warm_up_steps = 10_000;
-                    }
-                }
-            }
-            TrainPreset::Best => {
-                // Deviation D3: what is learned last should not be forgotten again.
-                config.learning_rate_decay = Decay::Linear;
-                config.entropy_decay = Decay::Linear;
-                // Deviation D5: what a peer wants or does, and not which of the training peers it is.
-                config.identify = Identify::Traits;
-                if matches!(game, "overcooked" | "predator-prey") {
-                    // Deviation D7: whole encounters, four times as fast, and no tuple is missing from a gradient.
-                    config.minibatch = Minibatch::Balanced;
-                    config.gae_lambda = 0.9;
-                }
-                match game {
-                    // Deviation D6: more curiosity early, before the policy has settled on a habit.
-                    "overcooked" => config.entropy_weight = 0.1,
-                    "predator-prey" => {
-                        // 24 tuples with those that are turned, 216 with their copies: not many more decisions than before.
-                        config.encounters_per_tuple = 2;
-                        // Deviation D11: more to learn from the same steps.
-                        config.epochs = 8;
-                        config.encoder = EncoderKind::MeansAndMaxima;
-                        // Deviation D13: what it knows about one corner it knows about all.
-                        config.own_side = true;
-                        config.entropy_weight = 0.1;
-                        config.exploration_weight = 0.3;
-                        // Deviation D10: half of the run is left for the game itself.
-                        config.exploration_decay_steps = 8_000_000;
-                    }
-                    _ => {
-                        config.gae_lambda = 0.8;
-                        config.entropy_weight = 2e-2;
-                    }
-                }
-            }
-        }
-        config
-    }
-
-    /// The paper's table for Kuhn poker, column PACE.
-    fn kuhn() -> TrainConfig {
-        TrainConfig {
-            total_steps: 5_000_000,
-            // 40 tuples × 15 × about 135 decisions: the paper's 80 000.
-            encounters_per_tuple: 15,
-            train_tuples: Vec::new(),
-            epochs: 15,
-            minibatches: 12,
-            // Deviation D4: the same objective over an epoch, with far fewer encodings of the context. It makes no difference
-            // in Kuhn poker, but a great one in the other games.
-            minibatch: Minibatch::Encounters,
-            minibatch_spread: 1,
-            learning_rate: 2e-4,
-            learning_rate_decay: Decay::Constant,
-            adam_epsilon: 1e-8,
-            gradient_clip: 2.0,
-            discount: 0.99,
-            gae_lambda: 0.95,
-            return_span: Span::Encounter,
-            timeout_credit: TimeoutCredit::Kept,
-            clip: 0.2,
-            value_clip: 0.2,
-            value_weight: 0.5,
-            entropy_weight: 5e-4,
-            entropy_decay: Decay::Constant,
-            identify: Identify::Classes,
-            auxiliary_weight: 1.0,
-            exploration_weight: 0.01,
-            exploration_decay_steps: 4_000_000,
-            exploration_mode: ExplorationMode::Instant,
-            warm_up_steps: 100_000,
-            context_action: ContextAction::Ego,
-            own_side: false,
-            empty_context: EmptyContext::Zero,
-            empty_episode: EmptyEpisode::LeftOut,
-            hidden_state_span: Span::Encounter,
-            chunk_steps: 20,
-            rnn_sees_terminal: false,
-            temperature: 1.0,
-            encoder: EncoderKind::Means,
-            encoder_dropout: 0.5,
-            encoder_dropout_in_play: true,
-            encoder_width: 64,
-            hidden_width: 128,
-            shards: 8,
-            checkpoint_every: 5,
-            gscu: None,
-        }
-    }
-
-    /// The preset with some keys set otherwise.
-    pub fn with(
-        game: &str,
-        preset: TrainPreset,
-        overrides: &Map<String, Value>,
-    ) -> Result<TrainConfig, GameError> {
-        let config: TrainConfig =
-            pace_games::config::override_keys(&TrainConfig::preset(game, preset), overrides)?;
-        config.check()?;
-        Ok(config)
-    }
-
-    /// Gives keys that change nothing beside the others one value: runs that differ in these alone are the same run.
-    pub fn settle_idle_keys(&mut self) {
+    /// Sets keys that have no effect next to the others to one value: runs that differ in these alone are the same run.
+    pub fn normalise_unused_keys(&mut self) {
         if self.return_span == Span::Encounter {
             // Credit goes on over the end of an episode, however it ended.
             self.timeout_credit = TimeoutCredit::Kept;
@@ -521,8 +305,8 @@ impl TrainConfig {
         self.gscu.as_ref()?.conservative_run()
     }
 
-    /// The training tuples that are met, of the `n_tuples` there are.
-    pub fn tuples_met(&self, n_tuples: usize) -> Result<Vec<usize>, GameError> {
+    /// The indices of the training tuples that are used, out of `n_tuples`.
+    pub fn training_tuples(&self, n_tuples: usize) -> Result<Vec<usize>, GameError> {
         if self.train_tuples.is_empty() {
             return Ok((0..n_tuples).collect());
         }
@@ -535,7 +319,7 @@ impl TrainConfig {
         Ok(self.train_tuples.clone())
     }
 
-    /// Refuses values that cannot be meant. What depends on the pool is in [`TrainConfig::tuples_met`].
+    /// Refuses values that cannot be meant. What depends on the pool is in [`TrainConfig::training_tuples`].
     pub fn check(&self) -> Result<(), GameError> {
         self.gscu.iter().try_for_each(GscuConfig::check)?;
         let count = |key: &str, value: u64, most: u64| {

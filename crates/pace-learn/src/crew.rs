@@ -253,9 +253,10 @@ mod tests {
     use super::Crew;
     use crate::adapt::{AdaptConfig, adapt};
     use crate::agent::{Aftermath, Agent, Trained};
-    use crate::config::{TrainConfig, TrainPreset};
-    use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet, find_method};
+    use crate::config::TrainConfig;
+    use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet};
     use crate::network::Network;
+    use crate::preset::paper_keys;
 
     const N_EPISODES: usize = 3;
 
@@ -334,9 +335,8 @@ mod tests {
         for entry in GAMES {
             let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(N_EPISODES))]);
             let game = entry.open(Preset::Paper, &keys).expect("every game has this key");
-            let preset = TrainConfig::preset(entry.id, TrainPreset::Paper);
-            let mut config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
-            find_method(method).expect("a method").adjust(entry.id, TrainPreset::Paper, &mut config);
+            let preset = paper_keys(entry.id, method);
+            let config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
             let net = N::new(game.spec(), &game.pool(Split::Train), &config);
             let mut parameters = net.initialise(Seed::new(2));
             parameters[net.policy_head().weights().range()].iter_mut().for_each(&change);

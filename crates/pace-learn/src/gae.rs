@@ -58,7 +58,8 @@ mod tests {
 
     use super::estimate_advantages;
     use crate::batch::Batch;
-    use crate::config::{Span, TimeoutCredit, TrainConfig, TrainPreset};
+    use crate::config::{Span, TimeoutCredit, TrainConfig};
+    use crate::preset::paper_keys;
 
     /// Encounters of episodes of these lengths; negative ones ran out of time.
     fn sample(lengths: &[&[i32]]) -> Batch {
@@ -85,7 +86,7 @@ mod tests {
     }
 
     fn keys(return_span: Span, timeout_credit: TimeoutCredit) -> TrainConfig {
-        let config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
+        let config = paper_keys("kuhn-poker", "pace");
         TrainConfig { discount: 0.9, gae_lambda: 0.7, return_span, timeout_credit, ..config }
     }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod preset;
 
 mod network;
 
@@ -26,6 +27,7 @@ pub mod workbench;
 
 pub mod agent;
 pub mod policy;
+pub mod run_keys;
 
 pub mod adapt;
 
@@ -34,9 +36,11 @@ pub use adapt::{
     Verdict, adapt,
 };
 pub use agent::{Aftermath, Agent, AgentEncounter, Thought};
-pub use config::{TrainConfig, TrainPreset};
+pub use config::TrainConfig;
 pub use methods::{METHODS, Method, find_method};
 pub use policy::Policy;
+pub use preset::resolve;
+pub use run_keys::{RunConfig, RunRequest};
 pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
 pub use workbench::{WorkShape, Workbench};
 

@@ -129,10 +129,11 @@ mod tests {
 
     use super::Minibatches;
     use crate::batch::Batch;
-    use crate::config::{Minibatch, TrainConfig, TrainPreset};
+    use crate::config::{Minibatch, TrainConfig};
+    use crate::preset::paper_keys;
 
     fn drawn(minibatch: Minibatch, minibatches: usize, spread: usize) -> Vec<(Vec<u32>, Vec<usize>)> {
-        let preset = TrainConfig::preset("overcooked", TrainPreset::Paper);
+        let preset = paper_keys("overcooked", "pace");
         let config = TrainConfig { minibatch, minibatches, minibatch_spread: spread, ..preset };
         // Twelve encounters with three tuples, of seven decisions each.
         let mut batch = Batch::default();

@@ -51,7 +51,7 @@ impl<N: Network> Ppo<N> {
         seed: u64,
         n_threads: usize,
     ) -> Result<Ppo<N>, GameError> {
-        let tuples_met = config.tuples_met(pool.tuples.len())?;
+        let tuples_met = config.training_tuples(pool.tuples.len())?;
         Ok(Ppo {
             rollout: RolloutShard::split(game, &net, config, &tuples_met),
             learner: Learner::new(net, config, Seed::new(seed), n_threads),

@@ -134,10 +134,11 @@ mod tests {
     use serde_json::{Map, Value};
 
     use crate::batch::Batch;
-    use crate::config::{ExplorationMode, TrainConfig, TrainPreset};
+    use crate::config::{ExplorationMode, TrainConfig};
     use crate::methods::PaceNet;
     use crate::network::Network;
     use crate::ppo::Ppo;
+    use crate::preset::paper_keys;
     use crate::train::RunPoint;
 
     /// Calls `check` with a batch of every game, played with first weights that were changed by `change`.
@@ -149,11 +150,8 @@ mod tests {
         for entry in GAMES {
             let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(4))]);
             let game = entry.open(Preset::Paper, &keys).expect("every game has this key");
-            let config = TrainConfig {
-                encounters_per_tuple: 1,
-                exploration_mode,
-                ..TrainConfig::preset(entry.id, TrainPreset::Paper)
-            };
+            let config =
+                TrainConfig { encounters_per_tuple: 1, exploration_mode, ..paper_keys(entry.id, "pace") };
             let pool = game.pool(Split::Train);
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
             change(&ppo.learner.net, &mut ppo.learner.parameters);
@@ -168,7 +166,7 @@ mod tests {
             let game = entry.open(Preset::Paper, &Map::new()).expect("a preset");
             let pool = game.pool(Split::Train);
             let met = |train_tuples: &[usize]| -> Vec<usize> {
-                let preset = TrainConfig::preset(entry.id, TrainPreset::Paper);
+                let preset = paper_keys(entry.id, "pace");
                 let train_tuples = train_tuples.to_vec();
                 let config = TrainConfig { encounters_per_tuple: 1, train_tuples, ..preset };
                 let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 2).expect("good keys");
@@ -191,11 +189,7 @@ mod tests {
         let pool = game.pool(Split::Train);
         let sides = pool.sides.clone().expect("a square");
         for own_side in [true, false] {
-            let config = TrainConfig {
-                encounters_per_tuple: 1,
-                own_side,
-                ..TrainConfig::preset(entry.id, TrainPreset::Paper)
-            };
+            let config = TrainConfig { encounters_per_tuple: 1, own_side, ..paper_keys(entry.id, "pace") };
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
             let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
             let batch = ppo.play(&at).expect("finite weights");

@@ -1,7 +1,8 @@
 //! People play with agents: a person takes a peer's seat, an agent adapts to them, and everybody may see what it thought.
 //!
-//! Up to `replay` nothing knows of a network or a file: an encounter is a value that is asked and answered, and the same
-//! booking with the same actions is the same encounter again.
+//! An encounter with people is a value that is asked and answered: the same booking with the same actions is the same encounter
+//! again. Sessions, the list of agents, replay links and the messages need no clock, thread, file or socket. The feature
+//! `server` (on by default) adds the server, its page, studies with participants and the load test.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -17,17 +18,24 @@ pub mod replay;
 
 pub mod wire;
 
+#[cfg(feature = "server")]
 mod assets;
+#[cfg(feature = "server")]
 mod token;
 
+#[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "server")]
 pub mod study;
 
+#[cfg(feature = "server")]
 pub mod bots;
 
 pub use error::PlayError;
 pub use offer::{Offer, Offers};
 pub use replay::Replay;
+#[cfg(feature = "server")]
 pub use server::{ServeError, ServerConfig, serve};
 pub use session::{Booking, Frame, Session, Summary};
+#[cfg(feature = "server")]
 pub use study::{Study, StudyConfig, StudyError, StudyFile};

@@ -524,7 +524,7 @@ pub(crate) mod tests {
         Action, AnyGame, Boundary, Ego, GAMES, GameEntry, MAX_SEATS, Meeting, Moved, NO_ACTION, Preset, Seed,
         Split, TableMove,
     };
-    use pace_learn::{Aftermath, TrainConfig, TrainPreset, Trainer, find_method};
+    use pace_learn::{Aftermath, TrainConfig, Trainer, find_method, resolve};
     use serde_json::{Map, Value};
 
     use super::{Booking, Detail, Frame, OpenAftermath, Session};
@@ -649,9 +649,8 @@ pub(crate) mod tests {
             entry.open(Preset::Paper, &keys).expect("every game has this key")
         };
         let method = find_method(method).expect("a method");
-        let preset = TrainConfig::preset(entry.id, TrainPreset::Paper);
+        let (_, preset) = resolve(entry, method, Preset::Paper).expect("good keys");
         let mut config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
-        method.adjust(entry.id, TrainPreset::Paper, &mut config);
         if let Some(keys) = &mut config.gscu {
             (keys.belief_steps, keys.conservative) = (5, "random".to_owned());
         }

@@ -116,13 +116,13 @@ impl Refusal {
         Refusal::of(RefusalCode::OtherVersion, message)
     }
 
-    pub(crate) fn no_such_session() -> Refusal {
+    /// For a token that names no session.
+    pub fn no_such_session() -> Refusal {
         Refusal::of(RefusalCode::NoSuchSession, "this session no longer exists; start a new one".to_owned())
     }
-}
 
-impl Refusal {
-    pub(crate) fn broken() -> Refusal {
+    /// For a session that failed on the server.
+    pub fn broken() -> Refusal {
         Refusal::of(RefusalCode::Broken, "internal error; this session cannot continue".to_owned())
     }
 }

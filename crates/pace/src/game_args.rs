@@ -2,6 +2,7 @@
 
 use clap::Args;
 use pace_games::{AnyGame, GameError, Preset, find_game};
+use pace_learn::{METHODS, resolve};
 use serde_json::{Map, Value};
 
 /// Which game, under which keys.
@@ -16,7 +17,8 @@ pub struct GameArgs {
 /// How to set the keys of a game.
 #[derive(Clone, Debug, Args)]
 pub struct KeyArgs {
-    /// Where the paper's text and the authors' code differ: `paper` or `reference`.
+    /// The rules of the paper's text or of the authors' code: `paper` or `reference`. `best` opens the game as it is trained on
+    /// under that preset.
     #[arg(long, default_value = "paper")]
     pub preset: String,
     /// Sets one key on top of the preset, for example `horizon_steps=50`; may be repeated.
@@ -34,7 +36,10 @@ impl GameArgs {
 impl KeyArgs {
     /// The game `id` under these keys.
     pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, GameError> {
-        find_game(id)?.open(Preset::parse(&self.preset)?, &parse_overrides(&self.overrides)?)
+        let (entry, preset) = (find_game(id)?, Preset::parse(&self.preset)?);
+        let (mut keys, _) = resolve(entry, &METHODS[0], preset)?;
+        keys.extend(parse_overrides(&self.overrides)?);
+        entry.open(preset, &keys)
     }
 }
 

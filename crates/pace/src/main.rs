@@ -77,6 +77,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     let of_game = |error: &GameError| match error {
         GameError::Unknown { kind: "key", .. }
         | GameError::BadValue { .. }
+        | GameError::BadFile { .. }
         | GameError::NotADistribution { .. } => BAD_INPUT,
         _ => USAGE,
     };

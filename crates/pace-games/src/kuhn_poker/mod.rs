@@ -53,6 +53,7 @@ pub struct KuhnPoker {
 impl Game for KuhnPoker {
     const ID: &'static str = "kuhn-poker";
     const README: &'static str = include_str!("README.md");
+    const TRAINING: &'static str = include_str!("training.toml");
     const LEGEND: &'static [&'static str] = &view::LEGEND;
     const DRAWING: Option<Drawing> =
         Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });

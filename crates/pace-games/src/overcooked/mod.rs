@@ -106,7 +106,7 @@ pub enum Grid {
 impl Configure for OvercookedConfig {
     fn preset(preset: Preset) -> OvercookedConfig {
         let (peer_random_action, peer_event_across_episodes) = match preset {
-            Preset::Paper => (RandomAction::Any, AcrossEpisodes::Cleared),
+            Preset::Paper | Preset::Best => (RandomAction::Any, AcrossEpisodes::Cleared),
             Preset::Reference => (RandomAction::Moves, AcrossEpisodes::Kept),
         };
         OvercookedConfig {
@@ -157,6 +157,7 @@ pub struct Overcooked {
 impl Game for Overcooked {
     const ID: &'static str = "overcooked";
     const README: &'static str = include_str!("README.md");
+    const TRAINING: &'static str = include_str!("training.toml");
     const LEGEND: &'static [&'static str] = &view::LEGEND;
     const DRAWING: Option<Drawing> =
         Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });

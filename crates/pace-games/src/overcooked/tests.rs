@@ -513,7 +513,7 @@ fn serving_takes_as_long_as_the_bayes_ego_reckons() {
 
 #[test]
 fn references_reach_their_bounds() {
-    for preset in Preset::ALL {
+    for preset in Preset::RULES {
         let oracle = success(preset, "oracle", 50);
         assert!(oracle >= 0.985, "{preset:?}: {oracle:?}");
         let fixed = success(preset, "static", 10);
@@ -637,7 +637,7 @@ proptest! {
 
     #[test]
     fn peers_only_do_what_their_probabilities_allow(seed in any::<u64>(), peer in 0usize..27) {
-        for preset in Preset::ALL {
+        for preset in Preset::RULES {
             let game = game(preset);
             let pool = game.pool();
             let tuple = pool.train().iter().chain(pool.test()).nth(peer).expect("27 peers");

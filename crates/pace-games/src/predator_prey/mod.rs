@@ -81,7 +81,7 @@ pub struct PredatorPreyConfig {
 
 impl Configure for PredatorPreyConfig {
     fn preset(preset: Preset) -> PredatorPreyConfig {
-        let is_paper = preset == Preset::Paper;
+        let is_paper = preset != Preset::Reference;
         PredatorPreyConfig {
             n_peers: 3,
             episodes_per_encounter: 5,
@@ -170,6 +170,7 @@ impl PredatorPrey {
 impl Game for PredatorPrey {
     const ID: &'static str = "predator-prey";
     const README: &'static str = include_str!("README.md");
+    const TRAINING: &'static str = include_str!("training.toml");
     const LEGEND: &'static [&'static str] = &view::LEGEND;
     const DRAWING: Option<Drawing> =
         Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });

@@ -33,7 +33,7 @@ static ALLOCATOR: Counting = Counting;
 #[test]
 fn a_step_allocates_nothing() {
     for entry in GAMES {
-        for preset in Preset::ALL {
+        for preset in Preset::RULES {
             let game = entry.open(preset, &serde_json::Map::new()).expect("presets are valid");
             let n_lanes = game.pool(Split::Train).tuples.len();
             let mut lanes = game.lanes(Split::Train, n_lanes, PeerSight::Recorded);

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan, RunConfig, RunRequest};
-use pace_learn::{METHODS, TrainPreset};
+use pace_games::Preset;
+use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan, RunConfig, RunFolder, RunRequest};
+use pace_learn::METHODS;
 use serde_json::Map;
+
+use crate::{scratch, spec};
 
 fn all_runs(choices: &Choices) -> Vec<(Experiment, Vec<ExperimentRun>)> {
     EXPERIMENTS
@@ -40,7 +43,7 @@ fn every_file_is_in_the_list_and_on_the_map() {
 
 #[test]
 fn every_experiment_can_be_expanded_under_every_preset() {
-    for preset in TrainPreset::ALL {
+    for preset in Preset::ALL {
         for scale in [None, Some(0.01)] {
             let choices = Choices { preset: Some(preset), scale, ..Choices::default() };
             for (experiment, runs) in all_runs(&choices) {
@@ -65,9 +68,9 @@ fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
     let gscu = runs.iter().find(|run| run.config.method == "gscu" && run.needs.is_some()).expect("one");
     let mut moved = gscu.config.clone();
     let name = moved.train.conservative_run().expect("named").to_owned();
-    moved.fall_back_on(&format!("elsewhere/runs/{name}/")).expect("a key");
+    moved.set_fallback_run(&format!("elsewhere/runs/{name}/")).expect("a key");
     assert_eq!(moved.id().expect("an id"), gscu.id);
-    moved.fall_back_on("elsewhere/runs/other").expect("a key");
+    moved.set_fallback_run("elsewhere/runs/other").expect("a key");
     assert_ne!(moved.id().expect("an id"), gscu.id);
     // Whoever knows which run that folder holds can say so.
     let needs = gscu.needs.as_deref().expect("another run");
@@ -78,6 +81,41 @@ fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
     assert!(rehearsed.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
     assert_eq!(rehearsed[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
     assert_eq!(rehearsed[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
+}
+
+/// Folders of a lab from before a key existed: their names hold ids without that key, and so does the key that names the fallback run.
+#[test]
+fn a_new_key_leaves_every_run_of_a_lab_where_it_is() {
+    let experiment = Experiment::find("smoke").expect("there");
+    let choices = Choices { seeds: Some(1), ..Choices::default() };
+    let runs = experiment.expand(&choices).expect("expands");
+    let is_gscu = |run: &&ExperimentRun| run.config.method == "gscu" && run.needs.is_some();
+    let gscu = runs.iter().find(is_gscu).expect("one that falls back on another run");
+    let generalist = runs.iter().find(|run| gscu.needs.as_ref() == Some(&run.id)).expect("that run");
+    let lab = scratch();
+    let create = |name: &str, config: &RunConfig| {
+        let folder = lab.path().join("runs").join(name);
+        let older = config.to_toml().replace("value_clip = 0.2\n", "");
+        assert_ne!(older, config.to_toml());
+        drop(RunFolder::create(&folder, &older, spec()).expect("a run"));
+        (folder, older)
+    };
+    let (_, copy) = create("generalist-000000000000", &generalist.config);
+    let mut older = gscu.config.clone();
+    older.set_fallback_run("runs/generalist-000000000000").expect("a key");
+    let (folder, _) = create("gscu-111111111111", &older);
+    let find = || {
+        let plan = Plan::new(std::slice::from_ref(&experiment), &choices, lab.path()).expect("a plan");
+        let folder_of =
+            |id: &str| plan.runs.iter().find(|run| run.run.id == id).expect("there").folder.clone();
+        [folder_of(&generalist.id), folder_of(&gscu.id)]
+    };
+    // Without its copy of the fallback run, the name is all there is.
+    assert_ne!(find()[1], folder);
+    let kept = folder.join("conservative");
+    std::fs::create_dir(&kept).expect("made");
+    std::fs::write(kept.join("config.toml"), copy).expect("written");
+    assert_eq!(find(), [lab.path().join("runs/generalist-000000000000"), folder]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod experiments;
 mod full_disk;
 mod logs;
 mod processes;
+mod resolved_keys;
 mod run_folder;
 #[cfg(unix)]
 mod signals;

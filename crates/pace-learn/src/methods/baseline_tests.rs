@@ -10,12 +10,13 @@ use super::recorded::{
 use super::recurrent::RecurrentNet;
 use super::{PaceNet, Setting, find_method};
 use crate::batch::Batch;
-use crate::config::{EmptyContext, Span, TrainConfig, TrainPreset};
+use crate::config::{EmptyContext, Span, TrainConfig};
 use crate::gae::estimate_advantages;
 use crate::learner::{LossWeights, UpdateJob};
 use crate::nets::TransformerEncoder;
 use crate::network::{Decisions, Network};
 use crate::ppo::Ppo;
+use crate::preset::paper_keys;
 use crate::train::RunPoint;
 
 type GeneralistNet = RecurrentNet<false>;
@@ -37,7 +38,7 @@ fn keys(recording: &Recording, case: &Value) -> TrainConfig {
         hidden_state_span: span,
         return_span: span,
         rnn_sees_terminal: case["sees_terminal"].as_bool().unwrap_or(false),
-        ..TrainConfig::preset("kuhn-poker", TrainPreset::Paper)
+        ..paper_keys("kuhn-poker", "pace")
     }
 }
 
@@ -96,9 +97,8 @@ fn small(game: &str, method: &str, change: impl Fn(&mut TrainConfig)) -> TrainCo
         encounters_per_tuple: 1,
         encoder_width: 12,
         hidden_width: 12,
-        ..TrainConfig::preset(game, TrainPreset::Paper)
+        ..paper_keys(game, method)
     };
-    find_method(method).expect("a method").adjust(game, TrainPreset::Paper, &mut config);
     change(&mut config);
     config
 }

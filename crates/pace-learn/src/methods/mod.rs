@@ -25,7 +25,7 @@ pub(crate) use {gscu::GscuNet, lili::LiliNet, recurrent::RecurrentNet};
 use pace_games::{AnyGame, GameError, PoolListing};
 
 use crate::agent::{Agent, Trained};
-use crate::config::{Minibatch, TrainConfig, TrainPreset};
+use crate::config::{Minibatch, TrainConfig};
 use crate::network::Network;
 use crate::policy::Policy;
 use crate::ppo::Ppo;
@@ -96,19 +96,10 @@ pub struct Method {
     pub id: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
-    adjust: Adjust,
+    adjust: fn(&mut TrainConfig),
     begin: Begin,
     load: Load,
     bench: fn(&WorkShape, TrainConfig) -> Box<dyn AnyBench>,
-}
-
-/// How the keys that make a method are set.
-#[derive(Clone, Copy, Debug)]
-enum Adjust {
-    /// Alike in every game.
-    Alike(fn(&mut TrainConfig)),
-    /// By game and preset.
-    ByGame(fn(&str, TrainPreset, &mut TrainConfig)),
 }
 
 type Begin = fn(&Setting<'_>, u64, usize) -> Result<Box<dyn Training>, GameError>;
@@ -131,7 +122,7 @@ impl Method {
         Method {
             id,
             summary,
-            adjust: Adjust::Alike(adjust),
+            adjust,
             begin: |setting, seed, n_threads| {
                 let Setting { game, pool, config, .. } = *setting;
                 Ok(Box::new(Ppo::<N>::new(game, pool, config, seed, n_threads)?))
@@ -145,12 +136,9 @@ impl Method {
         }
     }
 
-    /// Sets the keys that make the method what it is, in a configuration for this game and preset.
-    pub fn adjust(&self, game: &str, preset: TrainPreset, config: &mut TrainConfig) {
-        match self.adjust {
-            Adjust::Alike(adjust) => adjust(config),
-            Adjust::ByGame(adjust) => adjust(game, preset, config),
-        }
+    /// Sets the keys that make the method what it is.
+    pub(crate) fn adjust(&self, config: &mut TrainConfig) {
+        (self.adjust)(config);
     }
 
     pub(crate) fn begin(

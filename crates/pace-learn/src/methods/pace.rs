@@ -8,7 +8,7 @@ use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed, Side
 use pace_nn::product::ProductShape;
 use pace_nn::{DropoutKey, Linear, Parameters};
 
-use super::{Adjust, Method, check_minibatch};
+use super::{Method, check_minibatch};
 use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
@@ -59,7 +59,7 @@ const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut Tr
     Method {
         id,
         summary,
-        adjust: Adjust::Alike(adjust),
+        adjust,
         begin: |setting, seed, n_threads| of(setting.config).begin(setting, seed, n_threads),
         load: |setting, model| of(setting.config).load(setting, model),
         bench: |shape, config| of(&config).bench(shape, config),
@@ -115,8 +115,8 @@ impl<E: Encoder> Network for PaceNet<E> {
             return Err(GameError::bad_value("identify", &"traits", expected));
         }
         if config.own_side && pool.sides.is_none() {
-            let expected = "false: this game and its training pool are not the same from several sides (those of \
-                            Predator-Prey-W are with turned_tuples = true)";
+            let expected = "false: this game and its training pool are not the same from several sides (with the key \
+                            `turned_tuples`, where a game has it, set it to true)";
             return Err(GameError::bad_value("own_side", &true, expected));
         }
         if config.own_side && config.context_action != ContextAction::Ego {

@@ -8,9 +8,10 @@ use super::recorded::{
     Recording, check_differences, check_recorded, check_recurring, everything, gradient, integers, parameters,
 };
 use crate::batch::Batch;
-use crate::config::{ContextAction, EncoderKind, TrainConfig, TrainPreset};
+use crate::config::{ContextAction, EncoderKind};
 use crate::learner::{LossWeights, UpdateJob};
 use crate::network::Network;
+use crate::preset::paper_keys;
 
 fn recording() -> Recording {
     Recording::parse(include_str!("../../tests/pytorch/pace_loss.json"))
@@ -22,7 +23,7 @@ fn net(recording: &Recording, encoder: EncoderKind, case: &Value) -> PaceNet {
 
 /// The same, of an ego that looks from its own side where there are several.
 fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Option<Sides>) -> PaceNet {
-    let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
+    let mut config = paper_keys("kuhn-poker", "pace");
     config.encoder_width = recording.size("encoder_width");
     config.hidden_width = recording.size("hidden_width");
     config.encoder = encoder;

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::encoder::{ContextChunk, Encoder, Span};
 use super::transformer::{EntriesContext, TransformerActRows, TransformerEncoder, TransformerLearnRows};
-use crate::config::{TrainConfig, TrainPreset};
+use crate::config::TrainConfig;
+use crate::preset::paper_keys;
 
 fn recording() -> Value {
     serde_json::from_str(include_str!("../../tests/pytorch/transformer_encoder.json")).expect("JSON")
@@ -46,7 +47,7 @@ fn encoder_with(
         encoder_width: size("encoder_width"),
         empty_context: serde_json::from_value(case["empty_context"].clone()).expect("a known name"),
         empty_episode: serde_json::from_value(case["empty_episode"].clone()).expect("a known name"),
-        ..TrainConfig::preset("kuhn-poker", TrainPreset::Paper)
+        ..paper_keys("kuhn-poker", "pace")
     };
     change(&mut config);
     let mut parameters = Parameters::default();

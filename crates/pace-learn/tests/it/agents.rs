@@ -1,10 +1,12 @@
 //! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
 
-use pace_games::{AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Seed, Sides, Split, Turn, find_game};
+use pace_games::{
+    AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Preset, Seed, Sides, Split, Turn, find_game,
+};
 use pace_learn::config::ContextAction;
 use pace_learn::{
     AdaptConfig, Aftermath, Agent, Detector, EncounterOutcome, METHODS, MODEL_FILE, Method, Policy, Switch,
-    Thought, TrainConfig, TrainPreset, Trainer, adapt,
+    Thought, TrainConfig, Trainer, adapt,
 };
 
 use crate::doctored::Doctored;
@@ -16,7 +18,7 @@ const N_EPISODES: usize = 6;
 pub fn agent(
     method: &Method,
     entry: &pace_games::GameEntry,
-    preset: TrainPreset,
+    preset: Preset,
 ) -> (Agent, TrainConfig, Box<dyn AnyGame>, Vec<u8>) {
     let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, preset, method) };
     let mut trainer = tiny_trainer(method, entry, preset, &config, 2);
@@ -136,7 +138,7 @@ fn one_encounter_alone_equals_many_side_by_side() {
 #[test]
 fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
-        let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(method, entry, Preset::Paper);
         let points = game.decision_points();
         if points.is_empty() {
             continue;
@@ -167,7 +169,7 @@ fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
 #[test]
 fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
     let entry = find_game("kuhn-poker").expect("a game");
-    let n_numbers = open(entry, TrainPreset::Paper, 3).spec().observation_size;
+    let n_numbers = open(entry, Preset::Paper, 3).spec().observation_size;
     // Who holds a jack first is on the second side, from which queens look like kings and passing like betting.
     let [jack, queen, king] = [7, 8, 9];
     let swapped = |place: usize| match place {
@@ -191,13 +193,12 @@ fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
         ],
         own_if_positive: vec![jack],
     };
-    let doctored =
-        || Doctored { sides: Some(sides.clone()), ..Doctored::new(open(entry, TrainPreset::Paper, 3)) };
+    let doctored = || Doctored { sides: Some(sides.clone()), ..Doctored::new(open(entry, Preset::Paper, 3)) };
     let config = TrainConfig {
         own_side: true,
         context_action: ContextAction::Ego,
         learning_rate: 0.01,
-        ..tiny(entry, TrainPreset::Paper, pace())
+        ..tiny(entry, Preset::Paper, pace())
     };
     let mut trainer = Trainer::new(pace(), Box::new(doctored()), config, 7, 2).expect("good keys");
     (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
@@ -236,7 +237,7 @@ fn first_observation(game: &dyn AnyGame, tuple: usize, pass: usize) -> Vec<f32> 
 
 #[test]
 fn numbers_with_which_nothing_can_be_played_are_refused() {
-    let (agent, _, game, _) = agent(pace(), find_game("kuhn-poker").expect("a game"), TrainPreset::Paper);
+    let (agent, _, game, _) = agent(pace(), find_game("kuhn-poker").expect("a game"), Preset::Paper);
     let good = AdaptConfig::new(Split::Test, 1, 2, 1);
     assert!(adapt(&agent, &*game, &good, 1).is_ok());
     let switch = |after: usize| Some(Switch { after });
@@ -292,7 +293,7 @@ fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
     // What GSCU does is a bandit's choice between its own policy and another's.
     let methods = || METHODS.iter().filter(|method| method.id != "gscu");
     for (entry, method) in GAMES.iter().flat_map(|entry| methods().map(move |method| (entry, method))) {
-        let (agent, config, game, model) = agent(method, entry, TrainPreset::Paper);
+        let (agent, config, game, model) = agent(method, entry, Preset::Paper);
         let config = TrainConfig { temperature: 0.5, ..config };
         let sharp = Agent::from_bytes(method, &*game, &config, &model).expect("its own file");
         let seed = Seed::new(1);
@@ -316,11 +317,11 @@ fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
 fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
     let entry = find_game("predator-prey").expect("a game");
     for own_side in [true, false] {
-        let mut config = tiny(entry, TrainPreset::Best, pace());
+        let mut config = tiny(entry, Preset::Best, pace());
         (config.learning_rate, config.own_side) = (0.01, own_side);
-        let mut trainer = tiny_trainer(pace(), entry, TrainPreset::Best, &config, 2);
+        let mut trainer = tiny_trainer(pace(), entry, Preset::Best, &config, 2);
         (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
-        let (agent, game) = (trainer.agent(), open(entry, TrainPreset::Best, 3));
+        let (agent, game) = (trainer.agent(), open(entry, Preset::Best, 3));
         assert_eq!(
             Policy::of(&agent).is_err(),
             own_side,
@@ -373,7 +374,7 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
 #[test]
 fn thoughts_are_distributions() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
-        let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(method, entry, Preset::Paper);
         let pool = game.pool(Split::Train);
         let (_, thoughts) = play_alone(&agent, &*game, &adapt_config(Split::Test), 0, 0);
         for thought in thoughts {
@@ -396,7 +397,7 @@ fn thoughts_are_distributions() {
 #[test]
 fn adaptation_does_not_depend_on_threads_nor_on_who_else_plays() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
-        let (agent, _, game, _) = agent(method, entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(method, entry, Preset::Paper);
         let splits = [Split::Test, Split::Train, Split::Family(70)];
         for split in splits.into_iter().take(if method.id == "pace" { 3 } else { 1 }) {
             let config = adapt_config(split);

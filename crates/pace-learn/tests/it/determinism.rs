@@ -1,9 +1,9 @@
 //! The same run, whatever the number of threads and wherever it was cut: weights, optimiser and log, byte for byte.
 
-use pace_games::{GAMES, Split};
+use pace_games::{GAMES, Preset, Split};
 use pace_learn::config::{Decay, EncoderKind, Minibatch};
 use pace_learn::train::NamedBytes;
-use pace_learn::{TrainConfig, TrainError, TrainPreset, Trainer};
+use pace_learn::{TrainConfig, TrainError, Trainer};
 
 use crate::{methods_and_presets, open, pace, tiny, tiny_trainer};
 
@@ -43,7 +43,7 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
             };
             // Of the encoders without a method of their own, `best` stands for the one that no preset has.
             let encoder = match (config.encoder, preset) {
-                (EncoderKind::Means, TrainPreset::Best) => EncoderKind::MeansAndMaxima,
+                (EncoderKind::Means, Preset::Best) => EncoderKind::MeansAndMaxima,
                 (encoder, _) => encoder,
             };
             let config = TrainConfig { minibatch, encoder, learning_rate_decay: Decay::Linear, ..config };
@@ -85,12 +85,12 @@ fn a_run_that_was_cut_equals_one_that_was_not() {
 #[test]
 fn runs_with_chosen_tuples_can_be_cut() {
     for entry in GAMES {
-        let all = tiny(entry, TrainPreset::Paper, pace());
+        let all = tiny(entry, Preset::Paper, pace());
         let trainer = |train_tuples: &[usize], n_threads: usize| {
             let config = TrainConfig { train_tuples: train_tuples.to_vec(), ..all.clone() };
-            tiny_trainer(pace(), entry, TrainPreset::Paper, &config, n_threads)
+            tiny_trainer(pace(), entry, Preset::Paper, &config, n_threads)
         };
-        let n_tuples = open(entry, TrainPreset::Paper, 3).n_tuples(Split::Train);
+        let n_tuples = open(entry, Preset::Paper, 3).n_tuples(Split::Train);
         for chosen in [&[n_tuples - 1][..], &[2, 0]] {
             let whole = trace(trainer(chosen, 1));
             let mut rows = Vec::new();
@@ -105,7 +105,7 @@ fn runs_with_chosen_tuples_can_be_cut() {
         }
         for (bad, found) in [(&[n_tuples][..], n_tuples), (&[1, 0, 1], 1)] {
             let config = TrainConfig { train_tuples: bad.to_vec(), ..all.clone() };
-            let error = Trainer::new(pace(), open(entry, TrainPreset::Paper, 3), config, 7, 1).err();
+            let error = Trainer::new(pace(), open(entry, Preset::Paper, 3), config, 7, 1).err();
             let message = error.expect("refused").to_string();
             assert!(message.contains(&format!("`train_tuples`: found {found}; ")), "{message}");
         }
@@ -114,8 +114,8 @@ fn runs_with_chosen_tuples_can_be_cut() {
 
 #[test]
 fn the_state_of_a_run_without_the_key_means_all_tuples() {
-    let config = tiny(&GAMES[0], TrainPreset::Paper, pace());
-    let trainer = || tiny_trainer(pace(), &GAMES[0], TrainPreset::Paper, &config, 1);
+    let config = tiny(&GAMES[0], Preset::Paper, pace());
+    let trainer = || tiny_trainer(pace(), &GAMES[0], Preset::Paper, &config, 1);
     let mut files = trainer().save();
     let state = &mut files.iter_mut().find(|(name, _)| *name == "state.json").expect("a state").1;
     let mut without: serde_json::Value = serde_json::from_slice(state).expect("JSON");
@@ -127,9 +127,9 @@ fn the_state_of_a_run_without_the_key_means_all_tuples() {
 #[test]
 fn seeds_make_different_runs() {
     for entry in GAMES {
-        let config = tiny(entry, TrainPreset::Paper, pace());
+        let config = tiny(entry, Preset::Paper, pace());
         let run = |seed: u64| {
-            let game = open(entry, TrainPreset::Paper, 3);
+            let game = open(entry, Preset::Paper, 3);
             trace(Trainer::new(pace(), game, config.clone(), seed, 1).expect("good keys"))
         };
         assert!(run(1) == run(1));
@@ -141,9 +141,9 @@ fn seeds_make_different_runs() {
 #[test]
 fn the_state_of_another_run_is_refused() {
     for entry in GAMES {
-        let config = tiny(entry, TrainPreset::Paper, pace());
+        let config = tiny(entry, Preset::Paper, pace());
         let trainer = |config: &TrainConfig, seed: u64, n_episodes: usize| {
-            let game = open(entry, TrainPreset::Paper, n_episodes);
+            let game = open(entry, Preset::Paper, n_episodes);
             Trainer::new(pace(), game, config.clone(), seed, 1).expect("good keys")
         };
         let mut first = trainer(&config, 7, 3);

@@ -1,14 +1,14 @@
 //! A number that is not finite stops a run with an error; it never becomes a weight that somebody saves.
 
-use pace_games::{AnyGame, GAMES, StepBlock, find_game};
-use pace_learn::{MODEL_FILE, TrainConfig, TrainError, TrainPreset, Trainer};
+use pace_games::{AnyGame, GAMES, Preset, StepBlock, find_game};
+use pace_learn::{MODEL_FILE, TrainConfig, TrainError, Trainer};
 
 use crate::doctored::Doctored;
 use crate::weights::numbers;
 use crate::{open, pace, tiny, tiny_trainer};
 
 fn config_of(id: &str) -> TrainConfig {
-    tiny(find_game(id).expect("a game"), TrainPreset::Paper, pace())
+    tiny(find_game(id).expect("a game"), Preset::Paper, pace())
 }
 
 fn is_finite(trainer: &Trainer) -> bool {
@@ -41,7 +41,7 @@ fn absurd_steps_diverge_with_an_error_or_stay_finite() {
                 warm_up_steps: 0,
                 ..config_of(entry.id)
             };
-            let mut trainer = tiny_trainer(pace(), entry, TrainPreset::Paper, &config, 2);
+            let mut trainer = tiny_trainer(pace(), entry, Preset::Paper, &config, 2);
             match run(&mut trainer, 8) {
                 Ok(()) => {}
                 Err(TrainError::NotFinite { value, .. }) => assert!(!value.is_finite()),
@@ -58,7 +58,7 @@ fn weights_that_overflow_stop_the_run() {
             [("critic.", 0), ("actor.", 0), ("encoder.", 0), ("encoder.", 1_000_000)]
         {
             let config = TrainConfig { warm_up_steps, ..config_of(entry.id) };
-            let mut trainer = tiny_trainer(pace(), entry, TrainPreset::Paper, &config, 2);
+            let mut trainer = tiny_trainer(pace(), entry, Preset::Paper, &config, 2);
             trainer.iterate().expect("a finite run");
             let mut files = trainer.save();
             let model = &mut files.iter_mut().find(|(name, _)| *name == MODEL_FILE).expect("a model").1;
@@ -74,7 +74,7 @@ fn weights_that_overflow_stop_the_run() {
 /// The error of a game that reports something that is not finite.
 fn check_report(id: &str, warm_up_steps: u64, report: fn(&mut StepBlock)) {
     let entry = find_game(id).expect("a game");
-    let game = Doctored { report, ..Doctored::new(open(entry, TrainPreset::Paper, 3)) };
+    let game = Doctored { report, ..Doctored::new(open(entry, Preset::Paper, 3)) };
     let config = TrainConfig { warm_up_steps, ..config_of(id) };
     let mut trainer = Trainer::new(pace(), Box::new(game), config, 7, 2).expect("good keys");
     let error = run(&mut trainer, 1).expect_err("the game reported what cannot be");
@@ -99,13 +99,13 @@ fn a_game_that_reports_what_is_not_finite_is_noticed() {
 fn weights_that_are_not_finite_are_not_taken_back() {
     for entry in GAMES {
         let config = config_of(entry.id);
-        let mut first = tiny_trainer(pace(), entry, TrainPreset::Paper, &config, 1);
+        let mut first = tiny_trainer(pace(), entry, Preset::Paper, &config, 1);
         first.iterate().expect("a finite run");
         for name in ["model.safetensors", "adam_first.safetensors", "adam_second.safetensors"] {
             let mut files = first.save();
             let bytes = &mut files.iter_mut().find(|(other, _)| *other == name).expect("a file").1;
             crate::weights::fill(bytes, "actor.0.bias", f32::NAN);
-            let mut second = tiny_trainer(pace(), entry, TrainPreset::Paper, &config, 1);
+            let mut second = tiny_trainer(pace(), entry, Preset::Paper, &config, 1);
             let before = second.save();
             let file = |name: &str| Some(files.iter().find(|(other, _)| *other == name)?.1.clone());
             let error = second.restore(file).expect_err("no number");
@@ -125,7 +125,7 @@ fn the_game_is_played_as_it_is_when_nothing_is_doctored() {
             run(&mut trainer, 2).expect("a finite run");
             trainer.save()
         };
-        let plain = save(open(entry, TrainPreset::Paper, 3));
-        assert!(plain == save(Box::new(Doctored::new(open(entry, TrainPreset::Paper, 3)))));
+        let plain = save(open(entry, Preset::Paper, 3));
+        assert!(plain == save(Box::new(Doctored::new(open(entry, Preset::Paper, 3)))));
     }
 }

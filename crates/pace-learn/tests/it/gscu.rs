@@ -1,10 +1,10 @@
 //! GSCU: two stages in one run, and online a policy to fall back on.
 
-use pace_games::{Action, Ego, GAMES, GameEntry, GameError, Split, find_game};
+use pace_games::{Action, Ego, GAMES, GameEntry, GameError, Preset, Split, find_game};
 use pace_learn::config::Bandit;
 use pace_learn::{
-    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Method, Policy, TrainConfig, TrainError, TrainPreset,
-    Trainer, adapt, find_method,
+    AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Method, Policy, TrainConfig, TrainError, Trainer,
+    adapt, find_method,
 };
 
 use crate::doctored::Doctored;
@@ -20,7 +20,7 @@ fn model(trainer: &Trainer) -> Vec<u8> {
 
 /// A trained GSCU agent that always falls back, on this policy where one is given.
 fn fallen_back(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
-    let preset = TrainPreset::Paper;
+    let preset = Preset::Paper;
     let mut config = tiny(entry, preset, gscu());
     let mut trainer = tiny_trainer(gscu(), entry, preset, &config, 1);
     (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
@@ -35,14 +35,14 @@ fn fallen_back(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
 
 fn meet(agent: &Agent, entry: &GameEntry) -> Vec<EncounterOutcome> {
     let config = AdaptConfig::new(Split::Test, 2, 4, 3);
-    adapt(agent, &*open(entry, TrainPreset::Paper, 3), &config, 1).expect("a pool")
+    adapt(agent, &*open(entry, Preset::Paper, 3), &config, 1).expect("a pool")
 }
 
 #[test]
 fn a_run_is_an_embedding_and_then_a_policy() {
     for entry in GAMES {
-        let config = tiny(entry, TrainPreset::Paper, gscu());
-        let mut trainer = tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+        let config = tiny(entry, Preset::Paper, gscu());
+        let mut trainer = tiny_trainer(gscu(), entry, Preset::Paper, &config, 1);
         let rows: Vec<_> = (0..4).map(|_| trainer.iterate().expect("a finite run").metrics).collect();
         for (index, row) in rows.iter().enumerate() {
             let is_first = index < 2;
@@ -57,11 +57,11 @@ fn a_run_is_an_embedding_and_then_a_policy() {
 #[test]
 fn the_second_stage_is_the_last() {
     let entry = find_game("overcooked").expect("a game");
-    let mut config = tiny(entry, TrainPreset::Paper, gscu());
+    let mut config = tiny(entry, Preset::Paper, gscu());
     let keys = config.gscu.as_mut().expect("keys");
     // 8640 steps in a chunk, so that a second one would just exceed the budget; the second stage's batches are smaller.
     (keys.embedding_encounters_per_tuple, keys.embedding_epochs, keys.embedding_steps) = (4, 1, 17_279);
-    let trainer = || tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+    let trainer = || tiny_trainer(gscu(), entry, Preset::Paper, &config, 1);
     let mut first = trainer();
     assert!(first.iterate().expect("a finite run").metrics.contains_key("embedding/cross_entropy"));
     assert_eq!(first.steps(), 8640);
@@ -77,8 +77,8 @@ fn the_second_stage_is_the_last() {
 #[test]
 fn the_second_stage_leaves_the_embedding_alone() {
     let entry = find_game("kuhn-poker").expect("a game");
-    let config = tiny(entry, TrainPreset::Paper, gscu());
-    let mut trainer = tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+    let config = tiny(entry, Preset::Paper, gscu());
+    let mut trainer = tiny_trainer(gscu(), entry, Preset::Paper, &config, 1);
     (0..2).for_each(|_| drop(trainer.iterate().expect("a finite run")));
     let before = model(&trainer);
     trainer.iterate().expect("a finite run");
@@ -110,8 +110,8 @@ fn falling_back_on_the_equilibrium_costs_an_eighteenth() {
 #[test]
 fn the_bandit_plays_both_policies() {
     let entry = find_game("kuhn-poker").expect("a game");
-    let config = tiny(entry, TrainPreset::Paper, gscu());
-    let trainer = tiny_trainer(gscu(), entry, TrainPreset::Paper, &config, 1);
+    let config = tiny(entry, Preset::Paper, gscu());
+    let trainer = tiny_trainer(gscu(), entry, Preset::Paper, &config, 1);
     let outcomes = meet(&trainer.agent(), entry);
     let values = outcomes.iter().flat_map(|outcome| &outcome.episodes).filter_map(|one| one.expected_return);
     let (mut n_conservative, mut n) = (0, 0);
@@ -127,8 +127,8 @@ fn the_bandit_plays_both_policies() {
 fn who_falls_back_on_an_agent_plays_as_it_does() {
     for entry in GAMES {
         let generalist = find_method("generalist").expect("a method");
-        let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, TrainPreset::Paper, generalist) };
-        let mut trainer = tiny_trainer(generalist, entry, TrainPreset::Paper, &config, 1);
+        let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, Preset::Paper, generalist) };
+        let mut trainer = tiny_trainer(generalist, entry, Preset::Paper, &config, 1);
         trainer.iterate().expect("a finite run");
         let agent = trainer.agent();
         let (own, followed) = (
@@ -146,9 +146,9 @@ fn who_falls_back_on_an_agent_plays_as_it_does() {
 fn a_policy_to_fall_back_on_must_be_there() {
     let refused = |id: &str, conservative: &str, word: &str| {
         let entry = find_game(id).expect("a game");
-        let mut config = tiny(entry, TrainPreset::Paper, gscu());
+        let mut config = tiny(entry, Preset::Paper, gscu());
         config.gscu.as_mut().expect("keys").conservative = conservative.to_owned();
-        let game = open(entry, TrainPreset::Paper, 3);
+        let game = open(entry, Preset::Paper, 3);
         let error = Trainer::new(gscu(), game, config, 7, 1).err().expect("refused").to_string();
         assert!(error.contains(word), "{error}");
     };
@@ -162,12 +162,12 @@ fn a_policy_to_fall_back_on_must_be_there() {
 #[test]
 fn a_greedy_run_needs_nobody_to_fall_back_on() {
     let entry = find_game("kuhn-poker").expect("a game");
-    let mut config = tiny(entry, TrainPreset::Reference, gscu());
+    let mut config = tiny(entry, Preset::Reference, gscu());
     let keys = config.gscu.as_mut().expect("keys");
     // M9: the authors' tester is always greedy.
     assert_eq!(keys.bandit, Bandit::Greedy);
     keys.conservative = "run".to_owned();
-    let trainer = tiny_trainer(gscu(), entry, TrainPreset::Reference, &config, 1);
+    let trainer = tiny_trainer(gscu(), entry, Preset::Reference, &config, 1);
     for outcome in meet(&trainer.agent(), entry) {
         let values = outcome.episodes.iter().filter_map(|episode| episode.expected_return);
         assert!(values.into_iter().all(|value| (value + 1.0 / 18.0).abs() > 1e-6));
@@ -196,7 +196,7 @@ impl Ego for NotANumber {
 #[test]
 fn a_scripted_policy_with_non_finite_output_is_refused_in_training_and_adaptation() {
     for entry in GAMES {
-        let preset = TrainPreset::Paper;
+        let preset = Preset::Paper;
         let doctored =
             || Doctored { fixed: Some(|| Box::new(NotANumber)), ..Doctored::new(open(entry, preset, 3)) };
         // The first stage lets it play and watches.

@@ -1,7 +1,7 @@
 //! What is learned in a few seconds: who the peer is, and the best response to a peer that never changes.
 
-use pace_games::{Split, find_game};
-use pace_learn::{AdaptConfig, TrainConfig, TrainPreset, Trainer, adapt, find_method};
+use pace_games::{Preset, Split, find_game};
+use pace_learn::{AdaptConfig, TrainConfig, Trainer, adapt, find_method, resolve};
 
 use crate::doctored::Doctored;
 use crate::{open, pace};
@@ -10,7 +10,7 @@ use crate::{open, pace};
 /// iterations of warm-up with the first, random policy.
 fn identified(doctor: impl Fn(&mut Doctored)) -> f64 {
     let entry = find_game("kuhn-poker").expect("a game");
-    let mut game = Doctored::new(open(entry, TrainPreset::Paper, 100));
+    let mut game = Doctored::new(open(entry, Preset::Paper, 100));
     doctor(&mut game);
     let config = TrainConfig {
         warm_up_steps: 1_000_000_000,
@@ -18,7 +18,7 @@ fn identified(doctor: impl Fn(&mut Doctored)) -> f64 {
         epochs: 6,
         minibatches: 5,
         learning_rate: 2e-3,
-        ..TrainConfig::preset(entry.id, TrainPreset::Paper)
+        ..resolve(entry, pace(), Preset::Paper).expect("good keys").1
     };
     let mut trainer = Trainer::new(pace(), Box::new(game), config, 1, 2).expect("good keys");
     for _ in 0..7 {
@@ -52,7 +52,7 @@ fn the_identifier_cannot_learn_names_that_mean_nothing() {
 /// PPO against one training peer, and nobody else, until it plays about as well as one can.
 fn check_best_response(method: &str, peer: usize, best: f64) {
     let entry = find_game("kuhn-poker").expect("a game");
-    let game = || Doctored { only: Some(peer), ..Doctored::new(open(entry, TrainPreset::Paper, 5)) };
+    let game = || Doctored { only: Some(peer), ..Doctored::new(open(entry, Preset::Paper, 5)) };
     let method = find_method(method).expect("a method");
     let mut config = TrainConfig {
         warm_up_steps: 0,
@@ -64,9 +64,8 @@ fn check_best_response(method: &str, peer: usize, best: f64) {
         gae_lambda: 0.5,
         encoder_width: 16,
         hidden_width: 32,
-        ..TrainConfig::preset(entry.id, TrainPreset::Paper)
+        ..resolve(entry, method, Preset::Paper).expect("good keys").1
     };
-    method.adjust(entry.id, TrainPreset::Paper, &mut config);
     config.exploration_weight = 0.0;
     let mut trainer = Trainer::new(method, Box::new(game()), config, 1, 2).expect("good keys");
     let value = |trainer: &Trainer| {

@@ -1,9 +1,8 @@
 //! Peers that change in the middle of an encounter, contexts that forget, and what is written down on the way.
 
-use pace_games::{AnyGame, EpisodeOutcome, GAMES, Metric, Split, find_game};
+use pace_games::{AnyGame, EpisodeOutcome, GAMES, Metric, Preset, Split, find_game};
 use pace_learn::{
-    AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Switch, TrainConfig, TrainPreset, Trainer,
-    Verdict, adapt,
+    AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, Switch, TrainConfig, Trainer, Verdict, adapt,
 };
 use serde_json::{Map, json};
 
@@ -27,7 +26,7 @@ fn play(agent: &Agent, game: &dyn AnyGame, config: &AdaptConfig) -> Vec<Encounte
 #[test]
 fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
     for entry in GAMES {
-        for preset in [TrainPreset::Paper, TrainPreset::Reference] {
+        for preset in [Preset::Paper, Preset::Reference] {
             let (agent, _, game, _) = agent(pace(), entry, preset);
             let config = switched(Split::Test);
             let n_tuples = game.n_tuples(Split::Test);
@@ -48,7 +47,7 @@ fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
 #[test]
 fn until_the_switch_it_is_the_plain_encounter() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         let plain = play(&agent, &*game, &AdaptConfig::new(Split::Test, 2, 3, 5));
         for (plain, switched) in plain.iter().zip(play(&agent, &*game, &switched(Split::Test))) {
             assert_eq!(plain.episodes, switched.episodes[..3], "{}", entry.id);
@@ -60,7 +59,7 @@ fn until_the_switch_it_is_the_plain_encounter() {
 #[test]
 fn who_is_told_of_the_switch_begins_anew() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         let told = AdaptConfig { detector: Detector::Known, ..switched(Split::Test) };
         let fresh = &play(&agent, &*game, &AdaptConfig::new(Split::Test, 1, 1, 5))[0];
         let mut n_other_thoughts = 0;
@@ -102,7 +101,7 @@ fn drops(outcome: &EncounterOutcome, metric: Metric, n_context: usize, keeps: Cl
 #[test]
 fn alarms_follow_from_the_scores_and_clear_the_context() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         for (keeps, n_context) in [(ClearKeeps::Last, 4), (ClearKeeps::Nothing, 4), (ClearKeeps::Last, 3)] {
             let base = AdaptConfig {
                 episodes: 9,
@@ -144,7 +143,7 @@ fn alarms_follow_from_the_scores_and_clear_the_context() {
 #[test]
 fn a_switch_does_not_depend_on_threads_nor_on_how_many_meet() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         for detector in [Detector::None, DROP, Detector::Known] {
             let config = AdaptConfig {
                 passes: 4,
@@ -164,7 +163,7 @@ fn a_switch_does_not_depend_on_threads_nor_on_how_many_meet() {
 #[test]
 fn chance_is_the_same_whatever_the_agent_forgets() {
     for entry in GAMES {
-        let (_, train_config, game, mut model) = agent(pace(), entry, TrainPreset::Paper);
+        let (_, train_config, game, mut model) = agent(pace(), entry, Preset::Paper);
         // Without weights every context gives the same answer, so that only chance is left to differ.
         let start = 8 + u64::from_le_bytes(model[..8].try_into().expect("eight bytes")) as usize;
         model[start..].fill(0);
@@ -183,7 +182,7 @@ fn chance_is_the_same_whatever_the_agent_forgets() {
 #[test]
 fn a_window_that_nothing_leaves_is_none_and_a_smaller_one_forgets() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         let whole = AdaptConfig::new(Split::Test, 2, 6, 5);
         let window = |n| play(&agent, &*game, &AdaptConfig { context_episodes: Some(n), ..whole.clone() });
         let all = play(&agent, &*game, &whole);
@@ -199,7 +198,7 @@ fn a_window_that_nothing_leaves_is_none_and_a_smaller_one_forgets() {
 
 #[test]
 fn impossible_switches_are_refused() {
-    let (agent, _, game, _) = agent(pace(), find_game("kuhn-poker").expect("a game"), TrainPreset::Paper);
+    let (agent, _, game, _) = agent(pace(), find_game("kuhn-poker").expect("a game"), Preset::Paper);
     for after in [0, 6, 7] {
         let config = AdaptConfig { switch: Some(Switch { after }), ..switched(Split::Test) };
         let error = adapt(&agent, &*game, &config, 1).expect_err("no such switch").to_string();
@@ -212,7 +211,7 @@ fn impossible_switches_are_refused() {
 #[test]
 fn guesses_are_judged_at_every_decision_and_latents_are_those_of_the_agent() {
     for entry in GAMES {
-        let (agent, _, game, _) = agent(pace(), entry, TrainPreset::Paper);
+        let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         let classes: Vec<Vec<usize>> =
             game.pool(Split::Train).tuples.into_iter().map(|tuple| tuple.classes).collect();
         let config =
@@ -249,11 +248,11 @@ fn an_agent_of_five_peers_meets_three() {
     let entry = find_game("predator-prey").expect("a game");
     let open = |keys: serde_json::Value| {
         let keys: Map<_, _> = keys.as_object().expect("keys").clone();
-        entry.open(TrainPreset::Paper.of_game(), &keys).expect("good keys")
+        entry.open(Preset::Paper, &keys).expect("good keys")
     };
     let five = || open(json!({ "n_peers": 5, "episodes_per_encounter": 2 }));
     let method = pace();
-    let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, TrainPreset::Paper, method) };
+    let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, Preset::Paper, method) };
     let mut trainer = Trainer::new(pace(), five(), config, 7, 2).expect("good keys");
     trainer.iterate().expect("a finite run");
     trainer.iterate().expect("a finite run");

@@ -1,8 +1,8 @@
 //! The number of threads changes how long things take and nothing else.
 
-use pace_games::find_game;
-use pace_learn::{METHODS, Method, TrainConfig, TrainPreset, Trainer, WorkShape, Workbench};
-use serde_json::{Map, json};
+use pace_games::{Preset, find_game};
+use pace_learn::{METHODS, Method, TrainConfig, Trainer, WorkShape, Workbench, resolve};
+use serde_json::Map;
 
 use crate::pace;
 
@@ -18,8 +18,8 @@ fn updates_are_the_same_bytes_on_any_number_of_threads() {
         n_observations,
     };
     let weights = |method: &Method, shape: &WorkShape, n_threads: usize| {
-        let mut config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
-        method.adjust("predator-prey", TrainPreset::Paper, &mut config);
+        let game = find_game("predator-prey").expect("a game");
+        let (_, config) = resolve(game, method, Preset::Paper).expect("good keys");
         let mut bench = Workbench::synthetic(method, shape, config);
         let before = bench.weights().to_vec();
         bench.set_threads(n_threads);
@@ -38,13 +38,13 @@ fn updates_are_the_same_bytes_on_any_number_of_threads() {
 
 #[test]
 fn runs_are_the_same_bytes_on_any_number_of_threads() {
-    let keys = json!({ "encounters_per_tuple": 1, "epochs": 2, "minibatches": 3, "warm_up_steps": 6000 });
-    let keys: Map<_, _> = keys.as_object().expect("keys").clone();
     let files = |n_threads: usize| {
-        let game =
-            find_game("kuhn-poker").and_then(|entry| entry.open(TrainPreset::Paper.of_game(), &Map::new()));
-        let config = TrainConfig::with("kuhn-poker", TrainPreset::Paper, &keys).expect("good keys");
-        let mut trainer = Trainer::new(pace(), game.expect("the game"), config, 3, n_threads).expect("a run");
+        let entry = find_game("kuhn-poker").expect("a game");
+        let game = entry.open(Preset::Paper, &Map::new()).expect("its preset");
+        let (_, preset) = resolve(entry, pace(), Preset::Paper).expect("good keys");
+        let config =
+            TrainConfig { encounters_per_tuple: 1, epochs: 2, minibatches: 3, warm_up_steps: 6000, ..preset };
+        let mut trainer = Trainer::new(pace(), game, config, 3, n_threads).expect("a run");
         let reports: Vec<_> = (0..3).map(|_| trainer.iterate().expect("finite numbers")).collect();
         (reports, trainer.save())
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use pace_games::Split;
 use pace_lab::{
-    AdaptOptions, Adaptation, CheckpointLimits, EMBEDDING, LabError, RunConfig, RunView, adapt_run, embed,
+    AdaptOptions, Adaptation, CheckpointLimits, EMBEDDING, LabError, RunView, adapt_run, embed,
     prepare_folder, write_atomically, write_record,
 };
 use pace_learn::{ClearKeeps, DETECTORS, Detector};
@@ -167,7 +167,7 @@ pub fn adapt_and_save(
 fn save(view: &RunView, adaptation: &Adaptation) -> Result<(), LabError> {
     let Adaptation { name, record, .. } = adaptation;
     write_record(&view.adapt_path().join(format!("{name}.json")), &record.to_json()?)?;
-    if let Some(embedding) = embed(adaptation, &RunConfig::of_run(view)?)? {
+    if let Some(embedding) = embed(adaptation, &view.run_config()?)? {
         write_record(&view.adapt_path().join(format!("{name}{EMBEDDING}")), &embedding.to_json()?)?;
     }
     Ok(())

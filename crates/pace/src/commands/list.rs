@@ -93,7 +93,7 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for entry in GAMES {
         let game = entry.open(Preset::Paper, &Map::new())?;
         let spec = game.spec();
-        let keys: Map<_, _> = Preset::ALL
+        let keys: Map<_, _> = Preset::RULES
             .iter()
             .map(|preset| Ok((preset.name().to_owned(), entry.open(*preset, &Map::new())?.config())))
             .collect::<anyhow::Result<_>>()?;
@@ -123,6 +123,9 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             pool(Split::Test)
         )?;
         writeln!(out, "  references   {}", game.reference_names().join(", "))?;
+        if entry.training.is_empty() {
+            writeln!(out, "  training     general defaults")?;
+        }
         let paper = keys["paper"].as_object().expect("keys are a map");
         for (index, (key, value)) in paper.iter().enumerate() {
             let other = &keys["reference"][key];

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use pace_games::Preset;
 use pace_lab::experiment::SMOKE;
 use pace_lab::progress::{duration, short};
 use pace_lab::{
     Choices, EXPERIMENTS, EvaluationState, Experiment, LabError, Plan, PlannedRun, RunState, Speeds,
 };
-use pace_learn::TrainPreset;
 use serde_json::json;
 
 use super::reproduce::n_jobs;
@@ -51,7 +51,7 @@ pub struct ExperimentArgs {
 impl ExperimentArgs {
     /// The plan that is asked for.
     pub fn plan(&self) -> Result<Plan, LabError> {
-        let preset = self.preset.as_deref().map(TrainPreset::parse).transpose()?;
+        let preset = self.preset.as_deref().map(Preset::parse).transpose()?;
         Plan::new(&self.find()?, &Choices { seeds: self.seeds, preset, scale: self.scale }, &self.out)
     }
 

@@ -4,15 +4,15 @@ use std::io::Write;
 use std::time::Instant;
 
 use clap::Args;
-use pace_games::{EpisodeOutcome, GAMES, Metric, Preset, Split, find_game};
+use pace_games::{EpisodeOutcome, GAMES, GameEntry, Metric, Preset, Split, find_game};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::build_info::all_threads;
 use crate::game_args::KeyArgs;
 use crate::ranges::{seed, whole};
 use crate::say;
-use pace_lab::Meetings;
+use pace_lab::{Experiment, Meetings, PaperCell};
 use pace_report::ReferenceRecord;
 
 #[derive(Debug, Args)]
@@ -59,28 +59,33 @@ struct ReferenceRow {
     seed: u64,
 }
 
-/// The paper's main table: (game, preset, oracle, PACE). Its numbers in Predator-Prey-W fit the rules of preset `reference` alone,
-/// and that of its oracle fits no rules that we know.
-const PAPER: [(&str, Preset, Option<f64>, f64); 5] = [
-    ("kuhn-poker", Preset::Paper, Some(0.077), 0.047),
-    ("kuhn-poker", Preset::Reference, Some(0.077), 0.047),
-    ("overcooked", Preset::Paper, Some(1.0), 0.553),
-    ("overcooked", Preset::Reference, Some(1.0), 0.553),
-    ("predator-prey", Preset::Reference, None, -3.93),
-];
+/// The paper's numbers for this game, from the experiment `main`, as far as they are on the scale of this preset.
+fn paper_numbers(main: &Experiment, game: &str, preset: &str) -> String {
+    let is_comparable = |cell: &PaperCell| {
+        let presets = cell.scale.as_ref().map(|scale| &main.scales[scale].presets);
+        presets.is_none_or(|presets| presets.iter().any(|known| known.name() == preset))
+    };
+    let number = |method: &str, label: &str| {
+        let mut cells = main.paper.iter().filter(|cell| (&cell.game[..], &cell.method[..]) == (game, method));
+        cells.find(|cell| is_comparable(cell)).map(|cell| format!("{label} {}", cell.mean))
+    };
+    let numbers: Vec<String> =
+        [number("oracle", "oracle"), number("pace", "PACE")].into_iter().flatten().collect();
+    if numbers.is_empty() { String::new() } else { format!(" (the paper: {})", numbers.join(", ")) }
+}
 
 pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let games = match &args.games[..] {
+    let games: Vec<&GameEntry> = match &args.games[..] {
         [] => GAMES.iter().collect(),
         names => names.iter().map(|name| find_game(name)).collect::<Result<Vec<_>, _>>()?,
     };
     let presets = match &args.preset {
         Some(name) => vec![Preset::parse(name)?],
-        None => Preset::ALL.to_vec(),
+        None => Preset::RULES.to_vec(),
     };
     let splits = args.pools.iter().map(|pool| Split::parse(pool)).collect::<Result<Vec<_>, _>>()?;
     let mut rows = Vec::new();
-    for entry in games {
+    for entry in &games {
         for preset in &presets {
             let keys = KeyArgs { preset: preset.name().to_owned(), overrides: args.overrides.clone() };
             let game = keys.open(entry.id)?;
@@ -106,7 +111,7 @@ pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         return Ok(());
     }
     if args.markdown {
-        writeln!(out, "{}", PAGE_HEAD.trim_start())?;
+        writeln!(out, "{}\n{}", PAGE_HEAD.trim_start(), keypoints(&games)?)?;
     }
     print_tables(&rows, args.markdown, out)
 }
@@ -156,29 +161,34 @@ const PAGE_HEAD: &str = "
 # Reference agents
 
 Measured scores of scripted egos. *oracle* knows its peers, *bayes* knows only the family they come from, *static* never adapts,
-*planner* knows its peers and looks ahead. Learned agents are compared with these numbers. None of them is a bound: in Predator-Prey-W
-*bayes* and *planner* earn more than *oracle*. This page is written by a command and not by hand:
+*planner* knows its peers and looks ahead. Learned agents are compared with these numbers. None of them is a bound: there are games in
+which *bayes* and *planner* earn more than *oracle*. This page is written by a command and not by hand:
 
     pace references --markdown --encounters 400 --pool test --pool train --pool uniform:4000 > docs/references.md
 
 A mean is over encounters with every tuple of the pool, ± its standard error; blocks are equal parts of an encounter, in
-order; *keypoint* is the share of episodes in which the ego came to the game's informative place (Kuhn: a showdown). In Kuhn
-Poker the values are expected rewards in closed form, so no luck of the cards is in them.
+order. A game that knows its expected rewards in closed form is measured by them, so that no luck is in the values. *keypoint* is
+the share of episodes with the game's informative event:
 ";
 
+/// The informative event of each game, one line per game.
+fn keypoints(games: &[&GameEntry]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    for entry in games {
+        let keypoint = entry.open(Preset::Paper, &Map::new())?.spec().keypoint;
+        text.push_str(&format!("* {}: {keypoint}\n", entry.id));
+    }
+    Ok(text)
+}
+
 fn print_tables(rows: &[ReferenceRow], is_page: bool, out: &mut dyn Write) -> anyhow::Result<()> {
+    let main = Experiment::find("main")?;
     let mut last = None;
     for row in rows {
         let title = (row.game, row.preset, &row.pool);
         if last != Some(title) {
-            let is_here = |(game, preset): (&str, &Preset)| {
-                (game, preset.name()) == (row.game, row.preset) && row.pool == "test"
-            };
-            let paper = PAPER.iter().find(|(game, preset, ..)| is_here((*game, preset)));
-            let paper = paper.map_or(String::new(), |(.., oracle, pace)| {
-                let oracle = oracle.map_or(String::new(), |oracle| format!("oracle {oracle}, "));
-                format!(" (the paper: {oracle}PACE {pace})")
-            });
+            let paper =
+                if row.pool == "test" { paper_numbers(&main, row.game, row.preset) } else { String::new() };
             let mark = if is_page { "\n## " } else { "\n" };
             writeln!(out, "{mark}{}, preset {}, {} peers{paper}\n", row.game, row.preset, row.pool)?;
             writeln!(

@@ -70,6 +70,7 @@ fn check_passes_for_every_game() {
     for entry in GAMES {
         assert!(run(&["check", entry.id]).contains("keeps its contract"));
         assert!(run(&["check", entry.id, "--preset", "reference"]).contains("keeps its contract"));
+        assert!(run(&["check", entry.id, "--preset", "best"]).contains("keeps its contract"));
     }
 }
 
@@ -381,4 +382,15 @@ fn watch_explains_what_it_shows_once() {
         // A scripted ego has no panel.
         assert!(!legend.contains("guess at") && !legend.contains("expects"), "{legend}");
     }
+}
+
+#[test]
+fn preset_best_opens_a_game_as_it_is_trained_on() {
+    let n_tuples = |preset: &str| {
+        let text = run(&["list", "peers", "predator-prey", "--pool", "train", "--preset", preset]);
+        text.lines().count() - 1
+    };
+    assert_eq!(n_tuples("paper"), 16);
+    // With quarter turns and practice copies (deviations D9 and D11).
+    assert_eq!(n_tuples("best"), 24 * 9);
 }

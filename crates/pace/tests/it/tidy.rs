@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pace_games::{GAMES, Preset};
+use pace_games::{GAMES, GameEntry, Preset};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository's root")
@@ -67,11 +67,13 @@ fn architecture_names_every_room_of_the_games() {
     let named = first_cells(&read("ARCHITECTURE.md"));
     for entry in std::fs::read_dir(root().join("crates/pace-games/src")).expect("the crate") {
         let entry = entry.expect("a readable entry");
-        let mut name = entry.file_name().to_string_lossy().into_owned();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // The folders are the games'.
         if entry.path().is_dir() {
-            name.push('/');
+            assert!(GAMES.iter().any(|game| folder_of(game) == name), "{name}/ is no game of GAMES");
+        } else {
+            assert!(name == "lib.rs" || named.contains(&name), "ARCHITECTURE.md does not name {name}");
         }
-        assert!(name == "lib.rs" || named.contains(&name), "ARCHITECTURE.md does not name {name}");
     }
     for name in named.iter().filter(|name| !name.starts_with("pace")) {
         let path = root().join("crates/pace-games/src").join(name);
@@ -101,6 +103,32 @@ fn dependencies_are_the_allowed_arrows() {
     }
 }
 
+/// The modules of `pace-play` that are there without the feature `server`.
+#[test]
+fn sessions_read_no_clock_and_use_no_thread_file_or_socket() {
+    let lib = read("crates/pace-play/src/lib.rs");
+    let lines = lib.lines();
+    let mut modules = Vec::new();
+    let mut is_of_server = false;
+    for line in lines {
+        let module = line.strip_prefix("pub mod ").or(line.strip_prefix("mod "));
+        if let Some(module) = module.filter(|_| !is_of_server) {
+            modules.push(module.trim_end_matches(';').to_owned());
+        }
+        is_of_server = line == "#[cfg(feature = \"server\")]";
+    }
+    assert!(modules.len() > 4 && modules.iter().any(|module| module == "session"), "{modules:?}");
+    for module in modules {
+        let text = read(&format!("crates/pace-play/src/{module}.rs"));
+        for word in
+            ["Instant", "SystemTime", "tokio", "axum", "std::fs", "std::net", "std::thread", "getrandom"]
+        {
+            let line = program_lines(&text).find(|line| line.contains(word));
+            assert!(line.is_none(), "{module}.rs uses {word}: {line:?}");
+        }
+    }
+}
+
 #[test]
 fn no_file_has_a_name_that_would_fit_any_project() {
     const BANNED: [&str; 9] =
@@ -116,7 +144,7 @@ fn no_file_has_a_name_that_would_fit_any_project() {
 #[test]
 fn every_game_has_its_papers() {
     for entry in GAMES {
-        let folder = entry.id.replace('-', "_");
+        let folder = folder_of(entry);
         let readme = read(&format!("crates/pace-games/src/{folder}/README.md"));
         assert_eq!(readme, entry.readme, "the README of {} is the one in its folder", entry.id);
         read(&format!("crates/pace-games/playthroughs/{}.txt", entry.id));
@@ -130,6 +158,68 @@ fn every_game_has_its_papers() {
         }
         let measured = read("docs/references.md");
         assert!(measured.contains(entry.id), "docs/references.md has no numbers for {}", entry.id);
+    }
+}
+
+/// A game's folder in the source of `pace-games`.
+fn folder_of(entry: &GameEntry) -> String {
+    entry.id.replace('-', "_")
+}
+
+/// Places outside a game's folder that may name a game, with the reason.
+const MAY_NAME_A_GAME: &[(&str, &str)] = &[
+    ("crates/pace-games/src/lib.rs", "the list of games"),
+    ("crates/pace/src/commands/quickstart.rs", "one example, on purpose the smallest game"),
+    ("crates/pace/src/commands/bench/", "fixed cases, so that measurements can be compared over the years"),
+    ("crates/pace-play/assets/", "temporary: drawings of the play page, which move into the games' folders"),
+    ("crates/pace-play/src/assets.rs", "temporary: the list of these drawings"),
+];
+
+/// The lines of a source file that are part of the program: no comments, no tests.
+fn program_lines(text: &str) -> impl Iterator<Item = &str> {
+    let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    text.lines().filter(|line| !line.trim_start().starts_with("//"))
+}
+
+#[test]
+fn nothing_game_specific_is_outside_its_folder() {
+    let mut names = Vec::new();
+    for entry in GAMES {
+        let game = entry.open(Preset::Paper, &serde_json::Map::new()).expect("presets are valid");
+        let folder = folder_of(entry);
+        let type_name = folder.replace('_', "");
+        let title = game.spec().title.to_lowercase();
+        names.push((
+            format!("crates/pace-games/src/{folder}/"),
+            [entry.id.to_owned(), folder, type_name, title],
+        ));
+    }
+    let mut unused: Vec<&str> = MAY_NAME_A_GAME.iter().map(|(place, _)| *place).collect();
+    for path in files() {
+        let path = path.to_string_lossy().into_owned();
+        let is_source = path.starts_with("crates/") && (path.contains("/src/") || path.contains("/assets/"));
+        let is_test = path.ends_with("/tests.rs") || path.ends_with("_tests.rs");
+        let is_text = [".rs", ".js", ".css", ".html", ".toml"].iter().any(|ending| path.ends_with(ending));
+        if !is_source || is_test || !is_text {
+            continue;
+        }
+        let text = read(&path).to_lowercase();
+        for (folder, names) in &names {
+            let found = program_lines(&text).find(|line| names.iter().any(|name| line.contains(&name[..])));
+            let (Some(line), false) = (found, path.starts_with(&folder[..])) else { continue };
+            let allowed = MAY_NAME_A_GAME.iter().find(|(place, _)| path.starts_with(place));
+            let (place, _) = allowed.unwrap_or_else(|| panic!("{path} names a game: {line}"));
+            unused.retain(|known| known != place);
+        }
+    }
+    assert!(unused.is_empty(), "these places name no game any more: {unused:?}");
+}
+
+#[test]
+fn the_readme_names_every_game() {
+    let named = first_cells(&read("README.md"));
+    for entry in GAMES {
+        assert!(named.contains(entry.id), "README.md has no row for {}", entry.id);
     }
 }
 
@@ -200,10 +290,14 @@ fn every_deviation_is_defined_and_used() {
             .map(|rest| format!("D{}", rest.chars().take_while(char::is_ascii_digit).collect::<String>()))
             .collect()
     };
+    let training = files().into_iter().map(|path| path.to_string_lossy().into_owned());
+    let training =
+        training.filter(|path| path.ends_with("training.toml")).map(|path| (path.clone(), read(&path)));
     let used: BTreeSet<String> = rust_files()
-        .iter()
+        .into_iter()
         .filter(|(path, _)| !path.ends_with("tidy.rs"))
-        .flat_map(|(_, text)| tag_in(text))
+        .chain(training)
+        .flat_map(|(_, text)| tag_in(&text))
         .collect();
     let defined: BTreeSet<String> = read("docs/deviations.md")
         .lines()

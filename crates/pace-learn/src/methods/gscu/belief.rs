@@ -238,15 +238,14 @@ mod tests {
     use pace_games::{Action, Seed};
 
     use super::{Belief, BeliefRows, Evidence, fill_normal, fit, loss_gradient, prepare, update};
-    use crate::config::{TrainConfig, TrainPreset};
     use crate::methods::gscu::embedding::Embedding;
     use crate::methods::gscu::keys::GscuConfig;
-    use crate::methods::gscu::{GSCU, keys_of};
+    use crate::methods::gscu::keys_of;
     use crate::network::Sizes;
+    use crate::preset::paper_keys;
 
     fn setup() -> (Embedding, Vec<f32>, GscuConfig) {
-        let mut config = TrainConfig::preset("predator-prey", TrainPreset::Paper);
-        GSCU.adjust("predator-prey", TrainPreset::Paper, &mut config);
+        let config = paper_keys("predator-prey", "gscu");
         let keys = GscuConfig { embedding_width: 9, latent_size: 2, ..keys_of(&config).clone() };
         let sizes = Sizes { observation: 4, n_actions: 3, n_peers: 1 };
         let embedding = Embedding::new(sizes, 5, &keys);

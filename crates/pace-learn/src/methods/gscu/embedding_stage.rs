@@ -300,16 +300,15 @@ mod tests {
     use serde_json::Map;
 
     use super::{EmbeddingStage, kl_weight_at};
-    use crate::config::{TrainConfig, TrainPreset};
+    use crate::config::TrainConfig;
     use crate::methods::gscu::embedding::Embedding;
-    use crate::methods::gscu::{GSCU, keys_of};
+    use crate::methods::gscu::keys_of;
     use crate::network::Sizes;
     use crate::policy::Policy;
+    use crate::preset::paper_keys;
 
     fn config() -> TrainConfig {
-        let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
-        GSCU.adjust("kuhn-poker", TrainPreset::Paper, &mut config);
-        config
+        paper_keys("kuhn-poker", "gscu")
     }
 
     #[test]

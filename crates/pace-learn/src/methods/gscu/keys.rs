@@ -1,9 +1,10 @@
-//! GSCU's own keys, by game and preset. What it shares with other methods is in `config`; methods.md 7.5 has the tables.
+//! GSCU's own keys and their general defaults. What it shares with other methods is in `config`; `docs/methods/gscu.md` has the
+//! tables.
 
 use pace_games::GameError;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Decay, Minibatch, TrainConfig, TrainPreset};
+use crate::config::{Decay, Minibatch, TrainConfig};
 
 /// The keys of the three stages: embedding, conditional policy, play online.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -119,7 +120,7 @@ pub enum BeliefLoss {
 pub enum Bandit {
     /// EXP3, by the returns it has seen.
     Exp3,
-    /// Nobody: it is always the greedy one (M9, as the released tester of Kuhn Poker has it).
+    /// Nobody: it is always the greedy one (M9, as the released tester has it).
     Greedy,
     /// Nobody: it is always the conservative one. For comparison.
     Conservative,
@@ -129,10 +130,10 @@ pub enum Bandit {
 const RUN: &str = "run";
 
 impl GscuConfig {
-    fn of_game(game: &str, preset: TrainPreset) -> GscuConfig {
-        let kuhn = GscuConfig {
-            // A million hands, with the 1.24 decisions per hand of an ego that plays at random.
-            embedding_steps: 1_240_000,
+    /// The general defaults; a game sets what is different there in section `gscu` of its `training.toml`.
+    fn general() -> GscuConfig {
+        GscuConfig {
+            embedding_steps: 1_000_000,
             embedding_ego: EmbeddingEgo::Random,
             embedding_encounters_per_tuple: 10,
             embedding_epochs: 20,
@@ -152,53 +153,12 @@ impl GscuConfig {
             belief_loss: BeliefLoss::Sum,
             belief_deviation_floor: 0.5,
             belief_mean_limit: 0.0,
-            bandit: if preset == TrainPreset::Reference { Bandit::Greedy } else { Bandit::Exp3 },
+            bandit: Bandit::Exp3,
             exp3_gamma: 0.3,
             exp3_low: -2.0,
             exp3_high: 2.0,
-            conservative: "nash".to_owned(),
+            conservative: "random".to_owned(),
             conservative_run: String::new(),
-        };
-        let overcooked = GscuConfig {
-            embedding_steps: 2_000_000,
-            embedding_ego: EmbeddingEgo::Conservative,
-            embedding_encounters_per_tuple: 28,
-            embedding_batch: 10_240,
-            embedding_rate: 2e-3,
-            activation: HiddenActivation::Tanh,
-            advantages: Advantages::Normalised,
-            gradient_clipping: GradientClipping::Together,
-            belief_window: 0,
-            belief_steps: 20,
-            bandit: Bandit::Exp3,
-            exp3_low: -10.0,
-            exp3_high: 15.0,
-            conservative: RUN.to_owned(),
-            ..kuhn.clone()
-        };
-        match game {
-            "overcooked" => overcooked,
-            "predator-prey" => GscuConfig {
-                // 20 000 episodes of 40 steps, each with a sample of all three peers.
-                embedding_steps: 800_000,
-                embedding_encounters_per_tuple: 12,
-                embedding_epochs: 30,
-                embedding_batch: 1024,
-                embedding_rate: 1e-3,
-                embedding_kl_weight: 0.1,
-                // The peer predator's.
-                belief_slots: vec![0],
-                belief_rate: 0.01,
-                belief_loss: BeliefLoss::Mean,
-                belief_mean_limit: 2.0,
-                exp3_gamma: 0.2,
-                // The paper's range makes every return of this game about 0.89; ours spreads them out.
-                exp3_low: if preset == TrainPreset::Best { -8.0 } else { -200.0 },
-                exp3_high: if preset == TrainPreset::Best { 0.0 } else { 20.0 },
-                ..overcooked
-            },
-            "kuhn-poker" => kuhn,
-            _ => GscuConfig { conservative: "random".to_owned(), ..kuhn },
         }
     }
 
@@ -245,9 +205,8 @@ impl GscuConfig {
     }
 }
 
-/// Sets the keys of the tables' column GSCU, those of the second stage among the shared ones.
-pub(super) fn adjust(game: &str, preset: TrainPreset, config: &mut TrainConfig) {
-    let keys = GscuConfig::of_game(game, preset);
+/// Sets the keys that every game's column GSCU shares. `total_steps` includes the first stage.
+pub(super) fn adjust(config: &mut TrainConfig) {
     // A method without identifier and context; its batches are small, and made of single episodes.
     config.exploration_weight = 0.0;
     config.auxiliary_weight = 0.0;
@@ -258,33 +217,6 @@ pub(super) fn adjust(game: &str, preset: TrainPreset, config: &mut TrainConfig) 
     config.entropy_decay = Decay::Constant;
     config.entropy_weight = 0.01;
     config.gradient_clip = 0.5;
-    match game {
-        "overcooked" | "predator-prey" => {
-            let is_overcooked = game == "overcooked";
-            config.total_steps = keys.embedding_steps + if is_overcooked { 30_000_000 } else { 15_000_000 };
-            // 18 or 16 tuples, 4 episodes of up to 40 steps each: the paper's 2500.
-            config.encounters_per_tuple = 4;
-            (config.epochs, config.minibatches) = (8, 2);
-            config.learning_rate = if is_overcooked { 7e-4 } else { 5e-4 };
-            config.hidden_width = 64;
-            config.gae_lambda = 0.95;
-            config.shards = 4;
-        }
-        _ => {
-            // A million hands with about 1.35 decisions each.
-            config.total_steps = keys.embedding_steps + 1_350_000;
-            // 40 tuples, 19 hands each: the paper's 1000.
-            config.encounters_per_tuple = 19;
-            (config.epochs, config.minibatches) = (5, 30);
-            config.learning_rate = 5e-4;
-            config.hidden_width = 128;
-            // Credit is the whole return, and the value is free to follow it.
-            config.gae_lambda = 1.0;
-            config.value_clip = 1e9;
-            // Mini-batches of 33 decisions are not worth cutting up.
-            config.shards = 1;
-        }
-    }
     config.checkpoint_every = 20;
-    config.gscu = Some(keys);
+    config.gscu = Some(GscuConfig::general());
 }

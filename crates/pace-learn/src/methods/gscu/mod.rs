@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use pace_games::{GameError, PoolListing, Stream};
 
-use super::{Adjust, Method, Setting, check_baseline};
+use super::{Method, Setting, check_baseline};
 use crate::agent::{Agent, Trained};
 use crate::config::{Minibatch, TrainConfig};
 use crate::learner::Learner;
@@ -39,7 +39,7 @@ use embedding_stage::EmbeddingStage;
 pub(crate) const GSCU: Method = Method {
     id: "gscu",
     summary: "peer embedding, conditional policy, online belief and a conservative fallback",
-    adjust: Adjust::ByGame(keys::adjust),
+    adjust: keys::adjust,
     begin: |setting, seed, n_threads| Ok(Box::new(Gscu::new(setting, seed, n_threads)?)),
     load: |setting, model| {
         let net = GscuNet::of(setting)?;
@@ -76,7 +76,7 @@ impl Gscu {
         let ppo = Ppo::with_net(net, game, pool, config, seed, n_threads)?;
         let Learner { net, parameters, .. } = &ppo.learner;
         let weights = parameters[net.embedding_start()..].to_vec();
-        let tuples_met = config.tuples_met(pool.tuples.len())?;
+        let tuples_met = config.training_tuples(pool.tuples.len())?;
         let embedding =
             EmbeddingStage::new(game, &net.embedding, weights, config, &tuples_met, &ego, n_threads);
         Ok(Gscu { embedding, ppo })

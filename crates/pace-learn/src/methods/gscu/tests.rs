@@ -6,18 +6,17 @@ use serde_json::Map;
 use super::belief::{Belief, BeliefRows, update};
 use super::embedding::Embedding;
 use super::embedding_stage::EmbeddingStage;
-use super::{GSCU, fill_normal, keys_of};
-use crate::config::{TrainConfig, TrainPreset};
+use super::{fill_normal, keys_of};
 use crate::network::Sizes;
 use crate::policy::Policy;
+use crate::preset::paper_keys;
 use crate::train::RunPoint;
 
 #[test]
 fn the_belief_moves_to_the_peer_that_is_met() {
     let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
     let game = game.expect("the game");
-    let mut config = TrainConfig::preset("kuhn-poker", TrainPreset::Paper);
-    GSCU.adjust("kuhn-poker", TrainPreset::Paper, &mut config);
+    let mut config = paper_keys("kuhn-poker", "gscu");
     let keys = config.gscu.as_mut().expect("keys");
     (keys.embedding_width, keys.embedding_encounters_per_tuple) = (32, 4);
     (keys.embedding_epochs, keys.embedding_batch, keys.embedding_rate) = (30, 64, 5e-3);

@@ -7,10 +7,10 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pace_games::{GAMES, GameEntry, GameError};
+use pace_games::{GAMES, GameEntry, GameError, Preset, find_game};
 use pace_learn::config::Minibatch;
 use pace_learn::workbench::run_square_product;
-use pace_learn::{TrainConfig, TrainPreset, Trainer, WorkShape, Workbench, find_method};
+use pace_learn::{Trainer, WorkShape, Workbench, find_method, resolve};
 use serde_json::{Map, Value, json};
 
 use crate::build_info::all_threads;
@@ -210,11 +210,12 @@ fn time_updates(
     let methods = ["pace"].into_iter().chain(BESIDE).map(find_method).collect::<Result<Vec<_>, _>>()?;
     for (one, method) in shapes.iter().flat_map(|one| methods.iter().map(move |method| (one, method))) {
         let Work { name, game, shape } = one;
-        let mut config = TrainConfig::preset(game, TrainPreset::Paper);
+        let (_, mut config) = resolve(find_game(game)?, method, Preset::Paper)?;
         // One mini-batch of whole encounters: its contexts are encoded once, so that the engine is measured and not the
         // encoding of all others' contexts.
-        config.minibatch = Minibatch::Encounters;
-        method.adjust(game, TrainPreset::Paper, &mut config);
+        if config.minibatch != Minibatch::Chunks {
+            config.minibatch = Minibatch::Encounters;
+        }
         let index = benches.len();
         benches.push(Workbench::synthetic(method, shape, config));
         for n_threads in counts {
@@ -251,9 +252,9 @@ fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyh
     let mut cases: Vec<(usize, RolloutCase)> = Vec::new();
     let mut trainers = Vec::new();
     for entry in games {
-        let config = TrainConfig::preset(entry.id, TrainPreset::Paper);
+        let (_, config) = resolve(entry, find_method("pace")?, Preset::Paper)?;
         let n_updates = config.epochs * config.minibatches;
-        let game = entry.open(TrainPreset::Paper.of_game(), &Map::new())?;
+        let game = entry.open(Preset::Paper, &Map::new())?;
         for n_threads in counts {
             let times = Times::default();
             let case =

@@ -8,9 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use pace_games::{GAMES, find_game};
+use pace_games::{GAMES, Preset, find_game};
 use pace_lab::{RunConfig, RunRequest, TrainingRun};
-use pace_learn::TrainPreset;
 use serde_json::{Value, json};
 
 use crate::build_info::{all_threads, build};
@@ -46,7 +45,7 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
             anyhow::bail!("one game and --threads are needed");
         };
-        let preset = TrainPreset::parse(args.preset.as_deref().unwrap_or_default())?;
+        let preset = Preset::parse(args.preset.as_deref().unwrap_or_default())?;
         return Ok(writeln!(out, "{}", measure(game, preset, n_threads, args.seconds, &args.overrides)?)?);
     }
     let games: Vec<&str> = match args.games.as_slice() {
@@ -58,8 +57,8 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         None => super::thread_counts(all_threads()),
     };
     let presets = match &args.preset {
-        Some(preset) => vec![TrainPreset::parse(preset)?],
-        None => vec![TrainPreset::Best, TrainPreset::Paper],
+        Some(preset) => vec![Preset::parse(preset)?],
+        None => vec![Preset::Best, Preset::Paper],
     };
     let mut rows = Vec::new();
     for game in games {
@@ -103,7 +102,7 @@ fn measure_apart(game: &str, preset: &str, n_threads: usize, args: &BenchTrainAr
 /// Trains in a folder that is removed afterwards.
 fn measure(
     game: &str,
-    preset: TrainPreset,
+    preset: Preset,
     n_threads: usize,
     time: Duration,
     pairs: &[String],

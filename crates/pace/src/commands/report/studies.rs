@@ -6,9 +6,9 @@ use std::path::Path;
 use pace_games::{Preset, find_game};
 use pace_lab::{
     Choices, EXPERIMENTS, Experiment, ExperimentRun, LabError, NumberScale, PaperCell, RunConfig, RunRecords,
-    RunRequest, find_runs,
+    RunRequest, find_runs, id_of_run,
 };
-use pace_learn::{TrainPreset, find_method};
+use pace_learn::find_method;
 use pace_report::ReplayRecord;
 use pace_report::report::Report;
 use pace_report::study::{PaperNumber, PaperScale, RunEntry, Study, StudyCell};
@@ -41,7 +41,7 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     let mut ids = BTreeMap::new();
     for path in paths {
         let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-        match RunRecords::read(&path).and_then(|records| Ok((records.config.id_of_run(&path)?, records))) {
+        match RunRecords::read(&path).and_then(|records| Ok((id_of_run(&records.config, &path)?, records))) {
             Err(error) => report.damaged.push(error.to_string()),
             Ok((id, mut records)) => {
                 folders::update(&mut records, &name);
@@ -130,7 +130,7 @@ fn changes(config: &RunConfig) -> String {
     let Ok(plain) = plain else { return String::new() };
     let mut found = Vec::new();
     let values = [plain, config.clone()].map(|mut config| {
-        config.train.settle_idle_keys();
+        config.train.normalise_unused_keys();
         serde_json::to_value(&config).unwrap_or_default()
     });
     for section in ["game_keys", "train"] {
@@ -163,7 +163,7 @@ fn study(
     scales[1..].sort_by(|one, other| other.total_cmp(one));
     let own = experiment.preset;
     let others = configs.iter().map(|config| config.preset).filter(|preset| *preset != own);
-    let mut presets: Vec<TrainPreset> = vec![own];
+    let mut presets: Vec<Preset> = vec![own];
     others.for_each(|preset| {
         if !presets.contains(&preset) {
             presets.push(preset);
@@ -205,7 +205,7 @@ fn study(
 fn add(
     experiment: &Experiment,
     run: &ExperimentRun,
-    preset: TrainPreset,
+    preset: Preset,
     place: Option<usize>,
     runs: &[RunEntry],
     cells: &mut Vec<StudyCell>,

@@ -1,0 +1,219 @@
+//! The keys that a preset sets, by game and method.
+//!
+//! Values are data: the general defaults in `training.toml` beside this file, and on top of them the `training.toml` in the
+//! game's folder ([`pace_games::Game::TRAINING`]). The head of the general file describes the format of both.
+
+use std::collections::BTreeMap;
+
+use pace_games::config::{override_keys, plain_reason};
+use pace_games::{AnyGame, GameEntry, GameError, Preset};
+use serde_json::{Map, Value};
+
+use crate::config::TrainConfig;
+use crate::methods::{METHODS, Method};
+
+const GENERAL: &str = include_str!("training.toml");
+
+/// The keys of the game and the keys of training, as a preset sets them for a method. A game without a `training.toml` has the
+/// general defaults.
+pub fn resolve(
+    game: &GameEntry,
+    method: &Method,
+    preset: Preset,
+) -> Result<(Map<String, Value>, TrainConfig), GameError> {
+    resolve_with(game, game.training, method, preset)
+}
+
+fn resolve_with(
+    game: &GameEntry,
+    training: &str,
+    method: &Method,
+    preset: Preset,
+) -> Result<(Map<String, Value>, TrainConfig), GameError> {
+    let general = Training::read("the general training.toml".to_owned(), GENERAL)?;
+    let own = Training::read(format!("training.toml of {}", game.id), training)?;
+    let mut keys = (keys_of_game(&*game.open(preset, &Map::new())?), general.complete());
+    // What holds under every preset, then what this one sets.
+    let layers: &[Preset] = if preset == Preset::Paper { &[Preset::Paper] } else { &[Preset::Paper, preset] };
+    for layer in layers {
+        general.set(&[layer.name()], &mut keys)?;
+        own.set(&[layer.name()], &mut keys)?;
+    }
+    method.adjust(&mut keys.1);
+    for layer in layers {
+        own.set(&[method.id, layer.name()], &mut keys)?;
+    }
+    let game_keys = keys_of_game(&*game.open(preset, &keys.0)?);
+    Ok((game_keys, keys.1))
+}
+
+/// A `training.toml`: keys by section.
+struct Training {
+    file: String,
+    sections: BTreeMap<String, Map<String, Value>>,
+}
+
+impl Training {
+    fn read(file: String, text: &str) -> Result<Training, GameError> {
+        let sections: BTreeMap<String, Map<String, Value>> =
+            toml::from_str(text).map_err(|error| not_toml(&file, text, &error))?;
+        let training = Training { file, sections };
+        let presets = Preset::ALL.map(Preset::name);
+        let methods = METHODS.iter().map(|method| method.id);
+        for (name, section) in &training.sections {
+            if presets.contains(&&name[..]) {
+                continue;
+            }
+            let unknown = if methods.clone().any(|method| method == name) {
+                section.keys().find(|key| !presets.contains(&&key[..]))
+            } else {
+                Some(name)
+            };
+            if let Some(unknown) = unknown {
+                let known = presets.into_iter().chain(methods);
+                return Err(training.within(&GameError::unknown("section", unknown, known)));
+            }
+        }
+        Ok(training)
+    }
+
+    /// The keys of training in section `paper`, which must hold all of them.
+    fn complete(&self) -> TrainConfig {
+        let keys = self.sections["paper"].clone();
+        serde_json::from_value(Value::Object(keys)).expect("the general defaults have every key of training")
+    }
+
+    /// Sets the keys of a section, if the file has that section.
+    fn set(
+        &self,
+        path: &[&str],
+        (game_keys, train): &mut (Map<String, Value>, TrainConfig),
+    ) -> Result<(), GameError> {
+        let section = match path {
+            [preset] => self.sections.get(*preset),
+            [method, preset] => {
+                self.sections.get(*method).and_then(|section| section.get(*preset)?.as_object())
+            }
+            _ => None,
+        };
+        let Some(section) = section else { return Ok(()) };
+        set_keys(game_keys, train, section).map_err(|error| self.within(&error))
+    }
+
+    fn within(&self, error: &GameError) -> GameError {
+        GameError::BadFile { file: self.file.clone(), reason: error.to_string() }
+    }
+}
+
+/// Sets keys of the game and of training; their names do not overlap. Opening the game checks the values of its keys.
+pub(crate) fn set_keys(
+    game_keys: &mut Map<String, Value>,
+    train: &mut TrainConfig,
+    keys: &Map<String, Value>,
+) -> Result<(), GameError> {
+    let known = keys_of_training(train);
+    let mut of_train = Map::new();
+    for (key, value) in keys {
+        let section = key.split_once('.').map_or(key.as_str(), |(section, _)| section);
+        if known.contains_key(section) {
+            of_train.insert(key.clone(), value.clone());
+        } else if game_keys.contains_key(key) {
+            game_keys.insert(key.clone(), value.clone());
+        } else {
+            let all = known.keys().chain(game_keys.keys()).map(String::as_str);
+            return Err(GameError::unknown("key", key, all));
+        }
+    }
+    *train = override_keys(train, &of_train)?;
+    Ok(())
+}
+
+pub(crate) fn keys_of_training(train: &TrainConfig) -> Map<String, Value> {
+    match serde_json::to_value(train) {
+        Ok(Value::Object(keys)) => keys,
+        _ => panic!("keys of training are a map"),
+    }
+}
+
+pub(crate) fn keys_of_game(game: &dyn AnyGame) -> Map<String, Value> {
+    match game.config() {
+        Value::Object(keys) => keys,
+        other => panic!("keys of a game are a map, found {other}"),
+    }
+}
+
+/// The message of a TOML reader, on one line, with the line of the file.
+pub fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> GameError {
+    let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+    let reason = plain_reason(error.message());
+    GameError::BadFile { file: file.to_owned(), reason: format!("line {line}: {reason}") }
+}
+
+/// The keys of training of a game and a method under the first preset.
+#[cfg(test)]
+pub(crate) fn paper_keys(game: &str, method: &str) -> TrainConfig {
+    let game = pace_games::find_game(game).expect("a game");
+    let method = crate::methods::find_method(method).expect("a method");
+    resolve(game, method, Preset::Paper).expect("good presets").1
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_games::{GAMES, Preset};
+
+    use super::{keys_of_training, resolve_with};
+    use crate::methods::METHODS;
+
+    #[test]
+    fn a_game_without_training_keys_has_the_general_defaults() {
+        for preset in Preset::ALL {
+            for method in METHODS {
+                let resolved = GAMES.iter().map(|entry| resolve_with(entry, "", method, preset));
+                let train: Vec<_> = resolved.map(|keys| keys.expect("good keys").1).collect();
+                assert!(train.windows(2).all(|pair| pair[0] == pair[1]), "{}", method.id);
+                train[0].check().expect("good keys");
+                if method.id == "pace" && preset == Preset::Paper {
+                    let general: toml::Table = super::GENERAL.parse().expect("TOML");
+                    let names: Vec<&String> = general["paper"].as_table().expect("keys").keys().collect();
+                    let all = keys_of_training(&train[0]);
+                    assert!(all.keys().all(|key| names.contains(&key)), "every key is written down");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sections_are_applied_in_their_order() {
+        let text = "[paper]\nepochs = 2\nminibatches = 3\nepisodes_per_encounter = 7\n[best]\nepochs = 4\n\
+                    [gscu.paper]\nepochs = 5\ngscu.belief_steps = 6\n[gscu.best]\ngscu.belief_steps = 8\n";
+        let keys = |method: usize, preset| {
+            let (game, train) = resolve_with(&GAMES[0], text, &METHODS[method], preset).expect("good keys");
+            let belief_steps = train.gscu.map(|gscu| gscu.belief_steps);
+            (game["episodes_per_encounter"].as_u64(), train.epochs, train.minibatches, belief_steps)
+        };
+        let gscu = METHODS.iter().position(|method| method.id == "gscu").expect("a method");
+        assert_eq!(keys(0, Preset::Paper), (Some(7), 2, 3, None));
+        assert_eq!(keys(0, Preset::Reference), (Some(7), 2, 3, None));
+        assert_eq!(keys(0, Preset::Best), (Some(7), 4, 3, None));
+        assert_eq!(keys(gscu, Preset::Paper), (Some(7), 5, 3, Some(6)));
+        assert_eq!(keys(gscu, Preset::Best), (Some(7), 5, 3, Some(8)));
+    }
+
+    #[test]
+    fn a_mistake_in_training_keys_is_named_with_its_file() {
+        let game = &GAMES[0];
+        for (text, words) in [
+            ("[papers]\n", "unknown section \"papers\""),
+            ("[gscu.papers]\n", "unknown section \"papers\""),
+            ("[paper]\nepoch = 1\n", "unknown key \"epoch\""),
+            ("[paper]\nepochs = \"many\"\n", "key `epochs`"),
+            ("[paper]\nepochs = \n", "line 2"),
+            ("epochs = 1\n", "line 1"),
+        ] {
+            let error =
+                resolve_with(game, text, &METHODS[0], Preset::Paper).expect_err("refused").to_string();
+            assert!(error.starts_with(&format!("training.toml of {}: ", game.id)), "{error}");
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

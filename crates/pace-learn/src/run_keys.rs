@@ -1,0 +1,227 @@
+//! The keys of a run: resolved from preset, file and command line, written as TOML, and turned into a game, a trainer and an
+//! agent. Nothing here touches a file; `pace-lab` keeps the text as `config.toml`.
+
+use pace_games::{AnyGame, GameError, Preset, Split, find_game};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::agent::Agent;
+use crate::config::TrainConfig;
+use crate::methods::find_method;
+use crate::policy::Policy;
+use crate::preset::{keys_of_game, keys_of_training, not_toml, resolve, set_keys};
+use crate::train::{TrainError, Trainer};
+
+/// All keys of a run. The same `RunConfig` and the same build give the same run, byte for byte.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// The game's id.
+    pub game: String,
+    /// The method's id.
+    pub method: String,
+    /// The preset the keys started from.
+    pub preset: Preset,
+    /// The seed of all chance.
+    pub seed: u64,
+    /// The factor of the budgets: 1 for a run at full budget, less for a trial.
+    #[serde(default = "full_budget", skip_serializing_if = "is_full_budget")]
+    pub scale: f64,
+    /// The game's keys.
+    pub game_keys: Map<String, Value>,
+    /// The keys of training.
+    pub train: TrainConfig,
+}
+
+/// A request for a run: a preset, then a file, then single keys, each on top of the last.
+#[derive(Clone, Debug)]
+pub struct RunRequest<'a> {
+    /// The game's id.
+    pub game: &'a str,
+    /// The method's id.
+    pub method: &'a str,
+    /// The preset's name.
+    pub preset: &'a str,
+    /// The seed of all chance.
+    pub seed: u64,
+    /// The name and text of a TOML file with keys of the game and of training, at its top level.
+    pub file: Option<(&'a str, &'a str)>,
+    /// Single keys.
+    pub overrides: Map<String, Value>,
+    /// The factor of the resulting budgets.
+    pub scale: f64,
+}
+
+fn full_budget() -> f64 {
+    1.0
+}
+
+fn is_full_budget(scale: &f64) -> bool {
+    *scale == 1.0
+}
+
+impl RunConfig {
+    /// Resolves every key, or says which one is wrong.
+    pub fn resolve(request: &RunRequest<'_>) -> Result<RunConfig, GameError> {
+        let entry = find_game(request.game)?;
+        let method = find_method(request.method)?;
+        let preset = Preset::parse(request.preset)?;
+        let (game_keys, train) = resolve(entry, method, preset)?;
+        let mut config = RunConfig {
+            game: entry.id.to_owned(),
+            method: method.id.to_owned(),
+            preset,
+            seed: request.seed,
+            scale: 1.0,
+            game_keys,
+            train,
+        };
+        if let Some((name, text)) = request.file {
+            let keys: Map<String, Value> =
+                toml::from_str(text).map_err(|error| not_toml(name, text, &error))?;
+            config.set(&keys)?;
+        }
+        config.set(&request.overrides)?;
+        config.rescale(request.scale)?;
+        config.game_keys = keys_of_game(&*config.check()?);
+        Ok(config)
+    }
+
+    /// Sets keys of the game and of training.
+    fn set(&mut self, keys: &Map<String, Value>) -> Result<(), GameError> {
+        set_keys(&mut self.game_keys, &mut self.train, keys)?;
+        // Opening the game checks its keys.
+        self.open_game().map(drop)
+    }
+
+    /// Multiplies everything that is counted in steps of training. Nothing that was there vanishes.
+    fn rescale(&mut self, scale: f64) -> Result<(), GameError> {
+        if !(scale > 0.0 && scale <= 1.0) {
+            return Err(GameError::bad_value("scale", &scale, "a number above 0, and at most 1"));
+        }
+        let rescaled = |steps: u64| if scale == 1.0 { steps } else { (steps as f64 * scale).ceil() as u64 };
+        self.scale = scale;
+        self.train.total_steps = rescaled(self.train.total_steps);
+        self.train.warm_up_steps = rescaled(self.train.warm_up_steps);
+        self.train.exploration_decay_steps = rescaled(self.train.exploration_decay_steps);
+        if let Some(gscu) = &mut self.train.gscu {
+            gscu.embedding_steps = rescaled(gscu.embedding_steps);
+        }
+        Ok(())
+    }
+
+    /// Names the run whose agent this one falls back on.
+    pub fn set_fallback_run(&mut self, folder: &str) -> Result<(), GameError> {
+        self.set(&Map::from_iter([("gscu.conservative_run".to_owned(), json!(folder))]))
+    }
+
+    /// The game under these keys, if the keys of training fit it.
+    fn check(&self) -> Result<Box<dyn AnyGame>, GameError> {
+        let game = self.open_game()?;
+        self.train.check()?;
+        self.train.training_tuples(game.n_tuples(Split::Train))?;
+        Ok(game)
+    }
+
+    /// The game under these keys.
+    pub fn open_game(&self) -> Result<Box<dyn AnyGame>, GameError> {
+        find_game(&self.game)?.open(self.preset, &self.game_keys)
+    }
+
+    /// The game with some keys changed, for an agent that was trained under these.
+    pub fn open_game_with(&self, keys: &Map<String, Value>) -> Result<Box<dyn AnyGame>, GameError> {
+        let of_train = keys_of_training(&self.train);
+        let mut game_keys = self.game_keys.clone();
+        for (key, value) in keys {
+            if of_train.contains_key(key) {
+                return Err(GameError::bad_value(key, value, "a key of the game: training is over"));
+            }
+            if !game_keys.contains_key(key) {
+                return Err(GameError::unknown("key", key, self.game_keys.keys().map(String::as_str)));
+            }
+            game_keys.insert(key.clone(), value.clone());
+        }
+        find_game(&self.game)?.open(self.preset, &game_keys)
+    }
+
+    /// A trainer of this run from its beginning. `fallback` is the policy of its fallback run.
+    pub fn trainer(&self, fallback: Option<&Policy>, n_threads: usize) -> Result<Trainer, TrainError> {
+        let (method, game) = (find_method(&self.method)?, self.open_game()?);
+        Trainer::with_conservative(method, game, self.train.clone(), fallback, self.seed, n_threads)
+    }
+
+    /// The trained agent with these weights, for the game under these keys. `fallback` is the policy of its fallback run.
+    pub fn agent(&self, fallback: Option<&Policy>, model: &[u8]) -> Result<Agent, TrainError> {
+        let (method, game) = (find_method(&self.method)?, self.open_game()?);
+        Agent::with_conservative(method, &*game, &self.train, fallback, model)
+    }
+
+    /// The text of `config.toml`.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a configuration is plain data")
+    }
+
+    /// Reads a `config.toml`.
+    pub fn from_toml(file: &str, text: &str) -> Result<RunConfig, GameError> {
+        let config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
+        let check = || {
+            find_method(&config.method)?;
+            config.check()
+        };
+        match check() {
+            Ok(_) => Ok(config),
+            // Here the file is wrong, not the command line.
+            Err(error) => Err(GameError::BadFile { file: file.to_owned(), reason: error.to_string() }),
+        }
+    }
+
+    /// The identity of a run wherever its folder lies: a hash of all keys of today that have an effect. It is the same for a run
+    /// recorded before some key existed. A fallback run counts with its id, which is taken from the end of its folder's name
+    /// here; for a run that has a folder, the copy kept there is asked (`pace_lab::id_of_run`).
+    pub fn id(&self) -> Result<String, GameError> {
+        match self.fallback_named() {
+            Some(id) => self.id_falling_back_on(id),
+            None => self.id_of_keys(),
+        }
+    }
+
+    /// The id of the fallback run as far as its folder's name gives it: the id at the end of the name, or else the name.
+    pub fn fallback_named(&self) -> Option<&str> {
+        let folder = self.train.conservative_run()?;
+        Some(id_in_name(folder).unwrap_or(folder))
+    }
+
+    /// The id of this run if its fallback run has this id, whatever its folder is called.
+    pub fn id_falling_back_on(&self, id: &str) -> Result<String, GameError> {
+        let mut config = self.clone();
+        config.set_fallback_run(id)?;
+        config.id_of_keys()
+    }
+
+    /// A hash of all keys as they are: two runs with the same hash are the same run.
+    pub fn hash(&self) -> String {
+        blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_owned()
+    }
+
+    fn id_of_keys(&self) -> Result<String, GameError> {
+        let mut config = self.clone();
+        config.game_keys = keys_of_game(&*config.open_game()?);
+        config.train.normalise_unused_keys();
+        Ok(blake3::hash(config.to_toml().as_bytes()).to_hex()[..ID_DIGITS].to_owned())
+    }
+
+    /// The name of the run's folder in a lab: what it is, and its id.
+    pub fn folder_name(&self) -> Result<String, GameError> {
+        let RunConfig { game, method, preset, seed, .. } = self;
+        Ok(format!("{game}-{method}-{}-s{seed}-{}", preset.name(), self.id()?))
+    }
+}
+
+const ID_DIGITS: usize = 12;
+
+/// The id at the end of the name of a run folder, where it has one.
+fn id_in_name(folder: &str) -> Option<&str> {
+    let (_, id) = folder.trim_end_matches(['/', '\\']).rsplit_once('-')?;
+    let is_id = id.len() == ID_DIGITS && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_id.then_some(id)
+}
