@@ -26,6 +26,7 @@ pub mod workbench;
 
 pub mod agent;
 pub mod policy;
+mod session;
 
 pub mod adapt;
 
@@ -33,7 +34,7 @@ pub use adapt::{
     AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome, Identified, Switch,
     Verdict, adapt,
 };
-pub use agent::{Aftermath, Agent, AgentEncounter, Thought};
+pub use agent::{Agent, AgentEncounter};
 pub use config::{TrainConfig, TrainPreset};
 pub use methods::{METHODS, Method, find_method};
 pub use policy::Policy;
