@@ -5,8 +5,8 @@
 //! A peer shows heads with its own probability, so an ego that counts can win. Ten rounds are an encounter.
 
 use pace_games::{
-    Action, Configure, Ego, Ending, Game, GameError, GameSpec, JointAction, Metric, Moved, Movers, Nouns,
-    Peer, PeerPool, PeerSpec, PeerTuple, Preset, RandomEgo, Reference, Seat, Seed, Stream, certain,
+    Action, Configure, Ego, Ending, Game, GameError, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Peer,
+    PeerPool, PeerSpec, PeerTuple, Preset, RandomEgo, Reference, Seat, SeatSet, Seed, Stream, certain,
     check_contract, play_encounter,
 };
 use serde::{Deserialize, Serialize};
@@ -119,14 +119,14 @@ impl Game for Pennies {
         Round { shown: None }
     }
 
-    fn movers(&self, round: &Round) -> Movers {
-        if round.shown.is_none() { Movers::first(2) } else { Movers::NONE }
+    fn movers(&self, round: &Round) -> SeatSet {
+        if round.shown.is_none() { SeatSet::first(2) } else { SeatSet::NONE }
     }
 
-    fn apply(&self, round: &mut Round, actions: &JointAction) -> Moved {
+    fn apply(&self, round: &mut Round, actions: &JointAction) -> MoveOutcome {
         round.shown = Some((actions[0], actions[1]));
         let task_reward = if actions[0] == actions[1] { 1.0 } else { -1.0 };
-        Moved { task_reward, ending: Some(Ending::Finished), keypoint_visited: false }
+        MoveOutcome { task_reward, ending: Some(Ending::Finished), keypoint_visited: false }
     }
 
     fn observe(&self, round: &Round, seat: Seat, observation: &mut [f32]) {
@@ -218,7 +218,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for (index, tuple) in game.pool().test().iter().enumerate() {
             for encounter in 0..1000 {
                 let seed = Seed::new(1).child("encounter", &[index as u64, encounter]);
-                let outcomes = play_encounter(&game, &reference, &tuple.specs, 10, seed, &mut |_, _| {})?;
+                let outcomes = play_encounter(&game, &reference, &tuple.specs, 10, seed)?;
                 total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>();
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! One encounter alone is in `encounter`. An arena is for one thread; a program with several threads has several arenas.
 
-use crate::encounter::{Encounter, PeerViews};
+use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Ending, Game, NO_ACTION, Seat};
 use crate::peer::Peer;
 use crate::seed::Seed;
@@ -104,7 +104,7 @@ impl<G: Game, P: Peer<G>> Arena<G, P> {
             } else {
                 &mut block.peer_observations[lane * n_peers * size..][..n_peers * size]
             };
-            let views = PeerViews {
+            let views = PeerStepBuffers {
                 observations: peer_observations,
                 actions: &mut block.peer_actions[lane * n_peers..][..n_peers],
             };

@@ -5,7 +5,7 @@
 
 use crate::arena::{Arena, PeerSight};
 use crate::ego::play_encounter;
-use crate::encounter::{Encounter, PeerViews};
+use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Game, MAX_SEATS, NO_ACTION, Seat};
 use crate::peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 use crate::seed::Seed;
@@ -161,7 +161,7 @@ fn play_everywhere<G: Game>(
         loop {
             watch(&encounter, None)?;
             let action = ego_rng.below(game.spec().n_actions() as u32) as Action;
-            let views = PeerViews { observations: &mut [], actions: &mut peer_actions };
+            let views = PeerStepBuffers { observations: &mut [], actions: &mut peer_actions };
             let step = encounter.step(game, action, views);
             watch(&encounter, Some((&peer_actions, step.boundary)))?;
             match step.boundary {
@@ -273,7 +273,7 @@ fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         }
         arena.step(&actions);
         for (lane, encounter) in alone.iter_mut().enumerate().filter(|(lane, _)| !was_resting[*lane]) {
-            let views = PeerViews { observations: &mut peer_observations, actions: &mut peer_actions };
+            let views = PeerStepBuffers { observations: &mut peer_observations, actions: &mut peer_actions };
             let step = encounter.step(game, actions[lane], views);
             let block = arena.block();
             let mut terminal_agrees = true;
@@ -306,7 +306,7 @@ fn references_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let pool = game.pool();
     for (name, reference) in game.references() {
         let specs = &pool.test()[0].specs;
-        let outcomes = play_encounter(game, &reference, specs, N_EPISODES, seed, &mut |_, _| {})
+        let outcomes = play_encounter(game, &reference, specs, N_EPISODES, seed)
             .map_err(|error| format!("{name}: {error}"))?;
         ensure(outcomes.len() == N_EPISODES, || format!("{name} played {} episodes", outcomes.len()))?;
     }

@@ -1,16 +1,20 @@
-//! Scripted egos: the interface they share with learned ones, the reference agents, and their play.
+//! Egos: the interface that scripted and trained ones share, the reference agents, and their play.
 //!
-//! The references themselves live in their game's folder. Averages over many encounters are the lab's business.
+//! The references themselves live in their game's folder. An encounter of an ego is an `AgentSession`; averages over many
+//! encounters are in pace-lab.
 
 use serde::Serialize;
 
+use crate::arena::PeerSight;
 use crate::config::GameError;
-use crate::encounter::{EgoStep, Encounter, PeerViews};
-use crate::game::{Action, Boundary, Ending, Game, Metric, NO_ACTION, Seat};
+use crate::entry::OpenedEncounter;
+use crate::game::{Action, Ending, Game, Metric};
 use crate::peer::SpecOf;
 use crate::seed::{Seed, Stream};
+use crate::session::AgentSession;
 
-/// An agent in the ego's seat. It is given observations and nothing else: no argument could carry a peer's identity.
+/// An agent in the ego's seat, trained or scripted. It is given observations and what followed its decisions: no argument could
+/// carry a peer's identity.
 pub trait Ego: Send {
     /// New peers sit down; everything known about the last ones is forgotten.
     fn begin_encounter(&mut self);
@@ -22,8 +26,22 @@ pub trait Ego: Send {
     /// The ego saw `observation` and took `action`.
     fn acted(&mut self, observation: &[f32], action: Action);
 
+    /// What followed the action that was taken last. Scripted egos learn from observations alone.
+    fn observe_feedback(&mut self, _feedback: &StepFeedback<'_>) {}
+
     /// The episode ended with `terminal_observation`.
     fn end_episode(&mut self, terminal_observation: &[f32]);
+
+    /// Whether [`StepFeedback::peer_observations`] must be given.
+    fn peer_sight(&self) -> PeerSight {
+        PeerSight::Skipped
+    }
+
+    /// The result of the last inference: at the last decision that was asked for, or at the end of the episode if that came
+    /// later. None for an ego without a value and posteriors over training classes.
+    fn inference(&self) -> Option<&Inference> {
+        None
+    }
 
     /// What it takes each of its peers for, by slot; empty for an ego that has no opinion.
     fn opinions(&self) -> Vec<Vec<Opinion>> {
@@ -89,7 +107,7 @@ pub fn certain(action: Action, probabilities: &mut [f32]) {
     probabilities[usize::from(action)] = 1.0;
 }
 
-/// What came of one episode.
+/// The outcome of one episode.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct EpisodeOutcome {
     /// Sum of task rewards.
@@ -105,6 +123,15 @@ pub struct EpisodeOutcome {
 }
 
 impl EpisodeOutcome {
+    /// An episode of which nothing was played yet.
+    pub(crate) const NEW: EpisodeOutcome = EpisodeOutcome {
+        task_return: 0.0,
+        expected_return: None,
+        n_steps: 0,
+        ending: Ending::Finished,
+        keypoint_visited: false,
+    };
+
     /// The number the game judges an episode by, free of chance where that is known.
     pub fn score(&self, metric: Metric) -> f64 {
         match metric {
@@ -114,103 +141,64 @@ impl EpisodeOutcome {
     }
 }
 
-/// One point of an encounter as an onlooker sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
-    /// The episode, from 0.
-    pub episode: usize,
-    /// The ego's decisions so far in this episode.
-    pub n_steps: usize,
-    /// What the ego sees.
-    pub observation: &'a [f32],
-    /// What led here; nothing at the start of an episode.
-    pub step: Option<Taken<'a>>,
+/// What an ego with a value function and an identifier infers when it sees an observation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inference {
+    /// How likely it is to take each action.
+    pub probabilities: Vec<f32>,
+    /// The discounted reward it expects.
+    pub value: f32,
+    /// The latent of its context; the hidden state where the method has one instead.
+    pub latent: Vec<f32>,
+    /// Its posterior over the training classes of each peer; empty if the method identifies nobody.
+    pub posteriors: Vec<Vec<f32>>,
 }
 
-/// The step that led to a moment.
-#[derive(Clone, Copy, Debug)]
-pub struct Taken<'a> {
-    /// The ego's action.
-    pub ego_action: Action,
-    /// The peers' actions.
+impl Inference {
+    /// Samples an action; see [`sample_action`].
+    pub fn draw(&self, rng: &mut Stream) -> Result<Action, GameError> {
+        sample_action(&self.probabilities, rng)
+    }
+}
+
+/// What followed a decision, as far as an ego may know it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StepFeedback<'a> {
+    /// What all peers did.
     pub peer_actions: &'a [Action],
-    /// What it brought.
-    pub outcome: EgoStep,
+    /// What they saw when they chose, one observation after the other; empty where that is not known.
+    pub peer_observations: &'a [f32],
+    /// The task reward.
+    pub task_reward: f32,
 }
 
-/// An ego plays one encounter to its end, with an onlooker told of every moment. An ego whose output is not a distribution
-/// over actions is refused.
+/// A reference agent at the beginning of an encounter with these peers.
+pub fn begin_reference<G: Game>(
+    game: &G,
+    reference: &Reference<G>,
+    specs: &[SpecOf<G>],
+    n_episodes: usize,
+    seed: Seed,
+) -> Result<AgentSession, GameError> {
+    let (mut ego, sees_everything) = match reference {
+        Reference::Blind(make) => (make(game), false),
+        Reference::Told(make) => (make(game, specs), true),
+    };
+    ego.begin_encounter();
+    let encounter = Box::new(OpenedEncounter::begin(game, specs, &[], n_episodes, seed));
+    AgentSession::of_reference(encounter, ego, seed, sees_everything, game.decision_points())
+}
+
+/// A reference agent plays one encounter to its end. An ego whose output is not a distribution over actions is refused.
 pub fn play_encounter<G: Game>(
     game: &G,
     reference: &Reference<G>,
     specs: &[SpecOf<G>],
     n_episodes: usize,
     seed: Seed,
-    onlooker: &mut dyn FnMut(&G::State, Moment<'_>),
 ) -> Result<Vec<EpisodeOutcome>, GameError> {
-    let (mut ego, sight): (Box<dyn Ego>, Sight<G>) = match reference {
-        Reference::Blind(make) => (make(game), G::observe),
-        Reference::Told(make) => (make(game, specs), G::observe_everything),
-    };
-    let spec = game.spec();
-    let mut encounter = Encounter::<G>::begin(game, specs, n_episodes, seed);
-    let mut ego_rng = seed.stream("ego");
-    let mut observation = vec![0.0; spec.observation_size];
-    let mut probabilities = vec![0.0; spec.n_actions()];
-    let mut peer_actions = vec![NO_ACTION; spec.n_peers()];
-    let points = game.decision_points();
-    let mut answers = vec![0.0; points.len() * spec.n_actions()];
-    let mut outcomes = Vec::with_capacity(n_episodes);
-    ego.begin_encounter();
-    loop {
-        // Scripted egos of games with a closed form decide by what they knew when the episode began, so the steps that
-        // lead to a point need not be played to them.
-        for (point, answer) in points.iter().zip(answers.chunks_exact_mut(spec.n_actions())) {
-            ego.probabilities(&point.observation, answer);
-            check_distribution(answer)?;
-        }
-        let expected_return = (!points.is_empty()).then(|| game.expected_return(specs, &answers));
-        let mut outcome = EpisodeOutcome {
-            task_return: 0.0,
-            expected_return,
-            n_steps: 0,
-            ending: Ending::Finished,
-            keypoint_visited: false,
-        };
-        sight(game, encounter.state(), Seat::EGO, &mut observation);
-        let episode = encounter.episode();
-        onlooker(encounter.state(), Moment { episode, n_steps: 0, observation: &observation, step: None });
-        let boundary = loop {
-            ego.probabilities(&observation, &mut probabilities);
-            let ego_action = sample_action(&probabilities, &mut ego_rng)?;
-            ego.acted(&observation, ego_action);
-            let views = PeerViews { observations: &mut [], actions: &mut peer_actions };
-            let step = encounter.step(game, ego_action, views);
-            outcome.task_return += step.task_reward;
-            outcome.n_steps += 1;
-            outcome.keypoint_visited |= step.keypoint_visited;
-            sight(game, encounter.state(), Seat::EGO, &mut observation);
-            let taken = Taken { ego_action, peer_actions: &peer_actions, outcome: step };
-            let n_steps = outcome.n_steps;
-            onlooker(
-                encounter.state(),
-                Moment { episode, n_steps, observation: &observation, step: Some(taken) },
-            );
-            if let Some(ending) = step.ending {
-                outcome.ending = ending;
-                break step.boundary;
-            }
-        };
-        ego.end_episode(&observation);
-        outcomes.push(outcome);
-        if boundary == Boundary::EncounterEnd {
-            return Ok(outcomes);
-        }
-        encounter.next_episode(game);
-    }
+    begin_reference(game, reference, specs, n_episodes, seed)?.play_out()
 }
-
-type Sight<G> = fn(&G, &<G as Game>::State, Seat, &mut [f32]);
 
 /// Samples an action. Whatever plays an agent, trained or scripted, samples its actions here: the same probabilities and the
 /// same stream give the same action in training, evaluation and play.
@@ -270,8 +258,7 @@ mod tests {
         let game = KuhnPoker::new(KuhnConfig::preset(Preset::Paper)).expect("the preset");
         let reference = Reference::Blind(|_| Box::new(NotANumber));
         let pool = game.pool();
-        let played =
-            play_encounter(&game, &reference, &pool.test()[0].specs, 3, Seed::new(1), &mut |_, _| {});
+        let played = play_encounter(&game, &reference, &pool.test()[0].specs, 3, Seed::new(1));
         let error = played.expect_err("not a distribution");
         assert!(matches!(error, GameError::NotADistribution { .. }));
         assert!(error.to_string().contains("[0.5, NaN]"), "{error}");

@@ -6,14 +6,16 @@ use serde_json::{Map, Value};
 use crate::arena::{Arena, ArenaOfPool, Lanes, PeerSight};
 use crate::config::{GameError, Preset, configure};
 use crate::contract::{ContractBreach, check_contract};
-use crate::ego::{Ego, EpisodeOutcome, Moment, Reference, play_encounter};
-use crate::encounter::{EgoStep, Encounter, PeerViews};
-use crate::game::{Action, DecisionPoint, Drawing, Game, GameSpec, NO_ACTION, Seat};
-use crate::peer::{PeerSpec, PeerTuple, SpecOf};
+use crate::ego::{Ego, EpisodeOutcome, Reference, begin_reference};
+use crate::encounter::{Encounter, EncounterMove, PeerStepBuffers};
+use crate::game::{
+    Action, DecisionPoint, Drawing, Eyes, Game, GameSpec, JointAction, Portrait, Seat, SeatSet,
+};
+use crate::peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
+use crate::session::AgentSession;
 use crate::side::Sides;
-use crate::table::{AnyTable, Table};
 
 /// One line of `GAMES`.
 #[derive(Clone, Copy, Debug)]
@@ -73,29 +75,21 @@ pub trait AnyGame: Send + Sync {
     fn blind_names(&self) -> Vec<&'static str>;
     /// A scripted ego that is told nothing; others are refused.
     fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError>;
-    /// A scripted ego plays one encounter; the onlooker is shown the rendered state at every moment.
-    fn play(
-        &self,
-        meeting: &Meeting<'_>,
-        onlooker: Option<&mut Onlooker<'_>>,
-    ) -> Result<Vec<EpisodeOutcome>, GameError>;
-    /// An encounter for an ego that is asked from outside, one decision at a time.
+    /// A reference agent at the beginning of an encounter.
+    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError>;
+    /// A reference agent plays one encounter to its end.
+    fn play(&self, meeting: &Meeting<'_>) -> Result<Vec<EpisodeOutcome>, GameError> {
+        self.reference_session(meeting)?.play_out()
+    }
+    /// An encounter whose ego is asked from outside, and so are `people` in the seats of some of the peers.
     fn encounter(
-        &self,
-        split: Split,
-        tuple: usize,
-        n_episodes: usize,
-        seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter + '_>, GameError>;
-    /// A table at which `people` take the seats of some of the peers of a tuple.
-    fn table(
         &self,
         split: Split,
         tuple: usize,
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyTable>, GameError>;
+    ) -> Result<Box<dyn AnyEncounter>, GameError>;
     /// See [`Game::setting`].
     fn setting(&self) -> Value;
     /// Lanes in which encounters with the tuples of `split` can be played.
@@ -110,25 +104,34 @@ pub trait AnyGame: Send + Sync {
 
 /// An encounter of a game whose type is known to nobody but itself. It plays as a lane with the same seed does, and can be
 /// looked at.
-pub trait AnyEncounter {
-    /// What the ego sees; after the end of an episode, what it saw last.
-    fn observation(&self) -> &[f32];
-    /// The ego acts, then the peers until it is the ego's turn again.
-    fn step(&mut self, ego_action: Action) -> EgoStep;
-    /// What each peer chose in the last step.
-    fn peer_actions(&self) -> &[Action];
-    /// What each peer saw when it chose, one observation after the other.
-    fn peer_observations(&self) -> &[f32];
-    /// Deals the next episode to the same peers, when one has ended and the encounter has not.
+pub trait AnyEncounter: Send {
+    /// The facts of the game.
+    fn spec(&self) -> &GameSpec;
+    /// See [`Encounter::seats_to_ask`].
+    fn seats_to_ask(&self) -> SeatSet;
+    /// See [`Encounter::play`].
+    fn play(&mut self, chosen: &JointAction, peers: &mut PeerStepBuffers<'_>) -> EncounterMove;
+    /// See [`Encounter::next_episode`].
     fn next_episode(&mut self);
+    /// The episode that is being played, from 0.
+    fn episode(&self) -> usize;
+    /// Writes what a seat sees.
+    fn observe(&self, seat: Seat, observation: &mut [f32]);
+    /// Writes what a seat would see if nothing were hidden; see [`Game::observe_everything`].
+    fn observe_everything(&self, seat: Seat, observation: &mut [f32]);
+    /// See [`Game::expected_return`].
+    fn expected_return(&self, answers: &[f32]) -> f64;
+    /// Why the person in `seat` may not do this now; see [`Peer::objection`].
+    fn objection(&self, seat: Seat, action: Action) -> Option<String>;
     /// The state as text for people.
     fn render(&self) -> String;
     /// The state as pages draw it, with what the ego does not see marked; see [`Game::picture`].
     fn picture(&self) -> Value;
+    /// The state as plain data for a page; see [`Game::scene`].
+    fn scene(&self, eyes: Eyes) -> Value;
+    /// How the person in `seat` has played so far; see [`Game::portrait`].
+    fn portrait(&self, seat: Seat) -> Portrait;
 }
-
-/// Is shown the rendered state at every moment of an encounter.
-pub type Onlooker<'a> = dyn FnMut(&str, Moment<'_>) + 'a;
 
 /// Who meets whom, and with which luck.
 #[derive(Clone, Copy, Debug)]
@@ -296,51 +299,22 @@ impl<G: Game> AnyGame for Opened<G> {
         }
     }
 
-    fn play(
-        &self,
-        meeting: &Meeting<'_>,
-        onlooker: Option<&mut Onlooker<'_>>,
-    ) -> Result<Vec<EpisodeOutcome>, GameError> {
+    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError> {
         let tuple = self.tuple(meeting.split, meeting.tuple)?;
         let reference = self.reference(meeting.reference)?;
-        let play = |watch: &mut dyn FnMut(&G::State, Moment<'_>)| {
-            play_encounter(&self.game, &reference, &tuple.specs, meeting.n_episodes, meeting.seed, watch)
-        };
-        match onlooker {
-            None => play(&mut |_, _| {}),
-            Some(onlooker) => play(&mut |state, moment| onlooker(&self.game.render(state), moment)),
-        }
+        begin_reference(&self.game, &reference, &tuple.specs, meeting.n_episodes, meeting.seed)
     }
 
     fn encounter(
         &self,
         split: Split,
         tuple: usize,
-        n_episodes: usize,
-        seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter + '_>, GameError> {
-        let specs = self.tuple(split, tuple)?.specs;
-        let mut opened = OpenedEncounter {
-            encounter: Encounter::begin(&self.game, &specs, n_episodes, seed),
-            observation: vec![0.0; self.game.spec().observation_size],
-            peer_actions: vec![NO_ACTION; specs.len()],
-            peer_observations: vec![0.0; specs.len() * self.game.spec().observation_size],
-            game: &self.game,
-        };
-        opened.observe();
-        Ok(Box::new(opened))
-    }
-
-    fn table(
-        &self,
-        split: Split,
-        tuple: usize,
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyTable>, GameError> {
+    ) -> Result<Box<dyn AnyEncounter>, GameError> {
         let specs = self.tuple(split, tuple)?.specs;
-        Ok(Box::new(Table::begin(&self.game, &specs, people, n_episodes, seed)))
+        Ok(Box::new(OpenedEncounter::begin(&self.game, &specs, people, n_episodes, seed)))
     }
 
     fn setting(&self) -> Value {
@@ -367,43 +341,74 @@ impl<G: Game> AnyGame for Opened<G> {
     }
 }
 
-struct OpenedEncounter<'a, G: Game> {
-    game: &'a G,
+/// An encounter with the game that it is of.
+pub(crate) struct OpenedEncounter<G: Game> {
+    game: G,
+    specs: Vec<SpecOf<G>>,
     encounter: Encounter<G>,
-    observation: Vec<f32>,
-    peer_actions: Vec<Action>,
-    peer_observations: Vec<f32>,
+    /// The moves so far, if people make some of them.
+    moves: Option<Vec<(G::State, JointAction)>>,
 }
 
-impl<G: Game> OpenedEncounter<'_, G> {
-    fn observe(&mut self) {
-        self.game.observe(self.encounter.state(), Seat::EGO, &mut self.observation);
+impl<G: Game> OpenedEncounter<G> {
+    /// See [`Encounter::begin_with_people`].
+    pub(crate) fn begin(
+        game: &G,
+        specs: &[SpecOf<G>],
+        people: &[Seat],
+        n_episodes: usize,
+        seed: Seed,
+    ) -> OpenedEncounter<G> {
+        OpenedEncounter {
+            encounter: Encounter::begin_with_people(game, specs, people, n_episodes, seed),
+            moves: (!people.is_empty()).then(Vec::new),
+            specs: specs.to_vec(),
+            game: game.clone(),
+        }
     }
 }
 
-impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
-    fn observation(&self) -> &[f32] {
-        &self.observation
+impl<G: Game> AnyEncounter for OpenedEncounter<G> {
+    fn spec(&self) -> &GameSpec {
+        self.game.spec()
     }
 
-    fn step(&mut self, ego_action: Action) -> EgoStep {
-        let views = PeerViews { observations: &mut self.peer_observations, actions: &mut self.peer_actions };
-        let step = self.encounter.step(self.game, ego_action, views);
-        self.observe();
-        step
+    fn seats_to_ask(&self) -> SeatSet {
+        self.encounter.seats_to_ask(&self.game)
     }
 
-    fn peer_actions(&self) -> &[Action] {
-        &self.peer_actions
-    }
-
-    fn peer_observations(&self) -> &[f32] {
-        &self.peer_observations
+    fn play(&mut self, chosen: &JointAction, peers: &mut PeerStepBuffers<'_>) -> EncounterMove {
+        let before = self.moves.is_some().then(|| self.encounter.state().clone());
+        let played = self.encounter.play(&self.game, chosen, peers);
+        if let (Some(moves), Some(state)) = (&mut self.moves, before) {
+            moves.push((state, played.actions));
+        }
+        played
     }
 
     fn next_episode(&mut self) {
-        self.encounter.next_episode(self.game);
-        self.observe();
+        self.encounter.next_episode(&self.game);
+    }
+
+    fn episode(&self) -> usize {
+        self.encounter.episode()
+    }
+
+    fn observe(&self, seat: Seat, observation: &mut [f32]) {
+        self.game.observe(self.encounter.state(), seat, observation);
+    }
+
+    fn observe_everything(&self, seat: Seat, observation: &mut [f32]) {
+        self.game.observe_everything(self.encounter.state(), seat, observation);
+    }
+
+    fn expected_return(&self, answers: &[f32]) -> f64 {
+        self.game.expected_return(&self.specs, answers)
+    }
+
+    fn objection(&self, seat: Seat, action: Action) -> Option<String> {
+        let peer = self.encounter.peers().get(seat.0.checked_sub(1)?)?;
+        peer.objection(&self.game, self.encounter.state(), seat, action)
     }
 
     fn render(&self) -> String {
@@ -412,5 +417,13 @@ impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
 
     fn picture(&self) -> Value {
         self.game.picture(self.encounter.state(), Seat::EGO)
+    }
+
+    fn scene(&self, eyes: Eyes) -> Value {
+        self.game.scene(self.encounter.state(), eyes)
+    }
+
+    fn portrait(&self, seat: Seat) -> Portrait {
+        self.game.portrait(seat, self.moves.as_deref().unwrap_or_default())
     }
 }

@@ -5,8 +5,8 @@
 
 use std::fmt::Debug;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::config::{Configure, GameError};
@@ -28,6 +28,9 @@ pub const MAX_SEATS: usize = 8;
 /// The actions of all seats in one move; [`NO_ACTION`] where a seat was not asked.
 pub type JointAction = [Action; MAX_SEATS];
 
+/// The joint action in which no seat acts: all that an encounter without people needs from outside.
+pub const NO_ACTIONS: JointAction = [NO_ACTION; MAX_SEATS];
+
 /// A place at the table. The ego sits at 0; the peers follow in the order of their tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat(pub usize);
@@ -42,43 +45,54 @@ impl Seat {
     }
 }
 
-/// The seats that must choose now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Movers(u8);
+/// A set of seats: those that must choose now, or those that are played from outside an encounter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeatSet(u8);
 
-impl Movers {
-    /// Nobody: the episode is over.
-    pub const NONE: Movers = Movers(0);
+impl SeatSet {
+    /// The empty set: of the seats that must choose, when the episode is over.
+    pub const NONE: SeatSet = SeatSet(0);
 
     /// One seat alone.
-    pub fn only(seat: Seat) -> Movers {
-        Movers(1 << seat.0)
+    pub fn only(seat: Seat) -> SeatSet {
+        SeatSet(1 << seat.0)
     }
 
     /// The first `n_seats` seats together.
-    pub fn first(n_seats: usize) -> Movers {
+    pub fn first(n_seats: usize) -> SeatSet {
         assert!(n_seats <= MAX_SEATS, "{n_seats} seats, at most {MAX_SEATS}");
-        Movers(((1u16 << n_seats) - 1) as u8)
+        SeatSet(((1u16 << n_seats) - 1) as u8)
     }
 
-    /// Whether `seat` must choose.
+    /// Whether `seat` is one of them.
     #[inline]
     pub fn contains(self, seat: Seat) -> bool {
         self.0 >> seat.0 & 1 == 1
     }
 
     /// These and `seat`.
-    pub fn with(self, seat: Seat) -> Movers {
-        Movers(self.0 | 1 << seat.0)
+    pub fn with(self, seat: Seat) -> SeatSet {
+        SeatSet(self.0 | 1 << seat.0)
     }
 
     /// Those that are also among `others`.
     #[inline]
-    pub fn among(self, others: Movers) -> Movers {
-        Movers(self.0 & others.0)
+    pub fn intersection(self, others: SeatSet) -> SeatSet {
+        SeatSet(self.0 & others.0)
     }
 
-    /// Whether nobody must choose.
+    /// These without `seat`.
+    #[inline]
+    pub fn without(self, seat: Seat) -> SeatSet {
+        SeatSet(self.0 & !(1 << seat.0))
+    }
+
+    /// The seats, in ascending order.
+    pub fn iter(self) -> impl Iterator<Item = Seat> {
+        (0..MAX_SEATS).map(Seat).filter(move |seat| self.contains(*seat))
+    }
+
+    /// Whether there is no seat in it.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -129,9 +143,9 @@ pub enum Boundary {
     EncounterEnd,
 }
 
-/// What one move brought.
+/// The outcome of one move.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moved {
+pub struct MoveOutcome {
     /// The ego's task reward.
     pub task_reward: f64,
     /// How the episode ended, if it did.
@@ -191,7 +205,7 @@ pub struct GameSpec {
     pub horizon_steps: usize,
     /// How an episode is judged.
     pub metric: Metric,
-    /// What [`Moved::keypoint_visited`] means here, in words.
+    /// What [`MoveOutcome::keypoint_visited`] means here, in words.
     pub keypoint: &'static str,
     /// What things are called in tables and on pages.
     pub nouns: Nouns,
@@ -274,10 +288,10 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     fn deal(&self, rng: &mut Stream) -> Self::State;
 
     /// Who must choose now; empty exactly when the episode is over. The ego is asked at least once per episode.
-    fn movers(&self, state: &Self::State) -> Movers;
+    fn movers(&self, state: &Self::State) -> SeatSet;
 
     /// Carries out one move. `actions` holds an action below [`GameSpec::n_actions`] for every mover.
-    fn apply(&self, state: &mut Self::State, actions: &JointAction) -> Moved;
+    fn apply(&self, state: &mut Self::State, actions: &JointAction) -> MoveOutcome;
 
     /// Writes what `seat` sees into `observation`, which has [`GameSpec::observation_size`] places; every place is written.
     fn observe(&self, state: &Self::State, seat: Seat, observation: &mut [f32]);

@@ -10,7 +10,7 @@
 //! let game = find_game("kuhn-poker")?.open(Preset::Paper, &serde_json::Map::new())?;
 //! let meeting =
 //!     Meeting { reference: "bayes", split: Split::Test, tuple: 0, n_episodes: 100, seed: Seed::new(1) };
-//! let outcomes = game.play(&meeting, None)?;
+//! let outcomes = game.play(&meeting)?;
 //! let won: f64 = outcomes.iter().map(|outcome| outcome.task_return).sum();
 //! assert_eq!(outcomes.len(), 100);
 //! assert!(won.abs() <= 200.0);
@@ -30,9 +30,9 @@ pub mod side;
 
 pub mod arena;
 pub mod encounter;
-pub mod table;
 
 pub mod ego;
+pub mod session;
 
 pub mod contract;
 pub mod entry;
@@ -45,20 +45,20 @@ pub use arena::{Arena, Lanes, PeerSight, StepBlock};
 pub use config::{Configure, GameError, Preset, configure};
 pub use contract::{ContractBreach, check_contract};
 pub use ego::{
-    Ego, EpisodeOutcome, Moment, Opinion, RandomEgo, Reference, Taken, certain, check_distribution,
-    play_encounter, sample_action,
+    Ego, EpisodeOutcome, Inference, Opinion, RandomEgo, Reference, StepFeedback, begin_reference, certain,
+    check_distribution, play_encounter, sample_action,
 };
-pub use encounter::{EgoStep, Encounter, PeerViews};
-pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
+pub use encounter::{EgoStep, Encounter, EncounterMove, PeerStepBuffers};
+pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, PoolListing, TupleListing};
 pub use game::{
     Action, Boundary, DecisionPoint, Drawing, EarlierStep, Ending, Eyes, Game, GameSpec, JointAction,
-    MAX_SEATS, Metric, Moved, Movers, NO_ACTION, Nouns, Portrait, Seat,
+    MAX_SEATS, Metric, MoveOutcome, NO_ACTION, NO_ACTIONS, Nouns, Portrait, Seat, SeatSet,
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};
 pub use seed::{Seed, Stream};
+pub use session::{AgentSession, Decision, Moment, Progress, StepRecord};
 pub use side::{Sides, Turn};
-pub use table::{AnyTable, Table, TableMove};
 
 /// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.
 pub const GAMES: &[GameEntry] = &[

@@ -44,7 +44,7 @@ impl Meetings<'_> {
                     let seed = Seed::new(self.seed).child("encounter", &path);
                     let play = |tuple: usize, n_episodes: usize, seed: Seed| {
                         let (reference, split) = (self.reference, self.split);
-                        game.play(&Meeting { reference, split, tuple, n_episodes, seed }, None)
+                        game.play(&Meeting { reference, split, tuple, n_episodes, seed })
                     };
                     let Some(Switch { after }) = self.switch else {
                         return play(tuple, self.n_episodes, seed);

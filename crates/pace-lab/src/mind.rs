@@ -1,7 +1,6 @@
 //! What an agent takes its peers for, in words: its posterior over training classes, with classes of one kind together.
 
-use pace_games::{AnyGame, Split, TupleListing};
-use pace_learn::Thought;
+use pace_games::{AnyGame, Inference, Split, TupleListing};
 
 /// A moment of an encounter: the episode and the decisions before it in that episode, both from 0.
 pub type When = (usize, usize);
@@ -61,9 +60,9 @@ impl Mind {
         Mind { slots: slots.collect() }
     }
 
-    /// The agent thinks.
-    pub fn consider(&mut self, thought: &Thought, now: When) {
-        for (slot, posterior) in self.slots.iter_mut().zip(&thought.posteriors) {
+    /// Takes in what the agent infers now.
+    pub fn consider(&mut self, inference: &Inference, now: When) {
+        for (slot, posterior) in self.slots.iter_mut().zip(&inference.posteriors) {
             let mut ranking: Vec<(usize, f32)> = (0..slot.kinds.len()).map(|kind| (kind, 0.0)).collect();
             for (class, probability) in posterior.iter().enumerate() {
                 ranking[slot.kind_of_class[class]].1 += probability;
@@ -138,14 +137,13 @@ impl Slot {
 
 #[cfg(test)]
 mod tests {
-    use pace_games::{Preset, Split, find_game};
-    use pace_learn::Thought;
+    use pace_games::{Inference, Preset, Split, find_game};
     use serde_json::Map;
 
     use super::Mind;
 
-    fn thought(posteriors: Vec<Vec<f32>>) -> Thought {
-        Thought { probabilities: Vec::new(), value: 0.0, latent: Vec::new(), posteriors }
+    fn inference(posteriors: Vec<Vec<f32>>) -> Inference {
+        Inference { posteriors, ..Inference::default() }
     }
 
     #[test]
@@ -159,7 +157,7 @@ mod tests {
         let posterior = |shares: &[(usize, f32)]| {
             let mut posterior = vec![0.0; 18];
             shares.iter().for_each(|(class, share)| posterior[*class] = *share);
-            thought(vec![posterior])
+            inference(vec![posterior])
         };
         mind.consider(&posterior(&[(4, 0.6), (0, 0.3), (9, 0.1)]), (0, 0));
         assert_eq!(
@@ -181,14 +179,14 @@ mod tests {
         let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("a game");
         let mut mind = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        mind.consider(&thought(vec![vec![1.0 / 40.0; 40]]), (2, 1));
+        mind.consider(&inference(vec![vec![1.0 / 40.0; 40]]), (2, 1));
         assert_eq!(mind.slots()[0].ranked().next().expect("a guess").is_right, None);
         assert!(
             mind.story("hand")[0].starts_with("opponent: nobody like it in training; the guess is bluffs J")
         );
         // An agent without an identifier has no mind about anybody.
         let mut blank = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        blank.consider(&thought(Vec::new()), (0, 0));
+        blank.consider(&inference(Vec::new()), (0, 0));
         assert!(blank.story("hand").is_empty());
     }
 }

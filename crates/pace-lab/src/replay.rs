@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pace_games::{Action, Boundary, Ego, EgoStep, Ending, Metric, NO_ACTION, Seed, Split};
-use pace_learn::{Aftermath, Thought};
+use pace_games::{Action, Ending, Inference, Metric, Moment, NO_ACTION, Seed, Split};
 use pace_report::{
     FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
 };
@@ -58,74 +57,30 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     let spec = game.spec();
     let luck = Seed::new(options.seed).child("encounter", &[options.tuple as u64, 0]);
     let n_episodes = options.episodes.unwrap_or(spec.episodes_per_encounter);
-    let mut encounter = game.encounter(options.split, options.tuple, n_episodes, luck)?;
+    let mut session = agent.session(&*game, options.split, options.tuple, &[], n_episodes, luck)?;
     let tuple = game.pool(options.split).tuples.swap_remove(options.tuple);
-    let mut ego = agent.encounter_with(luck);
-    let mut rng = luck.stream("ego");
     // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
     let has_mind = config.train.auxiliary_weight > 0.0 && agent.n_identified() > 0;
     let mut mind = has_mind.then(|| Mind::new(&*game, &tuple));
 
     let mut episodes = Vec::new();
     let mut moments: Vec<ReplayMoment> = Vec::new();
-    let mut task_return = 0.0;
     // Every decision leaves an entry in the context, and every episode what was seen at its end.
     let mut n_entries = 0;
-    let mut taken = None;
     loop {
-        let observation = encounter.observation().to_vec();
-        let mut moment = ReplayMoment {
-            picture: encounter.picture(),
-            context: n_entries,
-            action: None,
-            probabilities: Vec::new(),
-            value: None,
-            beliefs: Vec::new(),
-            task_reward: None,
-            peer_actions: Vec::new(),
-            keypoint_visited: false,
-        };
-        let outcome: Option<EgoStep> = taken.take();
-        if let Some(outcome) = outcome {
-            task_return += outcome.task_reward;
-            moment.task_reward = Some(short(outcome.task_reward));
-            moment.keypoint_visited = outcome.keypoint_visited;
-            let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
-            moment.peer_actions = encounter.peer_actions().iter().map(chosen).collect();
-        }
-        if let Some(EgoStep { ending: Some(ending), boundary, .. }) = outcome {
-            ego.end_episode(&observation);
-            n_entries += 1;
-            moment.context = n_entries;
-            moment.beliefs = beliefs(mind.as_mut(), &ego.think(&observation));
-            moments.push(moment);
+        let now = session.moment();
+        n_entries += usize::from(now.step.is_some()) + usize::from(now.ending.is_some());
+        moments.push(moment(now, n_entries, mind.as_mut()));
+        if let Some(ending) = now.ending {
             episodes.push(ReplayEpisode {
                 ending: ending_name(ending),
-                task_return: short(std::mem::take(&mut task_return)),
+                task_return: short(now.task_return),
                 moments: std::mem::take(&mut moments),
             });
-            if boundary == Boundary::EncounterEnd {
-                break;
-            }
-            encounter.next_episode();
-            continue;
         }
-        let thought = ego.think(&observation);
-        let action = thought.draw(&mut rng)?;
-        moment.beliefs = beliefs(mind.as_mut(), &thought);
-        moment.action = Some(usize::from(action));
-        moment.probabilities = thought.probabilities.iter().map(|share| short(f64::from(*share))).collect();
-        moment.value = Some(short(f64::from(thought.value)));
-        moments.push(moment);
-        ego.acted(&observation, action);
-        n_entries += 1;
-        let outcome = encounter.step(action);
-        ego.told(&Aftermath {
-            peer_actions: encounter.peer_actions(),
-            peer_observations: encounter.peer_observations(),
-            task_reward: outcome.task_reward as f32,
-        });
-        taken = Some(outcome);
+        if !session.step()? {
+            break;
+        }
     }
     let peers = spec.peer_roles.iter().enumerate().map(|(slot, role)| ReplayPeer {
         role: (*role).to_owned(),
@@ -168,10 +123,27 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     })
 }
 
+/// One moment, when the context has `n_entries` entries.
+fn moment(now: Moment<'_>, n_entries: usize, mind: Option<&mut Mind>) -> ReplayMoment {
+    let inference = now.inference().expect("a trained agent infers");
+    let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
+    ReplayMoment {
+        picture: now.encounter.picture(),
+        context: n_entries,
+        action: now.decision.map(|decision| usize::from(decision.action)),
+        probabilities: now.decision.map_or(Vec::new(), |decision| all_short(decision.probabilities)),
+        value: now.decision.map(|_| short(f64::from(inference.value))),
+        beliefs: beliefs(mind, inference),
+        task_reward: now.step.map(|step| short(step.outcome.task_reward)),
+        peer_actions: now.step.map_or(Vec::new(), |step| step.peer_actions.iter().map(chosen).collect()),
+        keypoint_visited: now.step.is_some_and(|step| step.outcome.keypoint_visited),
+    }
+}
+
 /// What the agent takes its peers for, kind by kind.
-fn beliefs(mind: Option<&mut Mind>, thought: &Thought) -> Vec<Vec<f64>> {
+fn beliefs(mind: Option<&mut Mind>, inference: &Inference) -> Vec<Vec<f64>> {
     let Some(mind) = mind else { return Vec::new() };
-    mind.consider(thought, (0, 0));
+    mind.consider(inference, (0, 0));
     let of_slot =
         |slot: &crate::mind::Slot| slot.probabilities().map(|share| short(f64::from(share))).collect();
     mind.slots().iter().map(of_slot).collect()

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pace_games::{
-    Action, AnyGame, Ego, GameError, NO_ACTION, PeerSight, Seed, Split, Stream, Turn, sample_action,
+    Action, AnyGame, Ego, GameError, Inference, NO_ACTION, PeerSight, Seed, Split, StepFeedback, Turn,
 };
 use pace_nn::loss::softmax_rows;
 
@@ -13,7 +13,7 @@ use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
 use crate::config::TrainConfig;
 use crate::crew::see;
 use crate::methods::{Method, Setting};
-use crate::network::{Decisions, Network};
+use crate::network::{Decisions, Network, Sizes};
 use crate::policy::Policy;
 use crate::train::TrainError;
 
@@ -50,9 +50,9 @@ pub(crate) trait AnyAgent: Debug + Send + Sync {
 /// An encounter from the side of such an agent; the methods are those of [`AgentEncounter`].
 pub(crate) trait AnyEncounter: Debug + Send {
     fn begin(&mut self);
-    fn think(&mut self, observation: &[f32]) -> Thought;
+    fn think(&mut self, observation: &[f32]) -> Inference;
     fn acted(&mut self, observation: &[f32], action: Action);
-    fn told(&mut self, aftermath: &Aftermath<'_>);
+    fn observe_feedback(&mut self, feedback: &StepFeedback<'_>);
     fn end_episode(&mut self, terminal_observation: &[f32]);
 }
 
@@ -112,10 +112,11 @@ impl Agent {
 
     /// The same with chance of its own, for agents that need any beside the draw of their actions.
     pub fn encounter_with(&self, seed: Seed) -> AgentEncounter {
-        AgentEncounter { inner: self.inner.clone().encounter(seed) }
+        let (inner, peer_sight) = (self.inner.clone().encounter(seed), self.peer_sight());
+        AgentEncounter { inner, peer_sight, last: None }
     }
 
-    /// Whether it must be told what its peers saw ([`AgentEncounter::told`]).
+    /// Whether it must be told what its peers saw ([`Ego::observe_feedback`]).
     pub fn peer_sight(&self) -> PeerSight {
         self.inner.peer_sight()
     }
@@ -138,77 +139,52 @@ impl Agent {
     }
 }
 
-/// One encounter from the agent's side.
+/// One encounter from the agent's side: the [`Ego`] of a trained agent.
 #[derive(Debug)]
 pub struct AgentEncounter {
     inner: Box<dyn AnyEncounter>,
-}
-
-/// What the agent thinks at a decision.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Thought {
-    /// How likely it is to take each action.
-    pub probabilities: Vec<f32>,
-    /// The discounted reward it expects.
-    pub value: f32,
-    /// The latent of its context; the hidden state where the method has one instead.
-    pub latent: Vec<f32>,
-    /// Its posterior over the training classes of each peer; empty if the method identifies nobody.
-    pub posteriors: Vec<Vec<f32>>,
-}
-
-impl Thought {
-    /// Samples an action, as training and adaptation do; see [`sample_action`].
-    pub fn draw(&self, rng: &mut Stream) -> Result<Action, GameError> {
-        sample_action(&self.probabilities, rng)
-    }
-}
-
-/// What followed a decision, as far as an agent may know it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Aftermath<'a> {
-    /// What all peers did.
-    pub peer_actions: &'a [Action],
-    /// What they saw when they chose, one observation after the other; empty where that is not known.
-    pub peer_observations: &'a [f32],
-    /// What the game paid.
-    pub task_reward: f32,
+    peer_sight: PeerSight,
+    last: Option<Inference>,
 }
 
 impl AgentEncounter {
-    /// What the agent thinks when it sees `observation` now.
-    pub fn think(&mut self, observation: &[f32]) -> Thought {
+    /// What the agent infers when it sees `observation` now. Asking is without consequence.
+    pub fn think(&mut self, observation: &[f32]) -> Inference {
         self.inner.think(observation)
-    }
-
-    /// The peers' actions in the step that followed the last decision. Only an agent whose context stores them
-    /// (`context_action = "peer"`) needs to be told.
-    pub fn peers_acted(&mut self, peer_actions: &[Action]) {
-        self.told(&Aftermath { peer_actions, ..Aftermath::default() });
-    }
-
-    /// All that followed the last decision. Only an agent that learns about its peers from what they saw
-    /// ([`Agent::peer_sight`]), and from what episodes bring, needs to be told.
-    pub fn told(&mut self, aftermath: &Aftermath<'_>) {
-        self.inner.told(aftermath);
     }
 }
 
 impl Ego for AgentEncounter {
     fn begin_encounter(&mut self) {
         self.inner.begin();
+        self.last = None;
     }
 
     fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
-        probabilities.copy_from_slice(&self.think(observation).probabilities);
+        let inference = self.think(observation);
+        probabilities.copy_from_slice(&inference.probabilities);
+        self.last = Some(inference);
     }
 
     fn acted(&mut self, observation: &[f32], action: Action) {
         self.inner.acted(observation, action);
     }
 
+    fn observe_feedback(&mut self, feedback: &StepFeedback<'_>) {
+        self.inner.observe_feedback(feedback);
+    }
+
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         self.inner.end_episode(terminal_observation);
+        self.last = Some(self.think(terminal_observation));
+    }
+
+    fn peer_sight(&self) -> PeerSight {
+        self.peer_sight
+    }
+
+    fn inference(&self) -> Option<&Inference> {
+        self.last.as_ref()
     }
 }
 
@@ -311,19 +287,25 @@ impl<N: Network> TrainedEncounter<N> {
         seen
     }
 
-    fn store_waiting(&mut self, aftermath: &Aftermath<'_>) {
+    fn store_waiting(&mut self, feedback: &StepFeedback<'_>) {
         let Some((observation, action)) = self.waiting.take() else { return };
         // Whoever acts need not have asked us what we think.
         self.act(&observation);
         let Trained { net, parameters } = &*self.agent;
-        let mut all_peers = vec![NO_ACTION; net.sizes().n_peers];
-        all_peers.iter_mut().zip(aftermath.peer_actions).for_each(|(place, action)| *place = *action);
+        // Fewer may be met than in training; those who are missing do nothing.
+        let Sizes { observation: size, n_peers, .. } = net.sizes();
+        let mut all_peers = feedback.peer_actions.to_vec();
+        all_peers.resize(n_peers, NO_ACTION);
+        let mut peer_observations = feedback.peer_observations.to_vec();
+        if !peer_observations.is_empty() {
+            peer_observations.resize(n_peers * size, 0.0);
+        }
         let decisions = Decisions {
             observations: &observation,
             ego_actions: &[action],
             peer_actions: &all_peers,
-            peer_observations: aftermath.peer_observations,
-            task_rewards: &[aftermath.task_reward],
+            peer_observations: &peer_observations,
+            task_rewards: &[feedback.task_reward],
         };
         net.take_in(parameters, &decisions, &mut self.context, &[0], &mut self.rows);
     }
@@ -337,8 +319,8 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
         (self.side, self.waiting) = (None, None);
     }
 
-    fn think(&mut self, observation: &[f32]) -> Thought {
-        self.store_waiting(&Aftermath::default());
+    fn think(&mut self, observation: &[f32]) -> Inference {
+        self.store_waiting(&StepFeedback::default());
         let seen = self.look(observation);
         self.act(&seen);
         let net = &self.agent.net;
@@ -356,22 +338,22 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
             }
         }
         let latent = acted.latents[..acted.latent_size].to_vec();
-        Thought { probabilities, value: acted.values[0], latent, posteriors }
+        Inference { probabilities, value: acted.values[0], latent, posteriors }
     }
 
     fn acted(&mut self, observation: &[f32], action: Action) {
-        self.store_waiting(&Aftermath::default());
+        self.store_waiting(&StepFeedback::default());
         let seen = self.look(observation);
         let chosen = self.turn().map_or(action, |turn| turn.action_from_here(action));
         self.waiting = Some((seen, chosen));
     }
 
-    fn told(&mut self, aftermath: &Aftermath<'_>) {
-        self.store_waiting(aftermath);
+    fn observe_feedback(&mut self, feedback: &StepFeedback<'_>) {
+        self.store_waiting(feedback);
     }
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
-        self.store_waiting(&Aftermath::default());
+        self.store_waiting(&StepFeedback::default());
         let seen = self.look(terminal_observation);
         let Trained { net, parameters } = &*self.agent;
         net.end_episodes(parameters, &seen, &mut self.context, &[0], &mut self.rows);

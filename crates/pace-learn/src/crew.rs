@@ -177,7 +177,7 @@ impl<N: Network> Crew<N> {
         for (row, lane) in self.active.iter().enumerate() {
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
             let probabilities = &mut self.probabilities[row * n_actions..][..n_actions];
-            // Sampled in the game's order of actions, as `Thought::draw` does.
+            // Sampled in the game's order of actions, as sessions do.
             let turn = turn_of(net, self.sides[*lane]);
             if let Some(turn) = turn {
                 turn.unturn_actions(probabilities);
@@ -247,12 +247,12 @@ pub(crate) fn see(turn: Option<&Turn>, observation: &[f32], seen: &mut Vec<f32>)
 
 #[cfg(test)]
 mod tests {
-    use pace_games::{Action, AnyGame, Boundary, Ego, GAMES, GameError, Preset, Seed, Split};
+    use pace_games::{Action, AnyGame, GAMES, GameError, Preset, Seed, Split};
     use serde_json::{Map, Value};
 
     use super::Crew;
     use crate::adapt::{AdaptConfig, adapt};
-    use crate::agent::{Aftermath, Agent, Trained};
+    use crate::agent::{Agent, Trained};
     use crate::config::TrainConfig;
     use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet};
     use crate::network::Network;
@@ -293,35 +293,15 @@ mod tests {
         Ok(choices)
     }
 
-    /// The same encounter with one tuple, asked step by step.
-    fn choices_of_encounter(
-        agent: &Agent,
-        game: &dyn AnyGame,
-        tuple: usize,
-    ) -> Result<Vec<Choice>, GameError> {
-        let seed = seed_of(tuple);
-        let mut played = game.encounter(Split::Test, tuple, N_EPISODES, seed)?;
-        let (mut ego, mut rng) = (agent.encounter_with(seed), seed.stream("ego"));
+    /// The same encounter with one tuple, in a session.
+    fn choices_of_session(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Result<Vec<Choice>, GameError> {
+        let mut session = agent.session(game, Split::Test, tuple, &[], N_EPISODES, seed_of(tuple))?;
         let mut choices = Vec::new();
         loop {
-            let observation = played.observation().to_vec();
-            let thought = ego.think(&observation);
-            let action = thought.draw(&mut rng)?;
-            choices.push(choice(&thought.probabilities, action));
-            ego.acted(&observation, action);
-            let step = played.step(action);
-            ego.told(&Aftermath {
-                peer_actions: played.peer_actions(),
-                peer_observations: played.peer_observations(),
-                task_reward: step.task_reward as f32,
-            });
-            if step.boundary != Boundary::WithinEpisode {
-                ego.end_episode(played.observation());
-            }
-            match step.boundary {
-                Boundary::WithinEpisode => {}
-                Boundary::EpisodeEnd => played.next_episode(),
-                Boundary::EncounterEnd => return Ok(choices),
+            let decision = session.moment().decision;
+            choices.extend(decision.map(|decision| choice(decision.probabilities, decision.action)));
+            if !session.step()? {
+                return Ok(choices);
             }
         }
     }
@@ -354,20 +334,24 @@ mod tests {
                 let together = choices_of_lanes(&trained, game, &tuples).expect("distributions");
                 let agent = Agent::new(trained.clone());
                 for (tuple, together) in tuples.iter().zip(&together) {
-                    let asked = choices_of_encounter(&agent, game, *tuple).expect("distributions");
+                    let in_session = choices_of_session(&agent, game, *tuple).expect("distributions");
                     let alone = choices_of_lanes(&trained, game, &[*tuple]).expect("distributions");
-                    assert!(asked == alone[0], "{label}, tuple {tuple}: a lane alone");
+                    assert!(in_session == alone[0], "{label}, tuple {tuple}: a lane alone");
                     // Beside other lanes the order of sums may differ, but no action.
                     let actions =
                         |choices: &[Choice]| choices.iter().map(|choice| choice.1).collect::<Vec<_>>();
-                    assert_eq!(actions(&asked), actions(together), "{label}, tuple {tuple}: a lane of many");
+                    assert_eq!(
+                        actions(&in_session),
+                        actions(together),
+                        "{label}, tuple {tuple}: a lane of many"
+                    );
                 }
             },
         );
     }
 
     #[test]
-    fn lanes_and_encounters_of_the_agent_choose_the_same_actions() {
+    fn lanes_and_sessions_choose_the_same_actions() {
         check_choices::<PaceNet>("pace");
         check_choices::<RecurrentNet<false>>("generalist");
         check_choices::<RecurrentNet<true>>("liam");
@@ -376,18 +360,18 @@ mod tests {
     }
 
     #[test]
-    fn non_finite_output_is_refused_in_lanes_encounters_and_adaptation() {
+    fn non_finite_output_is_refused_in_lanes_sessions_and_adaptation() {
         for_every_game::<PaceNet>(
             "pace",
             |weight| *weight = f32::NAN,
             |label, trained, game| {
                 let lanes = choices_of_lanes(&trained, game, &[0]).expect_err(label);
                 let agent = Agent::new(trained);
-                let asked = choices_of_encounter(&agent, game, 0).expect_err(label);
+                let in_session = choices_of_session(&agent, game, 0).expect_err(label);
                 let config = AdaptConfig::new(Split::Test, 1, N_EPISODES, 1);
                 let adapted = adapt(&agent, game, &config, 2).expect_err(label);
                 assert!(matches!(lanes, GameError::NotADistribution { .. }), "{label}: {lanes}");
-                assert_eq!((&asked, &adapted), (&lanes, &lanes), "{label}");
+                assert_eq!((&in_session, &adapted), (&lanes, &lanes), "{label}");
                 assert!(lanes.to_string().contains("NaN"), "{lanes}");
             },
         );

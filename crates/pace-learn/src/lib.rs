@@ -28,6 +28,7 @@ pub mod workbench;
 pub mod agent;
 pub mod policy;
 pub mod run_keys;
+mod session;
 
 pub mod adapt;
 
@@ -35,7 +36,7 @@ pub use adapt::{
     AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome, Identified, Switch,
     Verdict, adapt,
 };
-pub use agent::{Aftermath, Agent, AgentEncounter, Thought};
+pub use agent::{Agent, AgentEncounter};
 pub use config::TrainConfig;
 pub use methods::{METHODS, Method, find_method};
 pub use policy::Policy;

@@ -3,8 +3,8 @@
 //! Principal components and no more clever projection, because a person's trail is drawn into the map step by step, and with
 //! these a point's place does not depend on the points that come after it.
 
-use pace_games::{AnyGame, Boundary, Ego, GameError, Seed, Split};
-use pace_learn::{Aftermath, Agent};
+use pace_games::{AnyGame, GameError, Seed, Split};
+use pace_learn::Agent;
 use serde::Serialize;
 
 /// The map, with the training peers on it.
@@ -77,31 +77,15 @@ impl LatentMap {
 fn encounter(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Result<Vec<Vec<f32>>, GameError> {
     let seed = Seed::new(0).child("latent-map", &[tuple as u64]);
     let n_episodes = game.spec().episodes_per_encounter;
-    let mut encounter = game.encounter(Split::Train, tuple, n_episodes, seed)?;
-    let mut ego = agent.encounter_with(seed);
-    let mut rng = seed.stream("ego");
+    let mut session = agent.session(game, Split::Train, tuple, &[], n_episodes, seed)?;
     let mut latents = Vec::with_capacity(n_episodes);
-    loop {
-        let observation = encounter.observation().to_vec();
-        let action = ego.think(&observation).draw(&mut rng)?;
-        ego.acted(&observation, action);
-        let step = encounter.step(action);
-        ego.told(&Aftermath {
-            peer_actions: encounter.peer_actions(),
-            peer_observations: encounter.peer_observations(),
-            task_reward: step.task_reward as f32,
-        });
-        if step.boundary == Boundary::WithinEpisode {
-            continue;
+    while session.step()? {
+        let moment = session.moment();
+        if moment.ending.is_some() {
+            latents.extend(moment.inference().map(|inference| inference.latent.clone()));
         }
-        let terminal_observation = encounter.observation().to_vec();
-        ego.end_episode(&terminal_observation);
-        latents.push(ego.think(&terminal_observation).latent);
-        if step.boundary == Boundary::EncounterEnd {
-            return Ok(latents);
-        }
-        encounter.next_episode();
     }
+    Ok(latents)
 }
 
 /// The mean and the two directions of largest spread, by power iteration. None where all rows are equal.

@@ -1,12 +1,10 @@
 //! What an agent thinks, in the form that a page shows: opinions about each peer by kind, action probabilities, expected value
 //! and a place on the map of latents.
 
-use pace_games::{AnyGame, Ego, Opinion, Split};
-use pace_learn::{Aftermath, Agent, AgentEncounter, Thought};
+use pace_games::{AnyGame, Moment, Opinion, Split};
 use serde::Serialize;
 
-use crate::latent_map::LatentMap;
-use crate::offer::{Offer, OfferKind};
+use crate::offer::Offer;
 
 /// What an agent may think of one peer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -75,85 +73,44 @@ pub(crate) fn slots_of_opinions(roles: &[&'static str], opinions: &[Vec<Opinion>
     roles.iter().zip(opinions).map(slot).collect()
 }
 
-/// An agent in play, trained or scripted.
-pub(crate) enum Player {
-    Trained(AgentEncounter),
-    Scripted(Box<dyn Ego>),
-}
-
-impl Player {
-    pub(crate) fn seated(offer: &Offer, seed: pace_games::Seed) -> Player {
-        match &offer.kind {
-            OfferKind::Trained(agent) => Player::Trained(Agent::encounter_with(agent, seed)),
-            OfferKind::Scripted(name) => {
-                let mut ego = offer.game.blind_ego(name).expect("an offer has been made before");
-                ego.begin_encounter();
-                Player::Scripted(ego)
-            }
-        }
-    }
-
-    /// What it thinks of an observation: what the page shows, and the probabilities to draw from.
-    pub(crate) fn think(&mut self, offer: &Offer, observation: &[f32]) -> MindFrame {
-        match self {
-            Player::Trained(encounter) => {
-                mind_of_thought(&offer.slots, offer.map.as_ref(), encounter.think(observation))
-            }
-            Player::Scripted(ego) => {
-                let mut probabilities = vec![0.0; offer.game.spec().n_actions()];
-                ego.probabilities(observation, &mut probabilities);
+impl MindFrame {
+    /// What the agent thinks at a moment that concerns it.
+    pub(crate) fn of(offer: &Offer, moment: &Moment<'_>) -> MindFrame {
+        let decision = moment.decision;
+        let inference = moment.inference();
+        let slots = match inference {
+            Some(inference) => by_kind(&offer.slots, &inference.posteriors),
+            None => {
                 let of_slot = |opinions: Vec<Opinion>| {
                     opinions.into_iter().map(|opinion| rounded(opinion.probability)).collect()
                 };
-                MindFrame {
-                    slots: ego.opinions().into_iter().map(of_slot).collect(),
-                    probabilities: Some(probabilities),
-                    value: None,
-                    place: None,
-                }
+                moment.opinions().into_iter().map(of_slot).collect()
             }
-        }
-    }
-
-    pub(crate) fn acted(&mut self, observation: &[f32], action: pace_games::Action) {
-        match self {
-            Player::Trained(encounter) => encounter.acted(observation, action),
-            Player::Scripted(ego) => ego.acted(observation, action),
-        }
-    }
-
-    pub(crate) fn told(&mut self, aftermath: &Aftermath<'_>) {
-        if let Player::Trained(encounter) = self {
-            encounter.told(aftermath);
-        }
-    }
-
-    pub(crate) fn end_episode(&mut self, terminal_observation: &[f32]) {
-        match self {
-            Player::Trained(encounter) => encounter.end_episode(terminal_observation),
-            Player::Scripted(ego) => ego.end_episode(terminal_observation),
+        };
+        MindFrame {
+            slots,
+            probabilities: decision
+                .map(|decision| decision.probabilities.iter().map(|share| rounded(*share)).collect()),
+            value: decision.and(inference).map(|inference| rounded(inference.value)),
+            place: offer.map.as_ref().zip(inference).map(|(map, inference)| map.place(&inference.latent)),
         }
     }
 }
 
-fn mind_of_thought(slots: &[MindSlot], map: Option<&LatentMap>, thought: Thought) -> MindFrame {
-    let by_kind = |(slot, posterior): (&MindSlot, &Vec<f32>)| {
+/// The probability of each kind, by slot: classes of one kind count together.
+fn by_kind(slots: &[MindSlot], posteriors: &[Vec<f32>]) -> Vec<Vec<f32>> {
+    let of_slot = |(slot, posterior): (&MindSlot, &Vec<f32>)| {
         let mut kinds = vec![0.0; slot.kinds.len()];
         for (class, probability) in posterior.iter().enumerate() {
             kinds[slot.kind_of_class[class]] += probability;
         }
         kinds.into_iter().map(rounded).collect()
     };
-    MindFrame {
-        slots: slots.iter().zip(&thought.posteriors).map(by_kind).collect(),
-        value: Some(rounded(thought.value)),
-        place: map.map(|map| map.place(&thought.latent)),
-        probabilities: Some(thought.probabilities),
-    }
+    slots.iter().zip(posteriors).map(of_slot).collect()
 }
 
 /// Four digits are more than anybody sees.
-pub(crate) fn rounded(value: f32) -> f32 {
+fn rounded(value: f32) -> f32 {
     (value * 1e4).round() / 1e4
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use pace_games::{AnyGame, GAMES, Meeting, Preset, Seat, Seed, Split};
+use pace_games::{AgentSession, AnyGame, GAMES, GameError, Meeting, Preset, Seat, Seed, Split};
 use pace_learn::Agent;
 
 use crate::error::PlayError;
@@ -89,6 +89,26 @@ impl Offer {
         })
     }
 
+    /// A session of the agent with a tuple of the test pool; `people` play the seats of some of the peers.
+    pub(crate) fn session(
+        &self,
+        tuple: usize,
+        people: &[Seat],
+        n_episodes: usize,
+        seed: Seed,
+    ) -> Result<AgentSession, GameError> {
+        let name = match &self.kind {
+            OfferKind::Trained(agent) => {
+                return agent.session(&*self.game, Split::Test, tuple, people, n_episodes, seed);
+            }
+            OfferKind::Scripted(name) => name,
+        };
+        let encounter = self.game.encounter(Split::Test, tuple, people, n_episodes, seed)?;
+        let mut ego = self.game.blind_ego(name)?;
+        ego.begin_encounter();
+        AgentSession::begin(encounter, ego, seed)
+    }
+
     /// Whether it was trained.
     pub fn is_trained(&self) -> bool {
         matches!(self.kind, OfferKind::Trained(_))
@@ -110,7 +130,7 @@ impl Offer {
         for encounter in 0..N_ORACLE_ENCOUNTERS {
             let seed = Seed::new(0).child("oracle", &[tuple as u64, encounter]);
             let meeting = Meeting { reference: "oracle", split: Split::Test, tuple, n_episodes, seed };
-            let outcomes = self.game.play(&meeting, None)?;
+            let outcomes = self.game.play(&meeting)?;
             total += outcomes.iter().map(|outcome| outcome.score(spec.metric)).sum::<f64>();
         }
         let score = total / (N_ORACLE_ENCOUNTERS as usize * n_episodes) as f64;
@@ -121,8 +141,8 @@ impl Offer {
 
 fn is_simultaneous(game: &dyn AnyGame) -> bool {
     let seat = Seat::of_peer(0);
-    let table = game.table(Split::Test, 0, &[seat], 1, Seed::new(0));
-    let asked = table.expect("every game has a test tuple").asked();
+    let encounter = game.encounter(Split::Test, 0, &[seat], 1, Seed::new(0));
+    let asked = encounter.expect("every game has a test tuple").seats_to_ask();
     asked.contains(Seat::EGO) && asked.contains(seat)
 }
 

@@ -6,16 +6,14 @@
 use std::sync::Arc;
 
 use pace_games::{
-    Action, AnyTable, Boundary, Ending, EpisodeOutcome, Eyes, JointAction, MAX_SEATS, NO_ACTION, PeerSight,
-    Portrait, Seat, Seed, Split, Stream, TableMove, sample_action,
+    Action, AgentSession, Ending, EpisodeOutcome, Eyes, NO_ACTION, NO_ACTIONS, Portrait, Progress, Seat, Seed,
 };
-use pace_learn::Aftermath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::PlayError;
-use crate::mind::{MindFrame, Player, Recognition};
-use crate::offer::{Offer, OfferKind};
+use crate::mind::{MindFrame, Recognition};
+use crate::offer::Offer;
 
 /// Everything that an encounter follows from, but for what the person does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,55 +111,18 @@ pub struct Answer {
     pub moves: Vec<MoveRecord>,
 }
 
-/// An encounter in play.
+/// An encounter in play: the agent's session, with a person in one of the peers' seats.
 pub struct Session {
     offer: Arc<Offer>,
     booking: Booking,
     detail: Detail,
-    table: Box<dyn AnyTable>,
-    player: Player,
-    player_rng: Stream,
-    observation: Vec<f32>,
-    /// The agent's choice for the move at hand, where it does not have to wait for the person's.
-    choice: Option<Action>,
-    /// What followed the agent's last decision so far.
-    aftermath: Option<OpenAftermath>,
+    session: AgentSession,
     mind: Option<MindFrame>,
     recognition: Recognition,
     actions: Vec<Action>,
-    n_moves: usize,
-    n_decisions: usize,
-    task_return: f64,
-    is_keypoint_visited: bool,
-    outcomes: Vec<EpisodeOutcome>,
     /// Moves of the finished episodes.
     moves_of_episodes: Vec<usize>,
-    is_over: bool,
     last_frame: Option<Frame>,
-}
-
-/// What followed a decision of the agent, until it decides again.
-struct OpenAftermath {
-    peer_actions: Vec<Action>,
-    /// Empty if the agent does not need them.
-    peer_observations: Vec<f32>,
-    task_reward: f64,
-}
-
-impl OpenAftermath {
-    /// Adds a move; `views` is what every peer saw before it. As in an [`pace_games::Encounter`], a peer that did not act
-    /// leaves nothing, and one that acted twice leaves its last choice.
-    fn add(&mut self, played: &TableMove, views: &[f32]) {
-        self.task_reward += played.moved.task_reward;
-        let size = views.len() / self.peer_actions.len();
-        for (slot, action) in played.actions[1..=self.peer_actions.len()].iter().enumerate() {
-            if *action != NO_ACTION {
-                self.peer_actions[slot] = *action;
-                let view = slot * size..(slot + 1) * size;
-                self.peer_observations[view.clone()].copy_from_slice(&views[view]);
-            }
-        }
-    }
 }
 
 impl Session {
@@ -172,34 +133,21 @@ impl Session {
         detail: Detail,
     ) -> Result<(Session, Vec<Frame>), PlayError> {
         booking.check(offer)?;
-        let seed = Seed::new(booking.seed);
-        let table =
-            offer.game.table(Split::Test, booking.tuple, &[booking.seat()], booking.n_episodes, seed)?;
+        let Booking { tuple, n_episodes, seed, .. } = booking;
         let mut session = Session {
-            player: Player::seated(offer, seed),
-            player_rng: seed.stream("ego"),
-            observation: vec![0.0; offer.game.spec().observation_size],
-            choice: None,
-            aftermath: None,
+            session: offer.session(tuple, &[booking.seat()], n_episodes, Seed::new(seed))?,
             mind: None,
             recognition: Recognition::default(),
             actions: Vec::new(),
-            n_moves: 0,
-            n_decisions: 0,
-            task_return: 0.0,
-            is_keypoint_visited: false,
-            outcomes: Vec::with_capacity(booking.n_episodes),
-            moves_of_episodes: Vec::with_capacity(booking.n_episodes),
-            is_over: false,
+            moves_of_episodes: Vec::with_capacity(n_episodes),
             last_frame: None,
             offer: Arc::clone(offer),
             booking,
             detail,
-            table,
         };
-        session.consider()?;
-        let mut answer = Answer { frames: vec![session.frame(None)], moves: Vec::new() };
-        session.go_on(None, &mut answer)?;
+        let mut answer = Answer { frames: Vec::new(), moves: Vec::new() };
+        session.look(&mut answer);
+        session.go_on(NO_ACTION, &mut answer)?;
         session.last_frame = answer.frames.last().cloned();
         Ok((session, answer.frames))
     }
@@ -219,167 +167,75 @@ impl Session {
         if index != self.actions.len() {
             return Err(PlayError::OutOfTurn { found: index, expected: self.actions.len() });
         }
-        if self.is_over {
+        if self.is_over() {
             return Err(PlayError::EncounterOver);
         }
         let n_actions = self.offer.game.spec().n_actions();
         if usize::from(action) >= n_actions {
             return Err(PlayError::NoSuchAction { found: action.into(), n_actions });
         }
-        if let Some(reason) = self.table.objection(self.booking.seat(), action) {
+        if let Some(reason) = self.session.encounter().objection(self.booking.seat(), action) {
             return Err(PlayError::Forbidden { reason });
         }
-        // An agent that could not choose after the last action cannot now.
-        self.consider()?;
+        // An agent that could not choose after the last action cannot now, and the person's action does not count.
+        self.session.advance(&NO_ACTIONS)?;
         self.actions.push(action);
         let mut answer = Answer { frames: Vec::new(), moves: Vec::new() };
-        self.go_on(Some(action), &mut answer)?;
+        self.go_on(action, &mut answer)?;
         self.last_frame = answer.frames.last().cloned();
         Ok(answer)
     }
 
-    /// Moves until the person must choose again, or the encounter is over.
-    fn go_on(&mut self, mut action: Option<Action>, answer: &mut Answer) -> Result<(), PlayError> {
-        while !self.is_over {
-            let asked = self.table.asked();
-            let mut chosen: JointAction = [NO_ACTION; MAX_SEATS];
-            if asked.contains(self.booking.seat()) {
-                let Some(action) = action.take() else { return Ok(()) };
-                chosen[self.booking.seat().0] = action;
-            }
-            if asked.contains(Seat::EGO) {
-                chosen[Seat::EGO.0] = self.choice.take().expect("the agent has chosen when it is asked");
-            }
-            self.play(&chosen, answer)?;
+    /// Moves until the person must choose again, or the encounter is over. `action` is the person's for the first of the moves
+    /// that asks for one.
+    fn go_on(&mut self, action: Action, answer: &mut Answer) -> Result<(), PlayError> {
+        let mut people = NO_ACTIONS;
+        people[self.booking.seat().0] = action;
+        while self.session.advance(&people)? == Progress::Moved {
+            self.look(answer);
+            people = NO_ACTIONS;
         }
         Ok(())
     }
 
-    fn play(&mut self, chosen: &JointAction, answer: &mut Answer) -> Result<(), PlayError> {
-        let spec = self.offer.game.spec();
-        let n_peers = spec.n_peers();
-        let mut views = vec![0.0; self.n_seen()];
-        let by_slot = views.chunks_exact_mut(spec.observation_size).enumerate();
-        by_slot.for_each(|(slot, view)| self.table.observe(Seat::of_peer(slot), view));
-        let played = self.table.play(chosen);
-        self.n_moves += 1;
-        self.task_return += played.moved.task_reward;
-        self.is_keypoint_visited |= played.moved.keypoint_visited;
-        if let Some(aftermath) = &mut self.aftermath {
-            aftermath.add(&played, &views);
-        }
-        let shown: Vec<Option<Action>> = played.actions[..=n_peers]
-            .iter()
-            .map(|action| Some(*action).filter(|action| *action != NO_ACTION))
-            .collect();
-        answer.moves.push(MoveRecord {
-            episode: self.table.episode(),
-            actions: shown.clone(),
-            task_reward: played.moved.task_reward,
-            ending: played.moved.ending,
-        });
-        if let Some(ending) = played.moved.ending {
-            self.end_episode(ending);
-            answer.frames.push(self.frame(Some(shown)));
-            if played.boundary == Boundary::EncounterEnd {
-                self.is_over = true;
-                return Ok(());
+    /// Adds what there is to see and to write down at this moment.
+    fn look(&mut self, answer: &mut Answer) {
+        let moment = self.session.moment();
+        if moment.concerns_ego() {
+            let mind = MindFrame::of(&self.offer, &moment);
+            if let Some(kinds) = mind.slots.get(self.booking.slot) {
+                self.recognition.consider(kinds, (moment.episode, moment.n_moves));
             }
-            self.table.next_episode();
-            (self.n_moves, self.n_decisions) = (0, 0);
-            (self.task_return, self.is_keypoint_visited) = (0.0, false);
-            self.consider()?;
-            answer.frames.push(self.frame(None));
-        } else {
-            self.consider()?;
-            answer.frames.push(self.frame(Some(shown)));
+            self.mind = Some(mind);
         }
-        Ok(())
-    }
-
-    fn end_episode(&mut self, ending: Ending) {
-        self.close_aftermath();
-        self.table.observe(Seat::EGO, &mut self.observation);
-        self.player.end_episode(&self.observation);
-        // A last thought, for what the end has taught it; there is nothing to decide.
-        let mut mind = self.player.think(&self.offer, &self.observation);
-        (mind.probabilities, mind.value) = (None, None);
-        self.keep(mind);
-        self.outcomes.push(EpisodeOutcome {
-            task_return: self.task_return,
-            expected_return: None,
-            n_steps: self.n_decisions,
-            ending,
-            keypoint_visited: self.is_keypoint_visited,
-        });
-        self.moves_of_episodes.push(self.n_moves);
-    }
-
-    /// The agent thinks and chooses, if it is its turn. An agent whose output is not a distribution over actions is refused.
-    fn consider(&mut self) -> Result<(), PlayError> {
-        if self.choice.is_some() || !self.table.asked().contains(Seat::EGO) {
-            return Ok(());
-        }
-        self.close_aftermath();
-        self.table.observe(Seat::EGO, &mut self.observation);
-        let mut mind = self.player.think(&self.offer, &self.observation);
-        let probabilities = mind.probabilities.as_mut().expect("it thinks about a decision");
-        let action = sample_action(probabilities, &mut self.player_rng)?;
-        probabilities.iter_mut().for_each(|probability| *probability = crate::mind::rounded(*probability));
-        self.player.acted(&self.observation, action);
-        self.choice = Some(action);
-        self.n_decisions += 1;
-        self.aftermath = Some(OpenAftermath {
-            peer_actions: vec![NO_ACTION; self.offer.game.spec().n_peers()],
-            peer_observations: vec![0.0; self.n_seen()],
-            task_reward: 0.0,
-        });
-        self.keep(mind);
-        Ok(())
-    }
-
-    fn close_aftermath(&mut self) {
-        if let Some(aftermath) = self.aftermath.take() {
-            self.player.told(&Aftermath {
-                peer_actions: &aftermath.peer_actions,
-                peer_observations: &aftermath.peer_observations,
-                task_reward: aftermath.task_reward as f32,
+        let n_seats = self.offer.game.spec().n_seats();
+        let shown = |action: &Action| Some(*action).filter(|action| *action != NO_ACTION);
+        let actions: Option<Vec<Option<Action>>> =
+            moment.last_move.map(|played| played.actions[..n_seats].iter().map(shown).collect());
+        if let Some((played, actions)) = moment.last_move.zip(actions.clone()) {
+            answer.moves.push(MoveRecord {
+                episode: moment.episode,
+                actions,
+                task_reward: played.outcome.task_reward,
+                ending: moment.ending,
             });
         }
-    }
-
-    /// Numbers in what all peers see, where the agent must be told.
-    fn n_seen(&self) -> usize {
-        let spec = self.offer.game.spec();
-        match &self.offer.kind {
-            OfferKind::Trained(agent) if agent.peer_sight() == PeerSight::Recorded => {
-                spec.n_peers() * spec.observation_size
-            }
-            _ => 0,
+        if moment.ending.is_some() {
+            self.moves_of_episodes.push(moment.n_moves);
         }
-    }
-
-    fn keep(&mut self, mind: MindFrame) {
-        if let Some(kinds) = mind.slots.get(self.booking.slot) {
-            self.recognition.consider(kinds, (self.table.episode(), self.n_moves));
-        }
-        self.mind = Some(mind);
-    }
-
-    fn frame(&self, actions: Option<Vec<Option<Action>>>) -> Frame {
         let looks_back = self.detail == Detail::Everything;
-        let ending = self.outcomes.get(self.table.episode()).map(|outcome| outcome.ending);
-        Frame {
-            episode: self.table.episode(),
-            n_moves: self.n_moves,
-            scene: self.table.scene(Eyes::Of(self.booking.seat())),
-            everything: looks_back.then(|| self.table.scene(Eyes::All)),
+        let encounter = moment.encounter;
+        answer.frames.push(Frame {
+            episode: moment.episode,
+            n_moves: moment.n_moves,
+            scene: encounter.scene(Eyes::Of(self.booking.seat())),
+            everything: looks_back.then(|| encounter.scene(Eyes::All)),
             actions: actions.filter(|_| looks_back),
-            is_asked: self.table.asked().contains(self.booking.seat()),
-            ending,
-            task_return: (looks_back || ending.is_some()).then_some(self.task_return),
+            is_asked: encounter.seats_to_ask().contains(self.booking.seat()),
+            ending: moment.ending,
+            task_return: (looks_back || moment.ending.is_some()).then_some(moment.task_return),
             mind: self.mind.clone(),
-        }
+        });
     }
 
     /// What was booked.
@@ -399,7 +255,7 @@ impl Session {
 
     /// Whether the last episode has ended.
     pub fn is_over(&self) -> bool {
-        self.is_over
+        self.session.is_over()
     }
 
     /// Now.
@@ -409,14 +265,14 @@ impl Session {
 
     /// The finished episodes.
     pub fn outcomes(&self) -> &[EpisodeOutcome] {
-        &self.outcomes
+        self.session.outcomes()
     }
 
     /// The tuple whose oracle score [`Session::summary`] would have to compute first, which takes whole encounters. A caller
     /// that shares the session computes it beforehand ([`Offer::oracle_score`]).
     pub fn missing_oracle_score(&self) -> Option<usize> {
         let tuple = self.booking.tuple;
-        let is_known = self.table.portrait(self.booking.seat()).best_answer.is_some()
+        let is_known = self.session.encounter().portrait(self.booking.seat()).best_answer.is_some()
             || self.offer.known_oracle_score(tuple).is_some();
         (!is_known).then_some(tuple)
     }
@@ -424,8 +280,8 @@ impl Session {
     /// What came of the encounter so far.
     pub fn summary(&self) -> Result<Summary, PlayError> {
         let spec = self.offer.game.spec();
-        let portrait = self.table.portrait(self.booking.seat());
-        let scores: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.score(spec.metric)).collect();
+        let portrait = self.session.encounter().portrait(self.booking.seat());
+        let scores: Vec<f64> = self.outcomes().iter().map(|outcome| outcome.score(spec.metric)).collect();
         let oracle = match portrait.best_answer {
             Some(best_answer) => best_answer,
             None => self.offer.oracle_score(self.booking.tuple)?,
@@ -445,7 +301,7 @@ impl Session {
         });
         Ok(Summary {
             episodes: self
-                .outcomes
+                .outcomes()
                 .iter()
                 .zip(&self.moves_of_episodes)
                 .map(|(outcome, n_moves)| EpisodeSummary {
@@ -520,14 +376,11 @@ pub struct RecognitionSummary {
 pub(crate) mod tests {
     use std::sync::Arc;
 
-    use pace_games::{
-        Action, AnyGame, Boundary, Ego, GAMES, GameEntry, MAX_SEATS, Meeting, Moved, NO_ACTION, Preset, Seed,
-        Split, TableMove,
-    };
-    use pace_learn::{Aftermath, TrainConfig, Trainer, find_method, resolve};
+    use pace_games::{Action, AnyGame, GAMES, GameEntry, Meeting, NO_ACTION, Preset, Seed, Split};
+    use pace_learn::{TrainConfig, Trainer, find_method, resolve};
     use serde_json::{Map, Value};
 
-    use super::{Booking, Detail, Frame, OpenAftermath, Session};
+    use super::{Booking, Detail, Frame, Session};
     use crate::error::PlayError;
     use crate::offer::{Offer, OfferKind, Offers, TrainedOffer};
 
@@ -672,32 +525,17 @@ pub(crate) mod tests {
             let OfferKind::Trained(agent) = &offer.kind else { panic!("it was trained") };
             let (slot, seed) = (offer.game.spec().n_peers() - 1, 11);
             let booking = Booking { offer: offer.id.clone(), slot, tuple: 1, n_episodes: 3, seed };
-            let seed = Seed::new(seed);
-            let mut encounter = offer.game.encounter(Split::Test, 1, 3, seed).expect("a tuple");
-            let (mut ego, mut rng) = (agent.encounter_with(seed), seed.stream("ego"));
-            let (mut expected, mut person, mut n_steps) = (Vec::new(), Vec::new(), vec![0]);
+            let mut alone =
+                agent.session(&*offer.game, Split::Test, 1, &[], 3, Seed::new(seed)).expect("a tuple");
+            let (mut expected, mut person) = (Vec::new(), Vec::new());
             loop {
-                let observation = encounter.observation().to_vec();
-                let action = ego.think(&observation).draw(&mut rng).expect("finite weights");
-                expected.push(action);
-                ego.acted(&observation, action);
-                let step = encounter.step(action);
-                *n_steps.last_mut().expect("an episode") += 1;
-                person.extend(Some(encounter.peer_actions()[slot]).filter(|action| *action != NO_ACTION));
-                ego.told(&Aftermath {
-                    peer_actions: encounter.peer_actions(),
-                    peer_observations: encounter.peer_observations(),
-                    task_reward: step.task_reward as f32,
-                });
-                if step.boundary == Boundary::WithinEpisode {
-                    continue;
-                }
-                ego.end_episode(encounter.observation());
-                if step.boundary == Boundary::EncounterEnd {
+                let moment = alone.moment();
+                expected.extend(moment.decision.map(|decision| decision.action));
+                let of_peer = moment.step.map(|step| step.peer_actions[slot]);
+                person.extend(of_peer.filter(|action| *action != NO_ACTION));
+                if !alone.step().expect("finite weights") {
                     break;
                 }
-                encounter.next_episode();
-                n_steps.push(0);
             }
             // The person does what the scripted peer did.
             let (mut session, mut frames) =
@@ -707,8 +545,9 @@ pub(crate) mod tests {
             }
             assert!(session.is_over(), "{method} in {}", entry.id);
             assert_eq!(ego_actions(&frames).collect::<Vec<_>>(), expected, "{method} in {}", entry.id);
-            let decisions: Vec<usize> = session.outcomes().iter().map(|outcome| outcome.n_steps).collect();
-            assert_eq!(decisions, n_steps, "{method} in {}: the ego's decisions", entry.id);
+            assert_eq!(session.outcomes(), alone.outcomes(), "{method} in {}", entry.id);
+            let n_decisions: usize = session.outcomes().iter().map(|outcome| outcome.n_steps).sum();
+            assert_eq!(n_decisions, expected.len(), "{method} in {}: the ego's decisions", entry.id);
             let summary = session.summary().expect("a summary");
             let n_moves = summary.episodes.iter().map(|episode| episode.n_moves).sum::<usize>();
             assert_eq!(n_moves, frames.iter().filter(|frame| frame.actions.is_some()).count());
@@ -721,7 +560,6 @@ pub(crate) mod tests {
         let seed = 9_776_335;
         let offers = Offers::scripted().expect("scripted egos");
         let offer = offers.find("overcooked.random").expect("it is there");
-        let mut measured = None;
         let meeting = Meeting {
             reference: "random",
             split: Split::Test,
@@ -729,36 +567,11 @@ pub(crate) mod tests {
             n_episodes: 1,
             seed: Seed::new(seed),
         };
-        let played = offer.game.play(
-            &meeting,
-            Some(&mut |_, moment| measured = measured.or(moment.step.map(|step| step.ego_action))),
-        );
-        assert_eq!(played.expect("a tuple").len(), 1);
+        let measured = offer.game.reference_session(&meeting).expect("a tuple");
+        let measured = measured.moment().decision.map(|decision| decision.action);
         let booking = Booking { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 1, seed };
         let (mut session, _) = Session::begin(offer, booking, Detail::Everything).expect("a session");
         let frames = session.act(0, 0).expect("staying is allowed").frames;
         assert_eq!((ego_actions(&frames).next(), measured), (Some(3), Some(3)));
-    }
-
-    #[test]
-    fn agent_is_told_what_peers_saw_when_they_acted() {
-        let played = |of_peers: [Action; 2]| {
-            let mut actions = [NO_ACTION; MAX_SEATS];
-            actions[1..3].copy_from_slice(&of_peers);
-            let moved = Moved { task_reward: 1.0, ending: None, keypoint_visited: false };
-            TableMove { actions, moved, boundary: Boundary::WithinEpisode }
-        };
-        let mut aftermath = OpenAftermath {
-            peer_actions: vec![NO_ACTION; 2],
-            peer_observations: vec![0.0; 4],
-            task_reward: 0.0,
-        };
-        // The first peer acts, then the second, then none.
-        aftermath.add(&played([3, NO_ACTION]), &[1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(aftermath.peer_observations, [1.0, 2.0, 0.0, 0.0]);
-        aftermath.add(&played([NO_ACTION, 4]), &[5.0, 6.0, 7.0, 8.0]);
-        aftermath.add(&played([NO_ACTION; 2]), &[9.0; 4]);
-        assert_eq!(aftermath.peer_observations, [1.0, 2.0, 7.0, 8.0]);
-        assert_eq!((aftermath.peer_actions, aftermath.task_reward), (vec![3, 4], 3.0));
     }
 }

@@ -22,8 +22,8 @@ pub use view::OBSERVATION_SIZE;
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    DecisionPoint, Drawing, EarlierStep, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns,
-    Portrait, Seat,
+    DecisionPoint, Drawing, EarlierStep, Eyes, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns,
+    Portrait, Seat, SeatSet,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -99,12 +99,12 @@ impl Game for KuhnPoker {
     }
 
     #[inline]
-    fn movers(&self, hand: &Hand) -> Movers {
+    fn movers(&self, hand: &Hand) -> SeatSet {
         hand.movers()
     }
 
     #[inline]
-    fn apply(&self, hand: &mut Hand, actions: &JointAction) -> Moved {
+    fn apply(&self, hand: &mut Hand, actions: &JointAction) -> MoveOutcome {
         let mover = if hand.movers().contains(Seat::EGO) { Seat::EGO } else { Seat::of_peer(0) };
         hand.play(actions[mover.0])
     }

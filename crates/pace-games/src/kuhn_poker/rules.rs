@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::game::{Action, Ending, Moved, Movers, Seat};
+use crate::game::{Action, Ending, MoveOutcome, Seat, SeatSet};
 
 /// Check or fold.
 pub const PASS: Action = 0;
@@ -97,17 +97,17 @@ impl Hand {
 
     /// Who must choose.
     #[inline]
-    pub fn movers(&self) -> Movers {
+    pub fn movers(&self) -> SeatSet {
         match self.stage {
-            Stage::EgoSpeaks | Stage::EgoFacesBet => Movers::only(Seat::EGO),
-            Stage::PeerFacesCheck | Stage::PeerFacesBet => Movers::only(Seat::of_peer(0)),
-            _ => Movers::NONE,
+            Stage::EgoSpeaks | Stage::EgoFacesBet => SeatSet::only(Seat::EGO),
+            Stage::PeerFacesCheck | Stage::PeerFacesBet => SeatSet::only(Seat::of_peer(0)),
+            _ => SeatSet::NONE,
         }
     }
 
     /// One player passes or bets.
     #[inline]
-    pub fn play(&mut self, action: Action) -> Moved {
+    pub fn play(&mut self, action: Action) -> MoveOutcome {
         assert!(action <= BET, "Kuhn poker has the actions 0 and 1, found {action}");
         let bets = action == BET;
         self.stage = match (self.stage, bets) {
@@ -121,7 +121,7 @@ impl Hand {
             (Stage::EgoFacesBet, true) => Stage::CheckBetCall,
             (over, _) => panic!("the hand is over ({over:?})"),
         };
-        Moved {
+        MoveOutcome {
             task_reward: self.ego_chips(),
             ending: self.stage.is_over().then_some(Ending::Finished),
             keypoint_visited: self.stage.is_showdown(),

@@ -215,7 +215,7 @@ fn bayes_learns_the_peer_and_lands_between_static_and_oracle() {
         for (index, tuple) in pool.test().iter().enumerate() {
             for pass in 0..40 {
                 let seed = Seed::new(2).child("encounter", &[index as u64, pass]);
-                let played = play_encounter(&game, reference, &tuple.specs, 100, seed, &mut |_, _| {});
+                let played = play_encounter(&game, reference, &tuple.specs, 100, seed);
                 let outcomes = played.expect("a distribution");
                 total +=
                     outcomes.iter().map(|outcome| outcome.expected_return.expect("closed form")).sum::<f64>();

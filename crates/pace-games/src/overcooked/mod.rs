@@ -25,7 +25,7 @@ pub use view::OBSERVATION_SIZE;
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat,
+    Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Portrait, Seat, SeatSet,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -203,16 +203,16 @@ impl Game for Overcooked {
     }
 
     #[inline]
-    fn movers(&self, kitchen: &Kitchen) -> Movers {
+    fn movers(&self, kitchen: &Kitchen) -> SeatSet {
         if usize::from(kitchen.n_steps) >= self.config.horizon_steps || kitchen.is_delivered() {
-            Movers::NONE
+            SeatSet::NONE
         } else {
-            Movers::first(2)
+            SeatSet::first(2)
         }
     }
 
     #[inline]
-    fn apply(&self, kitchen: &mut Kitchen, actions: &JointAction) -> Moved {
+    fn apply(&self, kitchen: &mut Kitchen, actions: &JointAction) -> MoveOutcome {
         let earned = kitchen.step([actions[0], actions[1]]);
         // A delivery in the last step is a success, not a timeout.
         let ending = if kitchen.is_delivered() {
@@ -222,7 +222,7 @@ impl Game for Overcooked {
         } else {
             None
         };
-        Moved {
+        MoveOutcome {
             task_reward: earned - self.config.step_cost,
             ending,
             keypoint_visited: !kitchen.cooks[Seat::EGO.0].cell.is_upper(),

@@ -15,7 +15,7 @@ use super::references::served_within;
 use super::{OBSERVATION_SIZE, Overcooked, OvercookedConfig, view};
 use crate::config::{Configure, GameError, Preset, configure};
 use crate::ego::play_encounter;
-use crate::encounter::{Encounter, PeerViews};
+use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, Metric, NO_ACTION, Seat};
 use crate::peer::Peer;
 use crate::seed::Seed;
@@ -467,7 +467,7 @@ fn success(preset: Preset, name: &str, n: u64) -> f64 {
     for (index, tuple) in pool.test().iter().enumerate() {
         for number in 0..n {
             let seed = Seed::new(2).child("encounter", &[index as u64, number]);
-            let played = play_encounter(&game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            let played = play_encounter(&game, reference, &tuple.specs, 5, seed);
             let outcomes = played.expect("a distribution");
             total += outcomes.iter().map(|outcome| outcome.score(Metric::Success)).sum::<f64>();
         }
@@ -622,7 +622,7 @@ proptest! {
             let mut encounter = Encounter::<Overcooked>::begin(&game, &tuple.specs, 3, Seed::new(seed));
             let mut states = vec![encounter.state().clone()];
             for action in &actions {
-                let views = PeerViews { observations: &mut [], actions: &mut [] };
+                let views = PeerStepBuffers { observations: &mut [], actions: &mut [] };
                 match encounter.step(&game, *action, views).boundary {
                     Boundary::WithinEpisode => {}
                     Boundary::EpisodeEnd => encounter.next_episode(&game),

@@ -30,7 +30,8 @@ pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    Action, Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, Moved, Movers, Nouns, Portrait, Seat,
+    Action, Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Portrait, Seat,
+    SeatSet,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -236,12 +237,12 @@ impl Game for PredatorPrey {
     }
 
     #[inline]
-    fn movers(&self, world: &World) -> Movers {
-        if self.is_over(world) { Movers::NONE } else { Movers::first(self.cast.n_agents()) }
+    fn movers(&self, world: &World) -> SeatSet {
+        if self.is_over(world) { SeatSet::NONE } else { SeatSet::first(self.cast.n_agents()) }
     }
 
     #[inline]
-    fn apply(&self, world: &mut World, actions: &JointAction) -> Moved {
+    fn apply(&self, world: &mut World, actions: &JointAction) -> MoveOutcome {
         assert!(!self.is_over(world), "the episode is over after {} steps", world.n_steps);
         self.laws.advance(&mut world.agents, &world.obstacles, actions);
         world.n_steps += 1;
@@ -262,7 +263,7 @@ impl Game for PredatorPrey {
             None
         };
         let keypoint_visited = touches_tower(world.agents[Seat::EGO.0].position, PREDATOR.size);
-        Moved { task_reward, ending, keypoint_visited }
+        MoveOutcome { task_reward, ending, keypoint_visited }
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use super::watchtowers::TOWERS;
 use super::{PredatorPrey, PredatorPreyConfig, PredatorPreyPeer, PredatorPreySpec};
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::{Ego, Reference, play_encounter};
-use crate::encounter::{Encounter, PeerViews};
+use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Seat};
 use crate::peer::{Peer, PeerTuple};
 use crate::seed::Seed;
@@ -580,7 +580,7 @@ fn mean_return(game: &PredatorPrey, reference: &Reference<PredatorPrey>, n_encou
     for (index, tuple) in pool.test().iter().enumerate() {
         for number in 0..n_encounters {
             let seed = Seed::new(11).child("mean", &[index as u64, number]);
-            let played = play_encounter(game, reference, &tuple.specs, 5, seed, &mut |_, _| {});
+            let played = play_encounter(game, reference, &tuple.specs, 5, seed);
             let outcomes = played.expect("a distribution");
             total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>();
         }
@@ -669,8 +669,7 @@ fn bayes_gets_better_from_episode_to_episode() {
     for (index, tuple) in pool.test().iter().enumerate() {
         for number in 0..4 {
             let seed = Seed::new(12).child("mean", &[index as u64, number]);
-            let played =
-                play_encounter(&game, &reference(&game, "bayes"), &tuple.specs, 5, seed, &mut |_, _| {});
+            let played = play_encounter(&game, &reference(&game, "bayes"), &tuple.specs, 5, seed);
             let outcomes = played.expect("a distribution");
             outcomes.iter().zip(&mut sums).for_each(|(outcome, sum)| *sum += outcome.task_return / 96.0);
         }
@@ -701,7 +700,7 @@ fn asking_bayes_about_other_observations_changes_nothing() {
         let action = probabilities.iter().position(|p| *p == 1.0).expect("a sure ego") as Action;
         plain.acted(&observation, action);
         teased.acted(&observation, action);
-        let views = PeerViews { observations: &mut [], actions: &mut [] };
+        let views = PeerStepBuffers { observations: &mut [], actions: &mut [] };
         match encounter.step(&game, action, views).boundary {
             Boundary::WithinEpisode => {}
             Boundary::EpisodeEnd => {
@@ -752,7 +751,7 @@ fn play_alone(game: &PredatorPrey, mut ego: Box<dyn Ego>, specs: &[PredatorPreyS
         ego.probabilities(&observation, &mut probabilities);
         let action = probabilities.iter().position(|p| *p == 1.0).expect("a sure ego") as Action;
         ego.acted(&observation, action);
-        let step = encounter.step(game, action, PeerViews { observations: &mut [], actions: &mut [] });
+        let step = encounter.step(game, action, PeerStepBuffers { observations: &mut [], actions: &mut [] });
         total += step.task_reward;
         if step.boundary != Boundary::WithinEpisode {
             ego.end_episode(&observed(game, encounter.state(), 0));

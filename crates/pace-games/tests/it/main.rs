@@ -7,5 +7,6 @@ mod overcooked_traces;
 mod playthroughs;
 mod predator_prey_traces;
 mod properties;
-mod tables;
+mod sessions;
 mod traces;
+mod turns;

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use pace_games::{GAMES, GameEntry, Meeting, NO_ACTION, Preset, Seed, Split};
+use pace_games::{GAMES, GameEntry, GameSpec, Meeting, Moment, NO_ACTION, Preset, Seed, Split};
 
 /// A few hands of poker, or one long episode of the others.
 const N_STEPS: usize = 24;
@@ -28,40 +28,41 @@ fn playthrough(entry: &GameEntry) -> String {
             writeln!(text, "\n=== {reference} ===").unwrap();
             let meeting =
                 Meeting { reference, split: Split::Test, tuple: 1, n_episodes: 12, seed: Seed::new(7) };
-            let mut n_steps = 0;
-            let mut watch = |state: &str, moment: pace_games::Moment<'_>| {
-                n_steps += 1;
-                if n_steps > N_STEPS {
-                    return;
-                }
-                let name = |action: u8| match action {
-                    NO_ACTION => "-",
-                    action => spec.action_names[usize::from(action)],
-                };
-                if let Some(step) = moment.step {
-                    let peers: Vec<&str> = step.peer_actions.iter().map(|action| name(*action)).collect();
-                    writeln!(
-                        text,
-                        "> ego {}, peers {}: reward {:.6}, {:?}, {:?}, keypoint {}",
-                        name(step.ego_action),
-                        peers.join(" "),
-                        step.outcome.task_reward,
-                        step.outcome.boundary,
-                        step.outcome.ending,
-                        step.outcome.keypoint_visited
-                    )
-                    .unwrap();
-                }
-                writeln!(text, "[episode {} step {}]\n{state}", moment.episode + 1, moment.n_steps).unwrap();
-                let seen = moment.observation.iter().enumerate().filter(|(_, value)| **value != 0.0);
-                let seen: Vec<String> = seen.map(|(place, value)| format!("{place}:{value:.6}")).collect();
-                writeln!(text, "observation {}", seen.join(" ")).unwrap();
-            };
-            game.play(&meeting, Some(&mut watch)).expect("every game has these references");
+            let mut session = game.reference_session(&meeting).expect("every game has these references");
+            for _ in 0..N_STEPS {
+                write_moment(&mut text, spec, session.moment());
+                session.step().expect("references are distributions");
+            }
         }
         writeln!(text).unwrap();
     }
     text
+}
+
+fn write_moment(text: &mut String, spec: &GameSpec, moment: Moment<'_>) {
+    let name = |action: u8| match action {
+        NO_ACTION => "-",
+        action => spec.action_names[usize::from(action)],
+    };
+    if let Some(step) = moment.step {
+        let peers: Vec<&str> = step.peer_actions.iter().map(|action| name(*action)).collect();
+        writeln!(
+            text,
+            "> ego {}, peers {}: reward {:.6}, {:?}, {:?}, keypoint {}",
+            name(step.ego_action),
+            peers.join(" "),
+            step.outcome.task_reward,
+            step.outcome.boundary,
+            step.outcome.ending,
+            step.outcome.keypoint_visited
+        )
+        .unwrap();
+    }
+    let state = moment.encounter.render();
+    writeln!(text, "[episode {} step {}]\n{state}", moment.episode + 1, moment.n_steps).unwrap();
+    let seen = moment.observation.iter().enumerate().filter(|(_, value)| **value != 0.0);
+    let seen: Vec<String> = seen.map(|(place, value)| format!("{place}:{value:.6}")).collect();
+    writeln!(text, "observation {}", seen.join(" ")).unwrap();
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What must hold for any play of any game, tried on many.
 
-use pace_games::{Action, Boundary, GAMES, PeerSight, Preset, Seed, Split, StepBlock};
+use pace_games::{
+    Action, Boundary, GAMES, NO_ACTION, NO_ACTIONS, PeerSight, PeerStepBuffers, Preset, Seat, Seed, Split,
+    StepBlock,
+};
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
 /// Plays `tuple` in lane `lane` of an arena whose other lanes play others, and returns everything that lane reported.
@@ -72,30 +75,52 @@ proptest! {
         prop_assert_eq!(here, there);
     }
 
-    /// An encounter that is played from outside is the one a lane plays.
+    /// An encounter that is played move by move is the one a lane plays.
     #[test]
     fn an_encounter_plays_as_a_lane_does(game in 0..GAMES.len(), tuple in 0usize..64, seed in any::<u64>()) {
         let in_lane = play(game, Preset::Paper, 0, 1, tuple, seed);
         let game = GAMES[game].open(Preset::Paper, &serde_json::Map::new()).expect("presets are valid");
-        let tuple = tuple % game.n_tuples(Split::Train);
-        let mut encounter = game.encounter(Split::Train, tuple, 2, Seed::new(seed)).expect("a tuple");
+        let (spec, tuple) = (game.spec(), tuple % game.n_tuples(Split::Train));
+        let mut encounter = game.encounter(Split::Train, tuple, &[], 2, Seed::new(seed)).expect("a tuple");
         let mut rng = Seed::new(seed).stream("ego");
-        prop_assert_eq!(encounter.observation(), &in_lane[0].observation[..]);
+        let mut observation = vec![0.0; spec.observation_size];
+        encounter.observe(Seat::EGO, &mut observation);
+        prop_assert_eq!(&observation, &in_lane[0].observation);
+        let mut peer_observations = vec![0.0; spec.n_peers() * spec.observation_size];
+        let mut peer_actions = vec![NO_ACTION; spec.n_peers()];
         for report in &in_lane[1..] {
-            let step = encounter.step(rng.below(game.spec().n_actions() as u32) as Action);
-            prop_assert_eq!(encounter.peer_actions(), &report.peer_actions[..]);
-            prop_assert_eq!(step.task_reward as f32, report.task_reward);
-            let facts = format!("{:?} {:?} {}", step.boundary, step.ending, step.keypoint_visited);
+            let mut chosen = NO_ACTIONS;
+            chosen[Seat::EGO.0] = rng.below(spec.n_actions() as u32) as Action;
+            let mut peers =
+                PeerStepBuffers { observations: &mut peer_observations, actions: &mut peer_actions };
+            peers.clear();
+            let (mut task_reward, mut keypoint_visited) = (0.0, false);
+            let played = loop {
+                let played = encounter.play(&chosen, &mut peers);
+                task_reward += played.outcome.task_reward;
+                keypoint_visited |= played.outcome.keypoint_visited;
+                let is_over = played.boundary != Boundary::WithinEpisode;
+                prop_assert!(!is_over || encounter.seats_to_ask().is_empty());
+                if is_over || encounter.seats_to_ask().contains(Seat::EGO) {
+                    break played;
+                }
+            };
+            prop_assert_eq!(&peer_actions, &report.peer_actions);
+            prop_assert_eq!(&peer_observations, &report.peer_observations);
+            prop_assert_eq!(task_reward as f32, report.task_reward);
+            let facts = format!("{:?} {:?} {keypoint_visited}", played.boundary, played.outcome.ending);
             prop_assert_eq!(&facts, &report.facts);
             prop_assert!(!encounter.render().is_empty());
-            if step.boundary != Boundary::WithinEpisode {
-                prop_assert_eq!(encounter.observation(), &report.terminal_observation[..]);
+            encounter.observe(Seat::EGO, &mut observation);
+            if played.boundary != Boundary::WithinEpisode {
+                prop_assert_eq!(&observation, &report.terminal_observation);
             }
-            if step.boundary == Boundary::EpisodeEnd {
+            if played.boundary == Boundary::EpisodeEnd {
                 encounter.next_episode();
+                encounter.observe(Seat::EGO, &mut observation);
             }
-            if step.boundary != Boundary::EncounterEnd {
-                prop_assert_eq!(encounter.observation(), &report.observation[..]);
+            if played.boundary != Boundary::EncounterEnd {
+                prop_assert_eq!(&observation, &report.observation);
             }
         }
     }

@@ -1,12 +1,13 @@
 //! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
 
 use pace_games::{
-    AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Preset, Seed, Sides, Split, Turn, find_game,
+    AnyEncounter, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Inference, NO_ACTIONS, PeerStepBuffers,
+    Preset, Seat, Seed, Sides, Split, StepFeedback, Turn, find_game,
 };
 use pace_learn::config::ContextAction;
 use pace_learn::{
-    AdaptConfig, Aftermath, Agent, Detector, EncounterOutcome, METHODS, MODEL_FILE, Method, Policy, Switch,
-    Thought, TrainConfig, Trainer, adapt,
+    AdaptConfig, Agent, Detector, EncounterOutcome, METHODS, MODEL_FILE, Method, Policy, Switch, TrainConfig,
+    Trainer, adapt,
 };
 
 use crate::doctored::Doctored;
@@ -37,7 +38,7 @@ pub fn play_alone(
     adapt_config: &AdaptConfig,
     tuple: usize,
     pass: usize,
-) -> (EncounterOutcome, Vec<Thought>) {
+) -> (EncounterOutcome, Vec<Inference>) {
     let (size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
     let seed = Seed::new(adapt_config.seed).child("encounter", &[tuple as u64, pass as u64]);
     let mut lanes = game.lanes(adapt_config.split, 1, agent.peer_sight());
@@ -69,7 +70,7 @@ pub fn play_alone(
         encounter.acted(&observation, action);
         lanes.step(&[action]);
         let block = lanes.block();
-        encounter.told(&Aftermath {
+        encounter.observe_feedback(&StepFeedback {
             peer_actions: &block.peer_actions,
             peer_observations: &block.peer_observations,
             task_reward: block.task_rewards[0],
@@ -232,7 +233,14 @@ const SEED: u64 = 5;
 /// What the ego sees first in the encounter that `adapt` plays with a tuple of the test pool.
 fn first_observation(game: &dyn AnyGame, tuple: usize, pass: usize) -> Vec<f32> {
     let seed = Seed::new(SEED).child("encounter", &[tuple as u64, pass as u64]);
-    game.encounter(Split::Test, tuple, 1, seed).expect("a tuple").observation().to_vec()
+    see(&*game.encounter(Split::Test, tuple, &[], 1, seed).expect("a tuple"))
+}
+
+/// What the ego sees in an encounter.
+fn see(encounter: &dyn AnyEncounter) -> Vec<f32> {
+    let mut observation = vec![0.0; encounter.spec().observation_size];
+    encounter.observe(Seat::EGO, &mut observation);
+    observation
 }
 
 #[test]
@@ -309,7 +317,7 @@ fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
             assert!((found - square / total).abs() < 1e-5, "{} {}: {sharp:?}", entry.id, method.id);
         }
         assert_ne!(plain.probabilities, sharp.probabilities);
-        assert_eq!(Thought { probabilities: plain.probabilities.clone(), ..sharp }, plain);
+        assert_eq!(Inference { probabilities: plain.probabilities.clone(), ..sharp }, plain);
     }
 }
 
@@ -329,28 +337,31 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
         );
         let sides = game.pool(Split::Train).sides.expect("a square");
         // Six decisions and the end of an episode, seen and acted upon as if the square had been turned.
-        let think_from = |turn: &Turn| -> Vec<Thought> {
-            let see = |observation: &[f32]| {
+        let think_from = |turn: &Turn| -> Vec<Inference> {
+            let see_turned = |encounter: &dyn AnyEncounter| {
                 let mut seen = Vec::new();
-                turn.see(observation, &mut seen);
+                turn.see(&see(encounter), &mut seen);
                 seen
             };
             let mut encounter = agent.encounter();
-            let mut played = game.encounter(Split::Test, 0, 2, Seed::new(4)).expect("a tuple");
+            let mut played = game.encounter(Split::Test, 0, &[], 2, Seed::new(4)).expect("a tuple");
+            let mut unseen = PeerStepBuffers { observations: &mut [], actions: &mut [] };
             let mut thoughts = Vec::new();
             for step in 0..6 {
-                let observation = see(played.observation());
+                let observation = see_turned(&*played);
                 thoughts.push(encounter.think(&observation));
                 let action = step % 5;
                 encounter.acted(&observation, turn.action_from_here(action));
-                played.step(action);
+                let mut chosen = NO_ACTIONS;
+                chosen[Seat::EGO.0] = action;
+                played.play(&chosen, &mut unseen);
             }
-            encounter.end_episode(&see(played.observation()));
-            thoughts.push(encounter.think(&see(played.observation())));
+            encounter.end_episode(&see_turned(&*played));
+            thoughts.push(encounter.think(&see_turned(&*played)));
             thoughts
         };
         let near = |one: f32, other: f32| (one - other).abs() < 1e-5;
-        let agree = |plain: &Thought, turned: &Thought, turn: &Turn| {
+        let agree = |plain: &Inference, turned: &Inference, turn: &Turn| {
             let actions = (0..).zip(&plain.probabilities);
             let mut actions = actions
                 .map(|(action, p)| (p, turned.probabilities[usize::from(turn.action_from_here(action))]));

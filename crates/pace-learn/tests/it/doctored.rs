@@ -1,8 +1,8 @@
 //! A game with one thing about it changed: with whom the ego trains, who really sits there, or what the ego is told.
 
 use pace_games::{
-    Action, AnyEncounter, AnyGame, AnyTable, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GameError,
-    GameSpec, Lanes, Meeting, Onlooker, PeerSight, PoolListing, Seat, Seed, Sides, Split, StepBlock,
+    Action, AgentSession, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, GameError, GameSpec,
+    Lanes, Meeting, PeerSight, PoolListing, Seat, Seed, Sides, Split, StepBlock,
 };
 use serde_json::Value;
 
@@ -77,38 +77,24 @@ impl AnyGame for Doctored {
         self.game.blind_ego(name)
     }
 
-    fn table(
-        &self,
-        split: Split,
-        tuple: usize,
-        people: &[Seat],
-        n_episodes: usize,
-        seed: Seed,
-    ) -> Result<Box<dyn AnyTable>, GameError> {
-        self.game.table(split, self.real(split, tuple), people, n_episodes, seed)
-    }
-
     fn setting(&self) -> Value {
         self.game.setting()
     }
 
-    fn play(
-        &self,
-        meeting: &Meeting<'_>,
-        onlooker: Option<&mut Onlooker<'_>>,
-    ) -> Result<Vec<EpisodeOutcome>, GameError> {
+    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError> {
         let tuple = self.real(meeting.split, meeting.tuple);
-        self.game.play(&Meeting { tuple, ..*meeting }, onlooker)
+        self.game.reference_session(&Meeting { tuple, ..*meeting })
     }
 
     fn encounter(
         &self,
         split: Split,
         tuple: usize,
+        people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter + '_>, GameError> {
-        self.game.encounter(split, self.real(split, tuple), n_episodes, seed)
+    ) -> Result<Box<dyn AnyEncounter>, GameError> {
+        self.game.encounter(split, self.real(split, tuple), people, n_episodes, seed)
     }
 
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {

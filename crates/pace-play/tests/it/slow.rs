@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pace_games::{
-    Action, AnyEncounter, AnyGame, AnyTable, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, Eyes, GAMES,
-    GameError, GameSpec, JointAction, Lanes, Meeting, Movers, Onlooker, Opinion, PeerSight, PoolListing,
-    Portrait, Preset, Seat, Seed, Split, TableMove,
+    Action, AgentSession, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, EncounterMove, Eyes,
+    GAMES, GameError, GameSpec, JointAction, Lanes, Meeting, Opinion, PeerSight, PeerStepBuffers,
+    PoolListing, Portrait, Preset, Seat, SeatSet, Seed, Split,
 };
 use pace_play::{Offers, ServerConfig};
 use serde_json::{Map, Value, json};
@@ -74,16 +74,20 @@ impl Ego for SlowEgo {
     }
 }
 
-/// A table whose portrait has no closed form of the oracle's score.
-struct WithoutClosedForm(Box<dyn AnyTable>);
+/// An encounter whose portrait has no closed form of the oracle's score.
+struct WithoutClosedForm(Box<dyn AnyEncounter>);
 
-impl AnyTable for WithoutClosedForm {
-    fn asked(&self) -> Movers {
-        self.0.asked()
+impl AnyEncounter for WithoutClosedForm {
+    fn spec(&self) -> &GameSpec {
+        self.0.spec()
     }
 
-    fn play(&mut self, chosen: &JointAction) -> TableMove {
-        self.0.play(chosen)
+    fn seats_to_ask(&self) -> SeatSet {
+        self.0.seats_to_ask()
+    }
+
+    fn play(&mut self, chosen: &JointAction, peers: &mut PeerStepBuffers<'_>) -> EncounterMove {
+        self.0.play(chosen, peers)
     }
 
     fn next_episode(&mut self) {
@@ -98,8 +102,24 @@ impl AnyTable for WithoutClosedForm {
         self.0.observe(seat, observation);
     }
 
+    fn observe_everything(&self, seat: Seat, observation: &mut [f32]) {
+        self.0.observe_everything(seat, observation);
+    }
+
+    fn expected_return(&self, answers: &[f32]) -> f64 {
+        self.0.expected_return(answers)
+    }
+
     fn objection(&self, seat: Seat, action: Action) -> Option<String> {
         self.0.objection(seat, action)
+    }
+
+    fn render(&self) -> String {
+        self.0.render()
+    }
+
+    fn picture(&self) -> Value {
+        self.0.picture()
     }
 
     fn scene(&self, eyes: Eyes) -> Value {
@@ -152,37 +172,23 @@ impl AnyGame for SlowGame {
         Ok(Box::new(SlowEgo { ego, is_slow: Arc::clone(&self.is_slow) }))
     }
 
-    fn play(
-        &self,
-        meeting: &Meeting<'_>,
-        onlooker: Option<&mut Onlooker<'_>>,
-    ) -> Result<Vec<EpisodeOutcome>, GameError> {
+    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError> {
         if self.needs_oracle {
             wait_if(&self.is_slow);
         }
-        self.game.play(meeting, onlooker)
+        self.game.reference_session(meeting)
     }
 
     fn encounter(
         &self,
         split: Split,
         tuple: usize,
-        n_episodes: usize,
-        seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter + '_>, GameError> {
-        self.game.encounter(split, tuple, n_episodes, seed)
-    }
-
-    fn table(
-        &self,
-        split: Split,
-        tuple: usize,
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyTable>, GameError> {
-        let table = self.game.table(split, tuple, people, n_episodes, seed)?;
-        Ok(if self.needs_oracle { Box::new(WithoutClosedForm(table)) } else { table })
+    ) -> Result<Box<dyn AnyEncounter>, GameError> {
+        let encounter = self.game.encounter(split, tuple, people, n_episodes, seed)?;
+        Ok(if self.needs_oracle { Box::new(WithoutClosedForm(encounter)) } else { encounter })
     }
 
     fn setting(&self) -> Value {

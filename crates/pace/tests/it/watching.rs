@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use pace_games::GAMES;
+use pace_games::{Action, GAMES, NO_ACTION, Seed, Split};
+use pace_lab::{RunView, TrainedAgent};
 use serde_json::Value;
 
 use crate::commands::{check_error, json, run};
@@ -71,6 +72,52 @@ fn what_is_watched_is_what_adaptation_counts() {
         ]);
         let mean = record["peers"][peer]["mean"].as_f64().expect("a mean");
         assert!(shown.contains(&format!("return per episode {mean:.3} over 2")), "{mean}: {shown}");
+    }
+}
+
+#[test]
+fn a_watched_encounter_its_replay_and_a_session_take_the_same_actions() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    for entry in GAMES {
+        let folder = train(entry.id, &scratch.path().join(entry.id), &["--set", "episodes_per_encounter=3"]);
+        let arguments = ["watch", &folder, "--peer", "3", "--seed", "6"];
+        let trained =
+            TrainedAgent::load(&RunView::open(Path::new(&folder)).expect("a run")).expect("an agent");
+        let spec = trained.game.spec();
+        let seed = Seed::new(6).child("encounter", &[3, 0]);
+        let session = trained.agent.session(&*trained.game, Split::Test, 3, &[], 3, seed);
+        let mut session = session.expect("a tuple");
+        let (mut expected, mut expected_of_peers) = (Vec::new(), Vec::new());
+        loop {
+            let moment = session.moment();
+            expected.extend(moment.decision.map(|decision| usize::from(decision.action)));
+            let of_peers = moment.step.map(|step| step.peer_actions.to_vec());
+            expected_of_peers.extend(of_peers);
+            if !session.step().expect("finite weights") {
+                break;
+            }
+        }
+        let shown = run(&arguments);
+        let steps = shown.lines().filter_map(|line| line.split_once("-- step ")?.1.split_once(": ego "));
+        let name = |step: &str| step.split([',', ';']).next().expect("a name").to_owned();
+        let watched: Vec<String> = steps.map(|(_, step)| name(step)).collect();
+        let names: Vec<String> =
+            expected.iter().map(|action| spec.action_names[*action].to_owned()).collect();
+        assert_eq!(watched, names, "{}", entry.id);
+        let file = scratch.path().join("replay.json");
+        run(&[&arguments[..], &["--record", file.to_str().expect("UTF-8")]].concat());
+        let replay = std::fs::read_to_string(&file).expect("it was written");
+        let replay: Value = serde_json::from_str(&replay).expect("JSON");
+        let list = |value: &Value| value.as_array().expect("a list").clone();
+        let moments: Vec<Value> =
+            list(&replay["episodes"]).iter().flat_map(|episode| list(&episode["moments"])).collect();
+        let actions = moments.iter().filter_map(|moment| moment["action"].as_u64());
+        assert_eq!(actions.map(|action| action as usize).collect::<Vec<_>>(), expected, "{}", entry.id);
+        let action = |action: &Value| action.as_u64().map_or(NO_ACTION, |action| action as Action);
+        let of_peers = moments.iter().filter(|moment| moment["task_reward"].is_number());
+        let of_peers: Vec<Vec<Action>> =
+            of_peers.map(|moment| list(&moment["peer_actions"]).iter().map(action).collect()).collect();
+        assert_eq!(of_peers, expected_of_peers, "{}", entry.id);
     }
 }
 

@@ -10,11 +10,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pace_games::{
-    AnyGame, Boundary, Ego, GAMES, GameError, Meeting, Moment, Seed, Split, Taken, TupleListing, find_game,
-};
+use pace_games::{AgentSession, AnyGame, GAMES, GameError, Meeting, Seed, Split, TupleListing, find_game};
 use pace_lab::{Mind, ReplayOptions, RunView, TrainedAgent, write_replay};
-use pace_learn::Aftermath;
 
 use crate::build_info::command_line;
 use crate::game_args::KeyArgs;
@@ -166,21 +163,10 @@ fn watch_scripted(
 ) -> anyhow::Result<()> {
     let n_episodes = args.n_episodes(game);
     let meeting = Meeting { reference: ego, split, tuple: args.peer, n_episodes, seed: args.luck() };
+    let mut session = game.reference_session(&meeting)?;
     let mut teller = args.teller(game, n_episodes, out)?;
-    // An onlooker cannot stop the play; the first failure to write is kept and told afterwards.
-    let mut written = Ok(());
-    let outcomes = game.play(
-        &meeting,
-        Some(&mut |drawing, moment| {
-            if written.is_ok() {
-                written = teller.tell(drawing, moment, None).and_then(|()| {
-                    let is_over = moment.step.is_some_and(|step| step.outcome.ending.is_some());
-                    if is_over { teller.end_episode(None) } else { Ok(()) }
-                });
-            }
-        }),
-    )?;
-    written?;
+    watch(&mut session, &mut teller, None)?;
+    let outcomes = session.outcomes();
     let expected: Option<Vec<f64>> = outcomes.iter().map(|outcome| outcome.expected_return).collect();
     let peers = met(game, split, args.peer).description;
     let who = format!("{ego} met {} peer {} ({peers})", split.name(), args.peer);
@@ -194,55 +180,15 @@ fn watch_agent(
     split: Split,
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
-    let game = &*trained.game;
+    let (game, agent) = (&*trained.game, &trained.agent);
     let n_episodes = args.n_episodes(game);
-    let luck = args.luck();
-    let mut encounter = game.encounter(split, args.peer, n_episodes, luck)?;
+    let mut session = agent.session(game, split, args.peer, &[], n_episodes, args.luck())?;
     let tuple = met(game, split, args.peer);
-    let mut ego = trained.agent.encounter_with(luck);
-    let mut rng = luck.stream("ego");
     // A method that identifies nobody has nothing to show; an identifier without a loss of its own stays as it was drawn.
-    let identifies = trained.agent.n_identified() > 0 && trained.config.train.auxiliary_weight > 0.0;
+    let identifies = agent.n_identified() > 0 && trained.config.train.auxiliary_weight > 0.0;
     let mut mind = identifies.then(|| Mind::new(game, &tuple));
     let mut teller = args.teller(game, n_episodes, out)?;
-    let (mut episode, mut n_steps) = (0, 0);
-    let mut taken = None;
-    loop {
-        let observation = encounter.observation().to_vec();
-        let peer_actions = encounter.peer_actions();
-        let step = taken.map(|(ego_action, outcome)| Taken { ego_action, peer_actions, outcome });
-        let moment = Moment { episode, n_steps, observation: &observation, step };
-        let boundary = step.map_or(Boundary::WithinEpisode, |step| step.outcome.boundary);
-        if boundary == Boundary::WithinEpisode {
-            let thought = ego.think(&observation);
-            if let Some(mind) = &mut mind {
-                mind.consider(&thought, (episode, n_steps));
-            }
-            let action = thought.draw(&mut rng)?;
-            teller.tell(&encounter.render(), moment, Some((&thought, action, mind.as_ref())))?;
-            ego.acted(&observation, action);
-            let outcome = encounter.step(action);
-            taken = Some((action, outcome));
-            n_steps += 1;
-            ego.told(&Aftermath {
-                peer_actions: encounter.peer_actions(),
-                peer_observations: encounter.peer_observations(),
-                task_reward: outcome.task_reward as f32,
-            });
-            continue;
-        }
-        teller.tell(&encounter.render(), moment, None)?;
-        ego.end_episode(&observation);
-        if let Some(mind) = &mut mind {
-            mind.consider(&ego.think(&observation), (episode, n_steps));
-        }
-        teller.end_episode(mind.as_ref())?;
-        if boundary == Boundary::EncounterEnd {
-            break;
-        }
-        encounter.next_episode();
-        (episode, n_steps, taken) = (episode + 1, 0, None);
-    }
+    watch(&mut session, &mut teller, mind.as_mut())?;
     let who = format!(
         "{} after {} steps of training met {} peer {} ({})",
         trained.config.method,
@@ -256,6 +202,34 @@ fn watch_agent(
         teller.write_lines(&mind.story(game.spec().nouns.episode))?;
     }
     Ok(())
+}
+
+/// Tells a session from its first moment to its last, and what the agent takes its peers for, where it has a mind about them.
+fn watch(
+    session: &mut AgentSession,
+    teller: &mut Teller<'_>,
+    mut mind: Option<&mut Mind>,
+) -> anyhow::Result<()> {
+    loop {
+        let moment = session.moment();
+        let (inference, decision) = (moment.inference(), moment.decision);
+        if moment.ending.is_some() {
+            teller.tell(moment, None)?;
+        }
+        if let (Some(mind), Some(inference)) = (&mut mind, inference) {
+            mind.consider(inference, (moment.episode, moment.n_steps));
+        }
+        match decision {
+            Some(decision) => {
+                let inside = inference.map(|inference| (inference, decision.action, mind.as_deref()));
+                teller.tell(moment, inside)?;
+            }
+            None => teller.end_episode(mind.as_deref())?,
+        }
+        if !session.step()? {
+            return Ok(());
+        }
+    }
 }
 
 /// The tuple that is met; its number has been found good.

@@ -3,9 +3,8 @@
 use std::io;
 use std::ops::Range;
 
-use pace_games::{Action, AnyGame, Ending, GameSpec, Metric, Moment, NO_ACTION};
+use pace_games::{Action, AnyGame, Ending, GameSpec, Inference, Metric, Moment, NO_ACTION};
 use pace_lab::{Guess, Mind};
-use pace_learn::Thought;
 
 use super::screen::{Look, Screen};
 
@@ -34,8 +33,8 @@ struct Episode {
     guesses: Vec<Guess>,
 }
 
-/// An agent's thought, what it will do, and its mind about the peers, where it has one.
-pub type Inside<'a> = (&'a Thought, Action, Option<&'a Mind>);
+/// What an agent infers, what it will do, and its mind about the peers, where it has one.
+pub type Inside<'a> = (&'a Inference, Action, Option<&'a Mind>);
 
 const BAR: usize = 12;
 /// Kinds of a peer that are shown; the others hardly matter.
@@ -86,7 +85,7 @@ impl<'a> Teller<'a> {
     }
 
     /// Tells one moment.
-    pub fn tell(&mut self, drawing: &str, moment: Moment<'_>, inside: Option<Inside<'_>>) -> io::Result<()> {
+    pub fn tell(&mut self, moment: Moment<'_>, inside: Option<Inside<'_>>) -> io::Result<()> {
         if let Some(step) = moment.step {
             let current = &mut self.current;
             current.n_steps = moment.n_steps;
@@ -105,7 +104,7 @@ impl<'a> Teller<'a> {
         }
         let headings = self.headings(moment);
         let panel = inside.map_or(Vec::new(), |inside| self.panel(inside));
-        self.screen.show(&headings, drawing, &panel)
+        self.screen.show(&headings, &moment.encounter.render(), &panel)
     }
 
     fn headings(&self, moment: Moment<'_>) -> Vec<String> {
@@ -156,7 +155,7 @@ impl<'a> Teller<'a> {
     }
 
     /// What goes on in the agent.
-    fn panel(&self, (thought, action, mind): Inside<'_>) -> Vec<String> {
+    fn panel(&self, (inference, action, mind): Inside<'_>) -> Vec<String> {
         let mut lines = Vec::new();
         let bar = |mark: &str, probability: f32, what: &str| {
             let full = (probability * BAR as f32).round() as usize;
@@ -174,11 +173,11 @@ impl<'a> Teller<'a> {
             }));
         }
         lines.push(self.screen.paint(Look::Bold, "is about to"));
-        for (index, probability) in thought.probabilities.iter().enumerate() {
+        for (index, probability) in inference.probabilities.iter().enumerate() {
             let mark = if index == usize::from(action) { ">" } else { " " };
             lines.push(bar(mark, *probability, self.spec.action_names[index]));
         }
-        lines.push(format!("{} {:+.2}", self.screen.paint(Look::Bold, "expects"), thought.value));
+        lines.push(format!("{} {:+.2}", self.screen.paint(Look::Bold, "expects"), inference.value));
         lines
     }
 

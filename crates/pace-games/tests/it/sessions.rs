@@ -1,0 +1,201 @@
+//! Sessions: a person may take any peer's seat, does as it likes, and sees no more than that seat does.
+
+use pace_games::{
+    Action, AgentSession, AnyGame, Eyes, GAMES, Moment, NO_ACTION, NO_ACTIONS, Preset, Progress, Seat,
+    SeatSet, Seed, Split,
+};
+use serde_json::Value;
+
+fn games() -> impl Iterator<Item = Box<dyn AnyGame>> {
+    let presets =
+        GAMES.iter().flat_map(|entry| [Preset::Paper, Preset::Reference].map(|preset| (entry, preset)));
+    presets.map(|(entry, preset)| entry.open(preset, &serde_json::Map::new()).expect("presets are valid"))
+}
+
+/// A session of a scripted ego with people, at its beginning.
+fn begin(game: &dyn AnyGame, ego: &str, people: &[Seat], n_episodes: usize, seed: Seed) -> AgentSession {
+    let encounter = game.encounter(Split::Test, 0, people, n_episodes, seed).expect("a tuple");
+    let mut ego = game.blind_ego(ego).expect("a blind ego");
+    ego.begin_encounter();
+    AgentSession::begin(encounter, ego, seed).expect("a distribution")
+}
+
+/// Plays a session to its end and looks at every moment; the person in any seat acts as `person` says.
+fn play(
+    session: &mut AgentSession,
+    person: &mut dyn FnMut() -> Action,
+    look: &mut dyn FnMut(Moment<'_>),
+) -> usize {
+    let (mut people, mut n_moves) = (NO_ACTIONS, 0);
+    look(session.moment());
+    loop {
+        match session.advance(&people).expect("distributions") {
+            Progress::Asked(seats) => seats.iter().for_each(|seat| people[seat.0] = person()),
+            Progress::Moved => {
+                people = NO_ACTIONS;
+                n_moves += usize::from(session.moment().last_move.is_some());
+                look(session.moment());
+            }
+            Progress::Over => return n_moves,
+        }
+    }
+}
+
+#[test]
+fn a_person_who_acts_as_the_scripted_peer_does_changes_nothing() {
+    for game in games() {
+        for slot in 0..game.spec().n_peers() {
+            let (seed, n_episodes, seat) = (Seed::new(3), 4, Seat::of_peer(slot));
+            // What a session shows, but for which seats are asked.
+            let shown = |moment: Moment<'_>| {
+                let step = moment.step.map(|step| {
+                    (
+                        step.ego_action,
+                        step.peer_actions.to_vec(),
+                        step.outcome.task_reward,
+                        step.outcome.boundary,
+                    )
+                });
+                let numbers = (moment.episode, moment.n_moves, moment.n_steps, moment.task_return);
+                let decision = moment.decision.map(|decision| decision.action);
+                (
+                    numbers,
+                    moment.observation.to_vec(),
+                    step,
+                    decision,
+                    moment.ending,
+                    moment.encounter.render(),
+                )
+            };
+            let (mut alone, mut with_person) = (Vec::new(), Vec::new());
+            let mut of_peer = Vec::new();
+            let mut scripted = begin(&*game, "bayes", &[], n_episodes, seed);
+            play(&mut scripted, &mut || panic!("no person is there"), &mut |moment| {
+                let action = moment.last_move.map(|played| played.actions[seat.0]);
+                of_peer.extend(action.filter(|action| *action != NO_ACTION));
+                alone.push(shown(moment));
+            });
+            let mut of_peer = of_peer.into_iter();
+            let mut played = begin(&*game, "bayes", &[seat], n_episodes, seed);
+            let mut person = || of_peer.next().expect("it is asked as often");
+            play(&mut played, &mut person, &mut |moment| with_person.push(shown(moment)));
+            assert!(alone == with_person, "{} slot {slot}", game.spec().id);
+            assert_eq!(scripted.outcomes(), played.outcomes());
+            assert_eq!(scripted.outcomes().len(), n_episodes);
+        }
+    }
+}
+
+#[test]
+fn a_session_waits_for_people_and_ends_once() {
+    for game in games() {
+        let (seed, seat) = (Seed::new(5), Seat::of_peer(0));
+        let mut session = begin(&*game, "random", &[seat], 1, seed);
+        let asked = Progress::Asked(SeatSet::only(seat));
+        while session.advance(&NO_ACTIONS).expect("a distribution") != asked {}
+        let before = (session.moment().n_moves, session.encounter().render());
+        assert_eq!(session.advance(&NO_ACTIONS), Ok(asked));
+        assert_eq!((session.moment().n_moves, session.encounter().render()), before);
+        play(&mut session, &mut || 0, &mut |_| {});
+        let outcomes = session.outcomes().to_vec();
+        assert!(session.is_over() && session.moment().ending.is_some());
+        assert_eq!(session.advance(&NO_ACTIONS), Ok(Progress::Over));
+        assert_eq!(session.outcomes(), outcomes);
+    }
+}
+
+#[test]
+fn every_ego_plays_with_any_person() {
+    for game in games() {
+        let n_actions = game.spec().n_actions() as u32;
+        for name in game.blind_names() {
+            for slot in 0..game.spec().n_peers() {
+                for luck in 0..4 {
+                    let seed = Seed::new(luck).child(name, &[slot as u64]);
+                    let seat = Seat::of_peer(slot);
+                    let n_episodes = game.spec().episodes_per_encounter.min(12);
+                    let mut session = begin(&*game, name, &[seat], n_episodes, seed);
+                    let mut rng = seed.stream("person");
+                    // Some do anything at all, some keep at one thing for a while.
+                    let mut habit = 0;
+                    let mut person = || {
+                        if luck % 2 == 0 || rng.chance(0.3) {
+                            habit = rng.below(n_actions) as Action;
+                        }
+                        habit
+                    };
+                    assert!(play(&mut session, &mut person, &mut |_| {}) >= n_episodes);
+                    assert!(!session.encounter().portrait(seat).lines.is_empty());
+                    for opinions in session.moment().opinions() {
+                        let total: f32 = opinions.iter().map(|opinion| opinion.probability).sum();
+                        assert!((total - 1.0).abs() < 1e-3, "{} {name}: {total}", game.spec().id);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scene_shows_a_seat_what_its_observation_shows_and_no_more() {
+    for game in games() {
+        let spec = game.spec();
+        let (seat, seed) = (Seat::of_peer(0), Seed::new(11));
+        let n_episodes = 5;
+        let mut seen: Vec<(Vec<u32>, String)> = Vec::new();
+        for luck in 0..6 {
+            let seed = seed.child("luck", &[luck]);
+            let mut session = begin(&*game, "random", &[seat], n_episodes, seed);
+            let mut rng = seed.stream("person");
+            let mut person = || rng.below(spec.n_actions() as u32) as Action;
+            play(&mut session, &mut person, &mut |moment| {
+                let mut observation = vec![0.0; spec.observation_size];
+                moment.encounter.observe(seat, &mut observation);
+                seen.push((
+                    observation.iter().map(|v| v.to_bits()).collect(),
+                    moment.encounter.scene(Eyes::Of(seat)).to_string(),
+                ));
+                let all = moment.encounter.scene(Eyes::All);
+                assert!(!all.to_string().contains("null") || spec.id != "kuhn-poker", "{all}");
+            });
+        }
+        assert!(seen.len() > 20);
+        if spec.id == "kuhn-poker" {
+            // While the cards are down, the ego's is not there.
+            for (observation, scene) in &seen {
+                let is_open = observation[10..].iter().any(|value| *value != 0);
+                let scene: Value = serde_json::from_str(scene).expect("a scene");
+                assert_eq!(scene["ego"]["card"].is_null(), !is_open, "{scene}");
+                assert!(!scene["peer"]["card"].is_null());
+            }
+        }
+        if spec.id == "overcooked" {
+            for (observation, scene) in &seen {
+                let scene: Value = serde_json::from_str(scene).expect("a scene");
+                let sees_other = f32::from_bits(observation[5]) == 1.0;
+                assert_eq!(!scene["cooks"][0].is_null(), sees_other, "{scene}");
+                let n_seen = (0..12).filter(|object| f32::from_bits(observation[8 + 3 * object]) == 1.0);
+                let n_movable = n_seen.filter(|object| *object > 1).count();
+                assert_eq!(scene["things"].as_array().map(Vec::len), Some(n_movable), "{scene}");
+            }
+        }
+        if spec.id == "predator-prey" {
+            for (observation, scene) in &seen {
+                let scene: Value = serde_json::from_str(scene).expect("a scene");
+                let agents = scene["agents"].as_array().expect("agents");
+                let others = agents.iter().enumerate().filter(|(agent, _)| *agent != seat.0);
+                for (place, (_, agent)) in others.enumerate() {
+                    assert_eq!(!agent.is_null(), f32::from_bits(observation[22 + place]) == 1.0, "{scene}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_ego_that_is_told_its_peers_plays_with_no_person() {
+    for game in games() {
+        assert!(!game.blind_names().contains(&"oracle"));
+        assert!(game.blind_ego("oracle").is_err() && game.blind_ego("nobody").is_err());
+    }
+}
