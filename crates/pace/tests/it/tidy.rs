@@ -177,8 +177,9 @@ const MAY_NAME_A_GAME: &[(&str, &str)] = &[
 
 /// The lines of a source file that are part of the program: no comments, no tests.
 fn program_lines(text: &str) -> impl Iterator<Item = &str> {
-    let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    text.lines().filter(|line| !line.trim_start().starts_with("//"))
+    let tests = ["mod tests {", "pub(crate) mod tests {"].map(|name| format!("\n#[cfg(test)]\n{name}"));
+    let end = tests.iter().filter_map(|tests| text.find(&tests[..])).min().unwrap_or(text.len());
+    text[..end].lines().filter(|line| !line.trim_start().starts_with("//"))
 }
 
 #[test]
