@@ -204,7 +204,7 @@ impl<G: Game> Opened<G> {
     fn tuple(&self, split: Split, index: usize) -> Result<PeerTuple<SpecOf<G>>, GameError> {
         let n_tuples = self.count_tuples(split);
         if index >= n_tuples {
-            return Err(GameError::NoSuchPeer { found: index, pool: split.name(), last: n_tuples - 1 });
+            return Err(GameError::NoSuchPeer { found: index, pool: split.to_string(), last: n_tuples - 1 });
         }
         Ok(match split {
             Split::Train => self.pool.train()[index].clone(),
@@ -245,7 +245,7 @@ impl<G: Game> AnyGame for Opened<G> {
 
     fn pool(&self, split: Split) -> PoolListing {
         PoolListing {
-            name: split.name(),
+            name: split.to_string(),
             content_hash: self.pool.content_hash(),
             n_classes: self.pool.n_classes().to_vec(),
             traits: self.pool.class_traits(),

@@ -2,6 +2,9 @@
 //!
 //! Which tuples these are is each game's business (`Game::pool`).
 
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::config::GameError;
@@ -19,9 +22,11 @@ pub enum Split {
     Family(usize),
 }
 
-impl Split {
+impl FromStr for Split {
+    type Err = GameError;
+
     /// Reads `train`, `test` or `uniform:N`.
-    pub fn parse(text: &str) -> Result<Split, GameError> {
+    fn from_str(text: &str) -> Result<Split, GameError> {
         match text {
             "train" => Ok(Split::Train),
             "test" => Ok(Split::Test),
@@ -32,13 +37,14 @@ impl Split {
             },
         }
     }
+}
 
-    /// The name that [`Split::parse`] reads.
-    pub fn name(self) -> String {
+impl Display for Split {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Split::Train => "train".to_owned(),
-            Split::Test => "test".to_owned(),
-            Split::Family(n) => format!("uniform:{n}"),
+            Split::Train => formatter.write_str("train"),
+            Split::Test => formatter.write_str("test"),
+            Split::Family(n) => write!(formatter, "uniform:{n}"),
         }
     }
 }

@@ -83,7 +83,7 @@ impl AdaptOptions {
 
     /// A name for files, made of the pool and of everything that is not the plain protocol: `test-switch-5-drop-0.8`.
     fn name(&self, trained: &dyn AnyGame, game: &dyn AnyGame) -> String {
-        let mut name = self.split.name().replace(':', "-");
+        let mut name = self.split.to_string().replace(':', "-");
         for (key, value) in changed_keys(trained, game) {
             name.push_str(&format!("-{key}-{}", value.to_string().trim_matches('"')));
         }
@@ -96,7 +96,7 @@ impl AdaptOptions {
             name.push_str(&format!("-{word}-{n}"));
         }
         if self.detector != Detector::None {
-            name.push_str(&format!("-{}", self.detector.name().replace(':', "-")));
+            name.push_str(&format!("-{}", self.detector.to_string().replace(':', "-")));
             if self.clear_keeps != ClearKeeps::Last {
                 name.push_str(&format!("-keeps-{}", self.clear_keeps.name()));
             }
@@ -296,7 +296,7 @@ pub fn adapt_agent(
         game: spec.id.to_owned(),
         preset: config.preset.name().to_owned(),
         method: config.method.clone(),
-        pool: options.split.name(),
+        pool: options.split.to_string(),
         metric: match spec.metric {
             Metric::Return if has_closed_form => "expected return",
             Metric::Return => "return",

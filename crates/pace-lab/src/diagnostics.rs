@@ -82,7 +82,7 @@ pub(crate) fn detection(
         right.map(|alarm| alarm.after_episode - after).sum()
     });
     Some(DetectionRecord {
-        detector: detector.name(),
+        detector: detector.to_string(),
         // Who is told of the switch keeps nothing of the peers that have left.
         clear_keeps: if detector == Detector::Known { ClearKeeps::Nothing } else { clear_keeps }
             .name()

@@ -14,7 +14,7 @@ pub fn embed(adaptation: &Adaptation, config: &RunConfig) -> Result<Option<Embed
     let Some(latents) = &adaptation.latents else { return Ok(None) };
     let record = &adaptation.record;
     let game_keys = record.game_keys.clone().into_iter().collect();
-    let pool = config.open_game_with(&game_keys)?.pool(Split::parse(&record.pool)?);
+    let pool = config.open_game_with(&game_keys)?.pool(record.pool.parse::<Split>()?);
     let mut aspects: Vec<Aspect> = Vec::new();
     let slots = pool.tuples.first().map_or(0, |tuple| tuple.aspects.len());
     for slot in 0..slots {

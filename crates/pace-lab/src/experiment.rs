@@ -160,7 +160,7 @@ fn test_pool() -> String {
 }
 
 fn no_detector() -> String {
-    Detector::None.name()
+    Detector::None.to_string()
 }
 
 fn keeps_last() -> String {
@@ -290,9 +290,9 @@ impl Experiment {
         }
         for (name, evaluation) in &self.evaluations {
             let within = |error: GameError| format!("evaluation \"{name}\": {error}");
-            Split::parse(&evaluation.pool).map_err(within)?;
-            Detector::parse(&evaluation.detector).map_err(within)?;
-            ClearKeeps::parse(&evaluation.clear_keeps).map_err(within)?;
+            evaluation.pool.parse::<Split>().map_err(within)?;
+            evaluation.detector.parse::<Detector>().map_err(within)?;
+            evaluation.clear_keeps.parse::<ClearKeeps>().map_err(within)?;
         }
         for group in &self.runs {
             if group.games.is_empty() || group.methods.is_empty() {
@@ -478,15 +478,15 @@ struct Wanted<'a> {
 impl Evaluation {
     /// What `pace adapt` is asked for.
     pub fn options(&self, passes: usize, n_threads: usize) -> Result<AdaptOptions, LabError> {
-        let split = Split::parse(&self.pool)?;
+        let split = self.pool.parse::<Split>()?;
         // Draws from a family are met once each.
         let passes = if matches!(split, Split::Family(_)) { 1 } else { passes };
         Ok(AdaptOptions {
             episodes: self.episodes,
             context_episodes: self.context_episodes,
             switch_at: self.switch_at,
-            detector: Detector::parse(&self.detector)?,
-            clear_keeps: ClearKeeps::parse(&self.clear_keeps)?,
+            detector: self.detector.parse::<Detector>()?,
+            clear_keeps: self.clear_keeps.parse::<ClearKeeps>()?,
             game_keys: self.set.clone(),
             keep_latents: self.latents,
             ..AdaptOptions::new(split, passes, self.seed, n_threads)

@@ -251,7 +251,7 @@ impl ExperimentEvaluation {
 
     /// Draws from a family are met once each, whatever is asked.
     fn passes_made(&self) -> usize {
-        let is_family = matches!(Split::parse(&self.evaluation.pool), Ok(Split::Family(_)));
+        let is_family = matches!(self.evaluation.pool.parse::<Split>(), Ok(Split::Family(_)));
         if is_family { 1 } else { self.passes }
     }
 

@@ -42,7 +42,7 @@ pub fn write_replay(
         Some(file) => file.to_owned(),
         None => {
             durable::create_folder(&view.replays_path())?;
-            let split = options.split.name().replace(':', "-");
+            let split = options.split.to_string().replace(':', "-");
             view.replays_path().join(format!("{split}-{}-seed-{}.json", options.tuple, options.seed))
         }
     };
@@ -98,7 +98,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         game: spec.id.to_owned(),
         preset: config.preset.name().to_owned(),
         method: config.method.clone(),
-        pool: options.split.name(),
+        pool: options.split.to_string(),
         index: options.tuple,
         description: tuple.description.clone(),
         metric: match spec.metric {

@@ -75,7 +75,7 @@ impl Speeds {
     /// How long an evaluation takes.
     pub fn evaluation_secs(&self, config: &RunConfig, evaluation: &ExperimentEvaluation) -> f64 {
         let Ok(game) = config.open_game_with(&evaluation.evaluation.set) else { return 0.0 };
-        let n_tuples = Split::parse(&evaluation.evaluation.pool).map_or(0, |split| game.n_tuples(split));
+        let n_tuples = evaluation.evaluation.pool.parse::<Split>().map_or(0, |split| game.n_tuples(split));
         let usual = game.spec().episodes_per_encounter;
         let episodes = match (evaluation.evaluation.episodes, evaluation.evaluation.switch_at) {
             (Some(episodes), _) => episodes,

@@ -17,7 +17,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
 }
 
 /// The whole parser.
-fn command() -> Command {
+pub fn command() -> Command {
     let mut command = accept_negative_numbers(Cli::command());
     command.build();
     command

@@ -3,6 +3,8 @@
 //! How a context forgets is in `context`; when peers really change is in `switch`.
 
 use std::collections::VecDeque;
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
 
 use pace_games::GameError;
 
@@ -57,9 +59,11 @@ pub const DETECTORS: &[DetectorEntry] = &[
     },
 ];
 
-impl Detector {
+impl FromStr for Detector {
+    type Err = GameError;
+
     /// Reads a detector as [`DETECTORS`] writes them.
-    pub fn parse(text: &str) -> Result<Detector, GameError> {
+    fn from_str(text: &str) -> Result<Detector, GameError> {
         let (id, argument) = text.split_once(':').map_or((text, None), |(id, rest)| (id, Some(rest)));
         let is_it = |entry: &&DetectorEntry| entry.form.split(':').next() == Some(id);
         let Some(entry) = DETECTORS.iter().find(is_it) else {
@@ -67,13 +71,14 @@ impl Detector {
         };
         (entry.read)(argument).ok_or_else(|| GameError::bad_value("detector", &text, entry.expected))
     }
+}
 
-    /// The text that [`Detector::parse`] reads.
-    pub fn name(self) -> String {
+impl Display for Detector {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Detector::None => "none".to_owned(),
-            Detector::Drop { share } => format!("drop:{share}"),
-            Detector::Known => "known".to_owned(),
+            Detector::None => formatter.write_str("none"),
+            Detector::Drop { share } => write!(formatter, "drop:{share}"),
+            Detector::Known => formatter.write_str("known"),
         }
     }
 }
@@ -99,9 +104,12 @@ impl ClearKeeps {
             ClearKeeps::Nothing => "nothing",
         }
     }
+}
 
-    /// Reads a name.
-    pub fn parse(text: &str) -> Result<ClearKeeps, GameError> {
+impl FromStr for ClearKeeps {
+    type Err = GameError;
+
+    fn from_str(text: &str) -> Result<ClearKeeps, GameError> {
         ClearKeeps::ALL
             .into_iter()
             .find(|keeps| keeps.name() == text)
@@ -296,14 +304,14 @@ mod tests {
     #[test]
     fn detectors_are_read_as_they_are_written() {
         for text in ["none", "drop:0.8", "drop:0", "drop:1", "known"] {
-            assert_eq!(Detector::parse(text).expect("a detector").name(), text);
+            assert_eq!(text.parse::<Detector>().expect("a detector").to_string(), text);
         }
         for text in ["", "dorp:0.8", "drop", "drop:", "drop:1.5", "drop:nan", "none:1", "known:2"] {
-            assert!(Detector::parse(text).is_err(), "{text}");
+            assert!(text.parse::<Detector>().is_err(), "{text}");
         }
-        let error = Detector::parse("drop:high").unwrap_err().to_string();
+        let error = "drop:high".parse::<Detector>().unwrap_err().to_string();
         assert!(error.contains("drop:high") && error.contains("C from 0 to 1"), "{error}");
-        let error = Detector::parse("knwon").unwrap_err().to_string();
+        let error = "knwon".parse::<Detector>().unwrap_err().to_string();
         assert!(DETECTORS.iter().all(|entry| error.contains(entry.form)), "{error}");
     }
 }

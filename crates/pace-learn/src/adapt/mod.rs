@@ -71,14 +71,18 @@ impl AdaptConfig {
             Err(GameError::bad_value(key, &found, &format!("a number from 1 to {max}")))
         };
         // A pool of no tuples, or of more than there can be, has no name.
-        Split::parse(&self.split.name())?;
+        self.split.to_string().parse::<Split>()?;
         check("passes", self.passes, MAX_ENCOUNTERS / n_tuples.max(1))?;
         check("episodes", self.episodes, MAX_EPISODES)?;
         check("context_episodes", self.context_episodes.unwrap_or(1), MAX_EPISODES)?;
         if let Detector::Drop { share } = self.detector
             && !(0.0..=1.0).contains(&share)
         {
-            return Err(GameError::bad_value("detector", &self.detector.name(), "drop:C with C from 0 to 1"));
+            return Err(GameError::bad_value(
+                "detector",
+                &self.detector.to_string(),
+                "drop:C with C from 0 to 1",
+            ));
         }
         let Some(Switch { after }) = self.switch else { return Ok(()) };
         if !(1..self.episodes).contains(&after) {

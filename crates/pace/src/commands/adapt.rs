@@ -81,14 +81,14 @@ fn detectors() -> String {
 pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     args.input.exit_with();
     let view = RunView::open(&args.run)?;
-    let split = Split::parse(&args.pool)?;
+    let split = args.pool.parse::<Split>()?;
     let passes = if matches!(split, Split::Family(_)) { 1 } else { args.passes };
     let options = AdaptOptions {
         episodes: args.episodes,
         context_episodes: args.context_episodes,
         switch_at: args.switch_at,
-        detector: Detector::parse(&args.detector)?,
-        clear_keeps: ClearKeeps::parse(&args.clear_keeps)?,
+        detector: args.detector.parse::<Detector>()?,
+        clear_keeps: args.clear_keeps.parse::<ClearKeeps>()?,
         temperature: args.temperature,
         game_keys: parse_overrides(&args.overrides)?,
         keep_latents: args.latents.is_some(),

@@ -143,7 +143,7 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 fn peers(args: &ListPeersArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let game = args.game.open()?;
     let splits = match &args.pool {
-        Some(pool) => vec![Split::parse(pool)?],
+        Some(pool) => vec![pool.parse::<Split>()?],
         None => vec![Split::Train, Split::Test],
     };
     let pools: Vec<_> = splits.into_iter().map(|split| game.pool(split)).collect();

@@ -3,9 +3,11 @@
 mod adapt;
 mod bench;
 mod check;
+mod completions;
 mod input;
 mod inspect;
 mod list;
+mod man;
 mod plan;
 mod play;
 mod quickstart;
@@ -59,6 +61,10 @@ pub enum Command {
     /// Measure speed.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Print the completion script of a shell.
+    Completions(completions::CompletionsArgs),
+    /// Write the manual pages, one file per command.
+    Man(man::ManArgs),
     /// Print every command with its arguments as JSON, for programs.
     #[command(hide = true)]
     Commands,
@@ -82,6 +88,8 @@ impl Command {
             Command::Study(command) => study::run(command, out),
             Command::References(args) => references::run(args, out),
             Command::Bench(command) => bench::run(command, out),
+            Command::Completions(args) => completions::run(args, out),
+            Command::Man(args) => man::run(args, out),
             Command::Commands => Ok(writeln!(out, "{}", usage::tree())?),
         }
     }

@@ -83,7 +83,7 @@ pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Some(name) => vec![Preset::parse(name)?],
         None => Preset::RULES.to_vec(),
     };
-    let splits = args.pools.iter().map(|pool| Split::parse(pool)).collect::<Result<Vec<_>, _>>()?;
+    let splits = args.pools.iter().map(|pool| pool.parse::<Split>()).collect::<Result<Vec<_>, _>>()?;
     let mut rows = Vec::new();
     for entry in &games {
         for preset in &presets {
@@ -145,7 +145,7 @@ fn measure(
     Ok(ReferenceRow {
         game: spec.id,
         preset: preset.name(),
-        pool: split.name(),
+        pool: split.to_string(),
         agent,
         score: outcomes.record(n_episodes, None, |outcome| outcome.score(spec.metric)),
         metric: spec.metric,

@@ -394,3 +394,30 @@ fn preset_best_opens_a_game_as_it_is_trained_on() {
     // With quarter turns and practice copies (deviations D9 and D11).
     assert_eq!(n_tuples("best"), 24 * 9);
 }
+
+#[test]
+fn completions_name_every_command_for_every_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell]);
+        for command in ["quickstart", "reproduce", "completions"] {
+            assert!(script.contains(command), "{shell} does not complete {command}");
+        }
+    }
+    check_error(&["completions", "tcsh"], 2, &["tcsh", "bash", "pace completions --help"]);
+}
+
+#[test]
+fn manual_pages_are_written_for_every_command() {
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    let out = folder.path().join("man1");
+    run(&["man", out.to_str().expect("UTF-8")]);
+    for (page, text) in [("pace.1", "quickstart"), ("pace-train.1", "preset"), ("pace-study-export.1", "csv")]
+    {
+        let page = std::fs::read_to_string(out.join(page)).unwrap_or_else(|error| panic!("{page}: {error}"));
+        assert!(page.starts_with(".ie") && page.contains(text), "{page}");
+    }
+    assert!(!out.join("pace-commands.1").exists(), "a hidden command has no page");
+    // A file where the folder should be.
+    let file = out.join("pace.1");
+    check_error(&["man", file.to_str().expect("UTF-8")], 1, &["pace.1"]);
+}

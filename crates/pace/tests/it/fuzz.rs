@@ -54,6 +54,8 @@ const BASES: &[Base] = &[
     base("bench engine", "", "--seconds 0.001 --threads 1 --shape kuhn-poker-unlike"),
     base("bench train", "kuhn-poker", TINY_BENCH),
     base("bench play", "", "--seconds 0.2 --arrival 0 --sessions 1 --rate 25"),
+    base("completions", "bash", ""),
+    base("man", "new", ""),
     base("commands", "", ""),
 ];
 

@@ -15,3 +15,4 @@ mod sudden_death;
 mod tidy;
 mod training;
 mod watching;
+mod words;

@@ -9,12 +9,12 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository's root")
 }
 
-fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Every file of the repository but build outputs and git's own.
-fn files() -> Vec<PathBuf> {
+pub(crate) fn files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {
@@ -34,7 +34,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-fn rust_files() -> Vec<(String, String)> {
+pub(crate) fn rust_files() -> Vec<(String, String)> {
     let paths = files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
     paths.map(|path| path.to_string_lossy().into_owned()).map(|path| (path.clone(), read(&path))).collect()
 }

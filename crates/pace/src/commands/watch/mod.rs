@@ -70,7 +70,7 @@ pub struct WatchArgs {
 }
 
 pub fn run(args: &WatchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let split = Split::parse(&args.pool)?;
+    let split = args.pool.parse::<Split>()?;
     let Some(path) = run_folder(&args.target)? else {
         anyhow::ensure!(args.record.is_none(), "--record: found a game, expected the folder of a run");
         let keys = KeyArgs {
@@ -169,7 +169,7 @@ fn watch_scripted(
     let outcomes = session.outcomes();
     let expected: Option<Vec<f64>> = outcomes.iter().map(|outcome| outcome.expected_return).collect();
     let peers = met(game, split, args.peer).description;
-    let who = format!("{ego} met {} peer {} ({peers})", split.name(), args.peer);
+    let who = format!("{ego} met {} peer {} ({peers})", split.to_string(), args.peer);
     teller.end_encounter(&who, expected.as_deref())?;
     Ok(())
 }
@@ -193,7 +193,7 @@ fn watch_agent(
         "{} after {} steps of training met {} peer {} ({})",
         trained.config.method,
         trained.steps,
-        split.name(),
+        split.to_string(),
         args.peer,
         tuple.description
     );
