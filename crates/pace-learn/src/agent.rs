@@ -181,12 +181,6 @@ impl AgentEncounter {
         self.inner.think(observation)
     }
 
-    /// The peers' actions in the step that followed the last decision. Only an agent whose context stores them
-    /// (`context_action = "peer"`) needs to be told.
-    pub fn peers_acted(&mut self, peer_actions: &[Action]) {
-        self.told(&Aftermath { peer_actions, ..Aftermath::default() });
-    }
-
     /// All that followed the last decision. Only an agent that learns about its peers from what they saw
     /// ([`Agent::peer_sight`]), and from what episodes bring, needs to be told.
     pub fn told(&mut self, aftermath: &Aftermath<'_>) {
