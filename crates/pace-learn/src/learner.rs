@@ -67,7 +67,7 @@ impl<N: Network> Learner<N> {
     pub(crate) fn gradient(&mut self, job: &UpdateJob<'_>) -> UpdateSums {
         let parts = self.split(job.due);
         let (net, parameters) = (&self.net, &self.parameters);
-        net.transpose(parameters, &mut self.transposed);
+        net.layout().transpose(parameters, &mut self.transposed);
         let transposed = &self.transposed;
         for_each_shard_with(&mut self.rooms, &mut self.shards, |rows, index, shard| {
             shard.gradients.fill(0.0);

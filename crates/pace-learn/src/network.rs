@@ -7,8 +7,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed, Sides};
-use pace_nn::product::ProductShape;
-use pace_nn::{Linear, Parameters};
+use pace_nn::{Layout, Linear};
 
 use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
@@ -33,7 +32,7 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError>;
 
     /// Names, shapes and places of the weights.
-    fn layout(&self) -> &Parameters;
+    fn layout(&self) -> &Layout;
 
     /// The layer that the logits come from.
     fn policy_head(&self) -> &Linear;
@@ -157,10 +156,7 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
         batch.cut(usize::MAX)
     }
 
-    /// Prepares the way back: the weights of all layers, transposed, in the layout of the parameters.
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]);
-
-    /// Adds the gradient of the loss over the due decisions to the shard; `transposed` is what [`Network::transpose`] made
+    /// Adds the gradient of the loss over the due decisions to the shard; `transposed` is what [`Layout::transpose`] made
     /// of the parameters.
     fn accumulate(
         &self,
@@ -170,9 +166,6 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
         rows: &mut Self::LearnRows,
         shard: &mut UpdateShard,
     );
-
-    /// The matrix products of [`Network::accumulate`] on whole pieces.
-    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape>;
 }
 
 /// The numbers of a game that shape its networks and batches.

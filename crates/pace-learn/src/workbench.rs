@@ -5,13 +5,13 @@
 use pace_games::{Action, Ending, GameSpec, Metric, Nouns, PoolListing, Seed, Stream};
 use pace_nn::DropoutKey;
 use pace_nn::loss::PolicyLoss;
-use pace_nn::product::{ProductKind, ProductShape};
+use pace_nn::product::{GemmShape, recorded};
 use pace_nn::threads::for_each_shard_with;
 
 use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
-use crate::learner::{Learner, LossWeights, UpdateJob};
+use crate::learner::{Learner, LossWeights, UpdateJob, UpdateShard};
 use crate::methods::Method;
 use crate::network::{Decisions, Network, Sizes};
 
@@ -43,7 +43,7 @@ pub(crate) trait AnyBench {
     fn n_decisions(&self) -> usize;
     fn update(&mut self);
     fn weights(&self) -> &[f32];
-    fn run_products_alone(&mut self) -> f64;
+    fn run_gemms_only(&mut self) -> f64;
 }
 
 impl Workbench {
@@ -74,15 +74,15 @@ impl Workbench {
 
     /// The matrix products of one update and nothing else, shard by shard on the same number of threads; returns how many
     /// floating-point operations they are.
-    pub fn run_products_alone(&mut self) -> f64 {
-        self.inner.run_products_alone()
+    pub fn run_gemms_only(&mut self) -> f64 {
+        self.inner.run_gemms_only()
     }
 }
 
 /// One product of two large square matrices, the most the engine reaches on one thread; returns its operations.
 pub fn run_square_product(buffers: &mut [Vec<f32>; 3]) -> f64 {
     const SIDE: usize = 768;
-    let product = ProductShape { kind: ProductKind::Forward, m: SIDE, k: SIDE, n: SIDE };
+    let product = GemmShape::square(SIDE);
     product.run(buffers);
     product.flops()
 }
@@ -95,6 +95,8 @@ pub(crate) struct UpdateBench<N: Network> {
     pieces: Vec<Piece>,
     due: Vec<u32>,
     classes: Vec<Vec<usize>>,
+    /// The matrix products of each shard, once they were asked for.
+    gemms: Vec<Vec<GemmShape>>,
     buffers: Vec<[Vec<f32>; 3]>,
 }
 
@@ -138,6 +140,7 @@ impl<N: Network> UpdateBench<N> {
             config,
             batch,
             classes,
+            gemms: Vec::new(),
             buffers: Vec::new(),
         }
     }
@@ -163,19 +166,31 @@ impl<N: Network> AnyBench for UpdateBench<N> {
         &self.learner.parameters
     }
 
-    fn run_products_alone(&mut self) -> f64 {
-        let UpdateBench { learner, config, batch, pieces, due, classes, buffers } = self;
-        let job = job(config, batch, pieces, due, classes);
-        let parts = learner.split(due);
-        let mut shards: Vec<Vec<ProductShape>> =
-            parts.into_iter().map(|due| learner.net.products(&UpdateJob { due, ..job })).collect();
-        let n_rooms = buffers.len().max(learner.n_threads());
-        buffers.resize_with(n_rooms, Default::default);
-        for_each_shard_with(&mut buffers[..learner.n_threads()], &mut shards, |buffers, _, products| {
-            products.iter().for_each(|product| product.run(buffers));
+    fn run_gemms_only(&mut self) -> f64 {
+        let UpdateBench { learner, config, batch, pieces, due, classes, gemms, buffers } = self;
+        if gemms.is_empty() {
+            *gemms = gemms_of(learner, &job(config, batch, pieces, due, classes));
+        }
+        let n_threads = learner.n_threads();
+        buffers.resize_with(buffers.len().max(n_threads), Default::default);
+        for_each_shard_with(&mut buffers[..n_threads], gemms, |buffers, _, gemms| {
+            gemms.iter().for_each(|gemm| gemm.run(buffers));
         });
-        shards.iter().flatten().map(ProductShape::flops).sum()
+        gemms.iter().flatten().map(GemmShape::flops).sum()
     }
+}
+
+/// The matrix products that each shard of an update calls.
+fn gemms_of<N: Network>(learner: &Learner<N>, job: &UpdateJob<'_>) -> Vec<Vec<GemmShape>> {
+    let Learner { net, parameters, .. } = learner;
+    let mut transposed = vec![0.0; parameters.len()];
+    net.layout().transpose(parameters, &mut transposed);
+    let mut shard = UpdateShard::new(parameters.len());
+    let mut gemms_of_part = |due| {
+        let (job, rows) = (UpdateJob { due, ..*job }, &mut N::LearnRows::default());
+        recorded(|| net.accumulate(parameters, &transposed, &job, rows, &mut shard)).1
+    };
+    learner.split(job.due).into_iter().map(&mut gemms_of_part).collect()
 }
 
 /// All of the mini-batch at once.

@@ -6,7 +6,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use pace_nn::loss::softmax_rows;
-use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, Linear, Parameters, Part, PrefixPool, Store};
+use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, Layout, Linear, Part, PrefixPool, Store};
 
 fn main() {
     divan::main();
@@ -81,6 +81,7 @@ fn numbers(n: usize) -> Vec<f32> {
 
 /// A layer with its weights, its inputs, and room for everything that its passes write.
 struct Bench {
+    layout: Layout,
     layer: Linear,
     weights: Vec<f32>,
     dense: Vec<Vec<f32>>,
@@ -101,15 +102,16 @@ impl Bench {
     }
 
     fn new(dense_widths: &[usize], n_classes: Option<usize>, n_out: usize) -> Bench {
-        let mut parameters = Parameters::default();
+        let mut layout = Layout::default();
         let widths: Vec<usize> = dense_widths.iter().copied().chain(n_classes).collect();
-        let layer = Linear::new(&mut parameters, "layer", &widths, n_out, Activation::Relu);
+        let layer = Linear::new(&mut layout, "layer", &widths, n_out, Activation::Relu);
         Bench {
-            weights: numbers(parameters.len()),
+            weights: numbers(layout.len()),
             dense: dense_widths.iter().map(|width| numbers(N_ROWS * width)).collect(),
             classes: n_classes.map(|n| (0..N_ROWS).map(|row| (row % n) as u8).collect()),
             output: vec![0.0; N_ROWS * n_out],
             n_operations: 2 * N_ROWS * dense_widths.iter().sum::<usize>() * n_out,
+            layout,
             layer,
         }
     }
@@ -133,7 +135,7 @@ impl Bench {
     fn run_backward(mut self, bencher: Bencher<'_, '_>, takes_gradient: bool) {
         self.forward();
         let mut transposed = vec![0.0; self.weights.len()];
-        self.layer.transpose(&self.weights, &mut transposed);
+        self.layout.transpose(&self.weights, &mut transposed);
         let mut gradients = vec![0.0; self.weights.len()];
         let mut d_output = numbers(self.output.len());
         let last = self.dense.len() - 1;

@@ -11,9 +11,8 @@ use crate::chain::{ChainHead, HeadPlace, SeenRows, stride};
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
 use crate::kernels::add;
+use crate::layout::Layout;
 use crate::linear::{Activation, Linear, Part, Store};
-use crate::parameters::Parameters;
-use crate::product::{ProductKind, ProductShape};
 use crate::rows::fit;
 
 /// Sequences of inputs, one after the other.
@@ -178,47 +177,23 @@ impl SequencePlan {
 
 impl Attention {
     /// Reserves the weights; `dropout` is that of the attention weights.
-    pub fn new(
-        parameters: &mut Parameters,
-        name: &str,
-        width: usize,
-        n_heads: usize,
-        dropout: Dropout,
-    ) -> Attention {
+    pub fn new(layout: &mut Layout, name: &str, width: usize, n_heads: usize, dropout: Dropout) -> Attention {
         assert_eq!(width % n_heads, 0, "{width} numbers are shared among {n_heads} heads");
         let mut layer = |kind: &str, n_out: usize| {
-            Linear::new(parameters, &format!("{name}.{kind}"), &[width], n_out, Activation::Identity)
+            Linear::new(layout, &format!("{name}.{kind}"), &[width], n_out, Activation::Identity)
         };
         let (projection, output) = (layer("projection", 3 * width), layer("output", width));
         Attention { n_heads, width, projection, output, dropout }
     }
 
     /// First weights as PyTorch's `nn.MultiheadAttention` has them: uniform, biases zero.
-    pub fn initialise(&self, parameters: &mut Parameters, uniform: &mut dyn FnMut() -> f64) {
+    pub fn initialise(&self, parameters: &mut [f32], uniform: &mut dyn FnMut() -> f64) {
         let width = self.width as f64;
         let layers = [(&self.projection, (6.0 / (4.0 * width)).sqrt()), (&self.output, 1.0 / width.sqrt())];
         for (layer, bound) in layers {
-            let values = &mut parameters.values;
-            initialise::uniform_within(&mut values[layer.weights().range()], bound, uniform);
-            values[layer.biases().range()].fill(0.0);
+            initialise::uniform_within(&mut parameters[layer.weights().range()], bound, uniform);
+            parameters[layer.biases().range()].fill(0.0);
         }
-    }
-
-    /// The matrix products of one pass forward and back.
-    pub fn products(&self, n_inputs: usize, n_rows: usize, chains: &[Chain]) -> Vec<ProductShape> {
-        let head_width = self.width / self.n_heads;
-        let mut products = self.projection.products(n_inputs, &[Some(true)]);
-        products.extend(self.output.products(n_rows, &[Some(true)]));
-        for n in chains.iter().map(|chain| chain.n_links) {
-            use ProductKind::{Forward, WeightGradient};
-            for _ in 0..self.n_heads {
-                // The weights and their gradient; what is seen, and the gradients of queries, values and keys.
-                products.extend([ProductShape { kind: Forward, m: n, k: head_width, n }; 2]);
-                products.extend([ProductShape { kind: Forward, m: n, k: n, n: head_width }; 2]);
-                products.extend([ProductShape { kind: WeightGradient, m: n, k: n, n: head_width }; 2]);
-            }
-        }
-        products
     }
 
     /// Computes one row of `output` per row of the sequences. Without a key nothing is dropped; with one, a pair of links is
@@ -266,12 +241,6 @@ impl Attention {
             }
         }
         self.output.forward(parameters, &[Part::Dense(seen)], n_rows, output);
-    }
-
-    /// Prepares the way back, as [`Linear::transpose`] does.
-    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        self.projection.transpose(parameters, transposed);
-        self.output.transpose(parameters, transposed);
     }
 
     /// Takes the gradient of the output back through the chunk that was last computed: adds to `gradients` and writes the

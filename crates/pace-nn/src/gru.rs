@@ -10,9 +10,9 @@
 
 use crate::initialise;
 use crate::kernels::{add_rows, hyperbolic_tangent, logistic, vectorised};
+use crate::layout::{Layout, TensorId};
 use crate::linear::Store;
-use crate::parameters::{Parameters, TensorId};
-use crate::product::{ProductKind, ProductShape, multiply, multiply_transposed, transpose};
+use crate::product::{multiply, multiply_transposed};
 use crate::rows::{self, fit};
 
 /// Where the weights lie: `n_in × 3·width` and `width × 3·width`, the columns of r, z and n one after the other.
@@ -65,26 +65,26 @@ pub struct GruRows {
 
 impl Gru {
     /// Reserves weights and biases.
-    pub fn new(parameters: &mut Parameters, name: &str, n_in: usize, width: usize) -> Gru {
-        let mut reserve = |kind: &str, shape: &[usize]| parameters.reserve(&format!("{name}.{kind}"), shape);
+    pub fn new(layout: &mut Layout, name: &str, n_in: usize, width: usize) -> Gru {
+        let named = |kind: &str| format!("{name}.{kind}");
         Gru {
             n_in,
             width,
-            input_weights: reserve("input.weight", &[n_in, 3 * width]),
-            hidden_weights: reserve("hidden.weight", &[width, 3 * width]),
-            input_biases: reserve("input.bias", &[3 * width]),
-            hidden_biases: reserve("hidden.bias", &[3 * width]),
+            input_weights: layout.reserve_matrix(&named("input.weight"), &[n_in], 3 * width),
+            hidden_weights: layout.reserve_matrix(&named("hidden.weight"), &[width], 3 * width),
+            input_biases: layout.reserve(&named("input.bias"), &[3 * width]),
+            hidden_biases: layout.reserve(&named("hidden.bias"), &[3 * width]),
         }
     }
 
     /// Orthogonal weights, zero biases.
-    pub fn initialise(&self, parameters: &mut Parameters, uniform: &mut dyn FnMut() -> f64) {
+    pub fn initialise(&self, parameters: &mut [f32], uniform: &mut dyn FnMut() -> f64) {
         for (weights, n_in) in [(self.input_weights, self.n_in), (self.hidden_weights, self.width)] {
-            let weights = &mut parameters.values[weights.range()];
+            let weights = &mut parameters[weights.range()];
             initialise::orthogonal(weights, n_in, 3 * self.width, 1.0, uniform);
         }
         for biases in [self.input_biases, self.hidden_biases] {
-            parameters.values[biases.range()].fill(0.0);
+            parameters[biases.range()].fill(0.0);
         }
     }
 
@@ -96,29 +96,6 @@ impl Gru {
     /// Width of the hidden state.
     pub fn width(&self) -> usize {
         self.width
-    }
-
-    /// The matrix products of one pass forward and back on a block with so many inputs; their gradient only where it is
-    /// wanted.
-    pub fn products(
-        &self,
-        n_inputs: usize,
-        live: &[usize],
-        is_input_gradient_wanted: bool,
-    ) -> Vec<ProductShape> {
-        let (n_rows, n) = (live.iter().sum(), 3 * self.width);
-        let shape = |kind, m, k| ProductShape { kind, m, k, n };
-        let mut products = vec![
-            shape(ProductKind::Forward, n_inputs, self.n_in),
-            shape(ProductKind::WeightGradient, n_inputs, self.n_in),
-            shape(ProductKind::WeightGradient, n_rows, self.width),
-        ];
-        products.extend(live.iter().map(|m| shape(ProductKind::Forward, *m, self.width)));
-        products.extend(live.iter().skip(1).map(|m| shape(ProductKind::InputGradient, *m, self.width)));
-        if is_input_gradient_wanted {
-            products.push(shape(ProductKind::InputGradient, n_inputs, self.n_in));
-        }
-        products
     }
 
     /// Writes the hidden state after every step of a block to `rows.out`.
@@ -191,14 +168,6 @@ impl Gru {
     ) {
         self.forward(parameters, inputs.into(), &[keep.len()], hidden, keep, rows);
         hidden.copy_from_slice(&rows.out[..hidden.len()]);
-    }
-
-    /// Writes the weights, transposed, to the places in `transposed` where `parameters` has them.
-    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        for (weights, n_in) in [(self.input_weights, self.n_in), (self.hidden_weights, self.width)] {
-            let range = weights.range();
-            transpose(&parameters[range.clone()], n_in, 3 * self.width, &mut transposed[range]);
-        }
     }
 
     /// Takes `rows.d_out` back through every step of the block that was last computed, but not into `initial`: adds to

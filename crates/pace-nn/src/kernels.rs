@@ -15,24 +15,24 @@ macro_rules! vectorised {
 
             #[cfg(target_arch = "x86_64")]
             {
-                $crate::device::instructions! { avx512 compile
+                $crate::simd::instructions! { avx512 compile
                     #[allow(clippy::too_many_arguments)]
                     fn avx512($($argument: $kind),*) $(-> $result)? {
                         portable($($argument),*)
                     }
                 }
-                $crate::device::instructions! { avx2 compile
+                $crate::simd::instructions! { avx2 compile
                     #[allow(clippy::too_many_arguments)]
                     fn avx2($($argument: $kind),*) $(-> $result)? {
                         portable($($argument),*)
                     }
                 }
-                match $crate::device::SimdPath::detect() {
+                match $crate::simd::SimdPath::detect() {
                     // SAFETY: `detect` asks for every instruction set of the list that the function is compiled for.
-                    $crate::device::SimdPath::Avx512 => return unsafe { avx512($($argument),*) },
+                    $crate::simd::SimdPath::Avx512 => return unsafe { avx512($($argument),*) },
                     // SAFETY: `detect` asks for every instruction set of the list that the function is compiled for.
-                    $crate::device::SimdPath::Avx2 => return unsafe { avx2($($argument),*) },
-                    $crate::device::SimdPath::Portable => {}
+                    $crate::simd::SimdPath::Avx2 => return unsafe { avx2($($argument),*) },
+                    $crate::simd::SimdPath::Portable => {}
                 }
             }
             portable($($argument),*)

@@ -1,12 +1,12 @@
 //! The numerical engine: layers with explicit forward and backward passes over buffers the caller owns.
 //!
-//! No tape, no tensor type, no allocation in a pass. All weights of a network lie in one flat buffer (`parameters`), their
-//! gradients in another of the same layout, so that adding shards up, clipping and Adam are single passes. The engine
+//! No tape, no tensor type, no allocation in a pass. All weights of a network lie in one flat buffer, their gradients in
+//! another of the same layout (`layout`), so that adding shards up, clipping and Adam are single passes. The engine
 //! knows nothing of games, peers or files, and is the only crate that may hold `unsafe`, SIMD and GEMM code.
 #![warn(missing_docs)]
 
-pub mod device;
-pub mod parameters;
+pub mod layout;
+pub mod simd;
 
 pub mod kernels;
 pub mod product;
@@ -17,6 +17,7 @@ mod chain;
 pub mod dropout;
 pub mod gru;
 pub mod linear;
+pub mod mlp;
 pub mod norm;
 pub mod pool;
 pub mod positions;
@@ -31,12 +32,13 @@ pub mod threads;
 
 pub use adam::{Adam, AdamConfig};
 pub use attention::{Attention, AttentionRows, Chain, Sequences};
-pub use device::{Device, SimdPath};
 pub use dropout::{Dropout, DropoutKey};
 pub use gru::{Gru, GruInputs, GruRows};
+pub use layout::{Layout, ParameterError, TensorId, TensorSpec};
 pub use linear::{Activation, Linear, Part, Store};
+pub use mlp::{Mlp, MlpBuffers};
 pub use norm::LayerNorm;
-pub use parameters::{ParameterError, Parameters, TensorSpec};
 pub use pool::{EmptyEpisode, PrefixPool};
 pub use positions::Positions;
+pub use simd::SimdPath;
 pub use transformer::{TransformerConfig, TransformerLayer, TransformerRows};

@@ -4,8 +4,8 @@
 //! an input `[observation ⊕ one-hot action]` costs one product and one row added in the pass that adds the bias.
 
 use crate::kernels;
-use crate::parameters::{Parameters, TensorId};
-use crate::product::{ProductKind, ProductShape, multiply, multiply_transposed, transpose};
+use crate::layout::{Layout, TensorId};
+use crate::product::{multiply, multiply_transposed};
 
 /// Whether a result replaces what is there or is added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,18 +49,17 @@ pub struct Linear {
 impl Linear {
     /// Reserves weights and biases for an input of parts with these widths.
     pub fn new(
-        parameters: &mut Parameters,
+        layout: &mut Layout,
         name: &str,
         widths: &[usize],
         n_out: usize,
         activation: Activation,
     ) -> Linear {
-        let n_in = widths.iter().sum();
         Linear {
             widths: widths.to_vec(),
             n_out,
-            weights: parameters.reserve(&format!("{name}.weight"), &[n_in, n_out]),
-            biases: parameters.reserve(&format!("{name}.bias"), &[n_out]),
+            weights: layout.reserve_matrix(&format!("{name}.weight"), widths, n_out),
+            biases: layout.reserve(&format!("{name}.bias"), &[n_out]),
             activation,
         }
     }
@@ -89,22 +88,6 @@ impl Linear {
     fn part_range(&self, part: usize) -> std::ops::Range<usize> {
         let first: usize = self.widths[..part].iter().sum();
         first * self.n_out..(first + self.widths[part]) * self.n_out
-    }
-
-    /// The matrix products of one pass forward and back on `n_rows` rows, the dense parts of the input being those for
-    /// which `takes_gradient` says whether their gradient is wanted.
-    pub fn products(&self, n_rows: usize, takes_gradient: &[Option<bool>]) -> Vec<ProductShape> {
-        let mut products = Vec::new();
-        for (width, gradient) in self.widths.iter().zip(takes_gradient) {
-            let Some(is_wanted) = gradient else { continue };
-            let mut push = |kind| products.push(ProductShape { kind, m: n_rows, k: *width, n: self.n_out });
-            push(ProductKind::Forward);
-            push(ProductKind::WeightGradient);
-            if *is_wanted {
-                push(ProductKind::InputGradient);
-            }
-        }
-        products
     }
 
     /// Computes `n_rows` outputs.
@@ -140,21 +123,8 @@ impl Linear {
         }
     }
 
-    /// Writes the weights of every part, transposed, to the places in `transposed` where `parameters` has them.
-    ///
-    /// The way back multiplies by transposed weights. Doing this once per step is cheaper than once per product, of which
-    /// a step has as many as the batch has chunks.
-    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        let weights = &parameters[self.weights.range()];
-        let transposed = &mut transposed[self.weights.range()];
-        for (part, width) in self.widths.iter().enumerate() {
-            let range = self.part_range(part);
-            transpose(&weights[range.clone()], *width, self.n_out, &mut transposed[range]);
-        }
-    }
-
-    /// Takes the gradient of the output back, with what [`Linear::transpose`] wrote: adds to `gradients`, and writes the gradient of each dense part that
-    /// `d_parts` has a place for. `d_output` is left holding the gradient before the activation.
+    /// Takes the gradient of the output back, with what [`Layout::transpose`] wrote: adds to `gradients`, and writes the gradient
+    /// of each dense part that `d_parts` has a place for. `d_output` is left holding the gradient before the activation.
     pub fn backward(
         &self,
         transposed: &[f32],

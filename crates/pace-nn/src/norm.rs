@@ -1,7 +1,7 @@
 //! Layer normalisation: every row to mean 0 and variance 1, then a gain and a bias per column.
 
 use crate::kernels::{sum_of, sum_of_products, vectorised};
-use crate::parameters::{Parameters, TensorId};
+use crate::layout::{Layout, TensorId};
 
 /// Added to the variance, so that a row of equal numbers has a finite scale.
 const EPSILON: f32 = 1e-5;
@@ -16,18 +16,18 @@ pub struct LayerNorm {
 
 impl LayerNorm {
     /// Reserves gains and biases.
-    pub fn new(parameters: &mut Parameters, name: &str, width: usize) -> LayerNorm {
+    pub fn new(layout: &mut Layout, name: &str, width: usize) -> LayerNorm {
         LayerNorm {
             width,
-            gains: parameters.reserve(&format!("{name}.gain"), &[width]),
-            biases: parameters.reserve(&format!("{name}.bias"), &[width]),
+            gains: layout.reserve_factors(&format!("{name}.gain"), &[width]),
+            biases: layout.reserve(&format!("{name}.bias"), &[width]),
         }
     }
 
     /// Gains one, biases zero.
-    pub fn initialise(&self, parameters: &mut Parameters) {
-        parameters.values[self.gains.range()].fill(1.0);
-        parameters.values[self.biases.range()].fill(0.0);
+    pub fn initialise(&self, parameters: &mut [f32]) {
+        parameters[self.gains.range()].fill(1.0);
+        parameters[self.biases.range()].fill(0.0);
     }
 
     /// Computes the outputs. `rows` comes in holding the inputs and goes out normalised; with one scale per row it is what
@@ -37,11 +37,6 @@ impl LayerNorm {
         assert_eq!((rows.len(), output.len()), (n, n), "{} rows of {}", scales.len(), self.width);
         let (gains, biases) = (&parameters[self.gains.range()], &parameters[self.biases.range()]);
         normalise(rows, scales, gains, biases, output);
-    }
-
-    /// Copies what the way back needs to the place in `transposed` where `parameters` has it.
-    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        transposed[self.gains.range()].copy_from_slice(&parameters[self.gains.range()]);
     }
 
     /// Adds to `gradients`. `d_rows` comes in holding the gradient of the output and goes out holding that of the input.

@@ -2,7 +2,7 @@
 
 use crate::initialise;
 use crate::kernels::vectorised;
-use crate::parameters::{Parameters, TensorId};
+use crate::layout::{Layout, TensorId};
 
 /// Where the table lies.
 #[derive(Clone, Debug)]
@@ -14,14 +14,14 @@ pub struct Positions {
 
 impl Positions {
     /// Reserves the table.
-    pub fn new(parameters: &mut Parameters, name: &str, n_positions: usize, width: usize) -> Positions {
-        let table = parameters.reserve(&format!("{name}.table"), &[n_positions, width]);
+    pub fn new(layout: &mut Layout, name: &str, n_positions: usize, width: usize) -> Positions {
+        let table = layout.reserve(&format!("{name}.table"), &[n_positions, width]);
         Positions { n_positions, width, table }
     }
 
     /// Standard normal numbers, as PyTorch's `nn.Embedding` has them.
-    pub fn initialise(&self, parameters: &mut Parameters, uniform: &mut dyn FnMut() -> f64) {
-        for value in &mut parameters.values[self.table.range()] {
+    pub fn initialise(&self, parameters: &mut [f32], uniform: &mut dyn FnMut() -> f64) {
+        for value in &mut parameters[self.table.range()] {
             *value = initialise::normal(uniform) as f32;
         }
     }

@@ -1,5 +1,8 @@
 //! Matrix products over row-major slices: the one place that calls the GEMM library.
+//!
+//! [`recorded`] lists the products that a piece of work carries out, so that a benchmark can time them alone.
 
+use std::cell::{Cell, RefCell};
 use std::sync::Once;
 
 use gemm::Parallelism;
@@ -36,63 +39,74 @@ pub struct Strided<'a> {
 }
 
 impl<'a> Strided<'a> {
+    fn new(values: &'a [f32], [row_stride, column_stride]: [usize; 2]) -> Strided<'a> {
+        Strided { values, row_stride, column_stride }
+    }
+
     /// Rows that begin this far from each other.
     pub fn rows(values: &'a [f32], row_stride: usize) -> Strided<'a> {
-        Strided { values, row_stride, column_stride: 1 }
+        Strided::new(values, [row_stride, 1])
     }
 
     /// Its rows as columns.
     pub fn transposed(self) -> Strided<'a> {
-        Strided { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
+        Strided::new(self.values, [self.column_stride, self.row_stride])
     }
 }
 
-/// Which of the three products of a layer.
+/// One matrix product without its numbers: `out (m × n) = or += lhs (m × k) · rhs (k × n)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProductKind {
-    /// [`multiply`].
-    Forward,
-    /// [`multiply_transposed`].
-    WeightGradient,
-    /// [`multiply`] by the transposed weights.
-    InputGradient,
+pub struct GemmShape {
+    sizes: [usize; 3],
+    /// Row and column strides of the two factors.
+    factor_strides: [[usize; 2]; 2],
+    out_stride: usize,
+    store: Store,
 }
 
-/// One product of a layer with `k` inputs and `n` outputs on `m` rows, as a piece of work to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProductShape {
-    /// Which product.
-    pub kind: ProductKind,
-    /// Rows.
-    pub m: usize,
-    /// Inputs.
-    pub k: usize,
-    /// Outputs.
-    pub n: usize,
-}
+impl GemmShape {
+    /// A product of two square matrices with rows of `side` numbers.
+    pub fn square(side: usize) -> GemmShape {
+        GemmShape {
+            sizes: [side; 3],
+            factor_strides: [[side, 1]; 2],
+            out_stride: side,
+            store: Store::Overwrite,
+        }
+    }
 
-impl ProductShape {
-    /// Multiplications and additions.
+    /// Number of multiplications and additions.
     pub fn flops(&self) -> f64 {
-        2.0 * (self.m * self.k * self.n) as f64
+        2.0 * self.sizes.iter().product::<usize>() as f64
     }
 
-    /// Carries the product out on whatever numbers are in the three buffers, which grow as needed.
+    /// Carries the product out on made-up factors in the first two buffers; all three grow as needed.
     pub fn run(&self, buffers: &mut [Vec<f32>; 3]) {
-        let ProductShape { kind, m, k, n } = *self;
-        let [rows, weights, out] = buffers;
-        for (buffer, needed) in [(&mut *rows, m * k), (&mut *weights, k * n), (&mut *out, m * n)] {
+        let ([m, k, n], [lhs_strides, rhs_strides]) = (self.sizes, self.factor_strides);
+        let matrices = [([m, k], lhs_strides), ([k, n], rhs_strides), ([m, n], [self.out_stride, 1])];
+        for (buffer, (size, strides)) in buffers.iter_mut().zip(matrices) {
+            let needed = 1 + (0..2).map(|axis| size[axis].saturating_sub(1) * strides[axis]).sum::<usize>();
             if buffer.len() < needed {
                 buffer.resize(needed, 0.01);
             }
         }
-        let (rows, weights, out) = (&mut rows[..m * k], &mut weights[..k * n], &mut out[..m * n]);
-        match kind {
-            ProductKind::Forward => multiply(rows, weights, out, m, k, n, Store::Overwrite),
-            ProductKind::WeightGradient => multiply_transposed(rows, out, weights, m, k, n, Store::Overwrite),
-            ProductKind::InputGradient => multiply(out, weights, rows, m, n, k, Store::Overwrite),
-        }
+        let [lhs, rhs, out] = buffers;
+        let (lhs, rhs) = (Strided::new(lhs, lhs_strides), Strided::new(rhs, rhs_strides));
+        multiply_strided(self.sizes, lhs, rhs, (out, self.out_stride), self.store);
     }
+}
+
+thread_local! {
+    static IS_RECORDING: Cell<bool> = const { Cell::new(false) };
+    static RECORDED: RefCell<Vec<GemmShape>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` and returns its result and the products that this thread carried out for it.
+pub fn recorded<T>(work: impl FnOnce() -> T) -> (T, Vec<GemmShape>) {
+    assert!(!IS_RECORDING.replace(true), "a recording within a recording");
+    let result = work();
+    IS_RECORDING.set(false);
+    (result, RECORDED.take())
 }
 
 /// Writes `matrix (n_rows × n_columns)` row by column: `out (n_columns × n_rows)`.
@@ -148,6 +162,11 @@ pub fn multiply_strided(
     if m == 0 || n == 0 {
         return;
     }
+    if IS_RECORDING.get() {
+        let factor_strides = [lhs, rhs].map(|factor| [factor.row_stride, factor.column_stride]);
+        let shape = GemmShape { sizes: [m, k, n], factor_strides, out_stride, store };
+        RECORDED.with_borrow_mut(|shapes| shapes.push(shape));
+    }
     IS_TUNED.call_once(|| gemm::set_lhs_packing_threshold_single_thread(UNPACKED_PANELS));
     // SAFETY: every index the library forms lies inside its slice (asserted above: the largest one does, and strides are
     // not negative); rows of `out` do not overlap, since they are at least `n` apart; `out` is borrowed mutably, so it
@@ -179,7 +198,9 @@ pub fn multiply_strided(
 
 #[cfg(test)]
 mod tests {
-    use super::{Store, Strided, multiply, multiply_strided, multiply_transposed, transpose};
+    use super::{
+        GemmShape, Store, Strided, multiply, multiply_strided, multiply_transposed, recorded, transpose,
+    };
 
     fn numbers(n: usize, shift: usize) -> Vec<f32> {
         (0..n).map(|index| ((index * 7 + shift) % 13) as f32 - 6.0).collect()
@@ -236,6 +257,23 @@ mod tests {
         let (x, mut y) = (numbers(18, 1), vec![0.0; 12]);
         let (left, right) = (Strided::rows(&x, 6), Strided::rows(&x, 6).transposed());
         multiply_strided([3, 2, 4], left, right, (&mut y, 4), Store::Overwrite);
+    }
+
+    #[test]
+    fn a_recording_lists_every_product_of_the_work_and_runs_again() {
+        let (x, mut y, mut d_w) = (numbers(6, 1), vec![0.0; 8], vec![0.0; 12]);
+        let work = || {
+            multiply(&x, &numbers(12, 2), &mut y, 2, 3, 4, Store::Overwrite);
+            multiply(&[], &numbers(12, 2), &mut [], 0, 3, 4, Store::Overwrite);
+            multiply_transposed(&x, &y, &mut d_w, 2, 3, 4, Store::Add);
+        };
+        let ((), shapes) = recorded(work);
+        assert_eq!(shapes.iter().map(|shape| shape.sizes).collect::<Vec<_>>(), [[2, 3, 4], [3, 2, 4]]);
+        assert!(shapes.iter().all(|shape| shape.flops() == 48.0));
+        let mut buffers = Default::default();
+        let ((), again) = recorded(|| shapes.iter().for_each(|shape| shape.run(&mut buffers)));
+        assert_eq!(again, shapes);
+        assert_eq!(recorded(|| GemmShape::square(3).run(&mut buffers)).1, [GemmShape::square(3)]);
     }
 
     #[test]

@@ -2,14 +2,13 @@
 //!
 //! `y = norm(x + drop(attention(x)))`, then `norm(y + drop(W₂ · drop(relu(W₁ · y))))`.
 
-use crate::attention::{Attention, AttentionRows, Chain, Sequences};
+use crate::attention::{Attention, AttentionRows, Sequences};
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
 use crate::kernels::add;
+use crate::layout::Layout;
 use crate::linear::{Activation, Linear, Part, Store};
 use crate::norm::LayerNorm;
-use crate::parameters::Parameters;
-use crate::product::ProductShape;
 use crate::rows::fit;
 
 /// The sizes that a person chooses.
@@ -63,30 +62,30 @@ mod place {
 
 impl TransformerLayer {
     /// Reserves the weights.
-    pub fn new(parameters: &mut Parameters, name: &str, config: TransformerConfig) -> TransformerLayer {
+    pub fn new(layout: &mut Layout, name: &str, config: TransformerConfig) -> TransformerLayer {
         let TransformerConfig { width, n_heads, hidden_width, dropout } = config;
         let dropout = Dropout::new(dropout);
         let named = |part: &str| format!("{name}.{part}");
         TransformerLayer {
             config,
-            attention: Attention::new(parameters, &named("attention"), width, n_heads, dropout),
-            attention_norm: LayerNorm::new(parameters, &named("attention_norm"), width),
+            attention: Attention::new(layout, &named("attention"), width, n_heads, dropout),
+            attention_norm: LayerNorm::new(layout, &named("attention_norm"), width),
             forward_layers: [
-                Linear::new(parameters, &named("forward.0"), &[width], hidden_width, Activation::Relu),
-                Linear::new(parameters, &named("forward.1"), &[hidden_width], width, Activation::Identity),
+                Linear::new(layout, &named("forward.0"), &[width], hidden_width, Activation::Relu),
+                Linear::new(layout, &named("forward.1"), &[hidden_width], width, Activation::Identity),
             ],
-            forward_norm: LayerNorm::new(parameters, &named("forward_norm"), width),
+            forward_norm: LayerNorm::new(layout, &named("forward_norm"), width),
             dropout,
         }
     }
 
     /// First weights as PyTorch has them.
-    pub fn initialise(&self, parameters: &mut Parameters, uniform: &mut dyn FnMut() -> f64) {
+    pub fn initialise(&self, parameters: &mut [f32], uniform: &mut dyn FnMut() -> f64) {
         self.attention.initialise(parameters, uniform);
         for layer in &self.forward_layers {
             let bound = 1.0 / (layer.n_in() as f64).sqrt();
             for tensor in [layer.weights(), layer.biases()] {
-                initialise::uniform_within(&mut parameters.values[tensor.range()], bound, uniform);
+                initialise::uniform_within(&mut parameters[tensor.range()], bound, uniform);
             }
         }
         self.attention_norm.initialise(parameters);
@@ -96,15 +95,6 @@ impl TransformerLayer {
     /// Width of a row.
     pub fn width(&self) -> usize {
         self.config.width
-    }
-
-    /// The matrix products of one pass forward and back.
-    pub fn products(&self, n_inputs: usize, n_rows: usize, chains: &[Chain]) -> Vec<ProductShape> {
-        let mut products = self.attention.products(n_inputs, n_rows, chains);
-        for layer in &self.forward_layers {
-            products.extend(layer.products(n_rows, &[Some(true)]));
-        }
-        products
     }
 
     /// Writes one row to `rows.out` per row of the sequences. Without a key nothing is dropped.
@@ -139,16 +129,6 @@ impl TransformerLayer {
         let out = fit(&mut rows.out, n);
         self.forward_norm.forward(parameters, forwarded, fit(forward_scales, n_rows), out);
         fit(&mut rows.d_out, n);
-    }
-
-    /// Prepares the way back, as [`Linear::transpose`] does.
-    pub fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        self.attention.transpose(parameters, transposed);
-        for layer in &self.forward_layers {
-            layer.transpose(parameters, transposed);
-        }
-        self.attention_norm.transpose(parameters, transposed);
-        self.forward_norm.transpose(parameters, transposed);
     }
 
     /// Takes `rows.d_out` back through the chunk that was last computed, with its key: adds to `gradients` and writes the

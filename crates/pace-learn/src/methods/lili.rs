@@ -5,15 +5,14 @@
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
-use pace_nn::product::ProductShape;
-use pace_nn::{Linear, Parameters, kernels};
+use pace_nn::{Activation, Layout, Linear, MlpBuffers, Part, Store, kernels};
 
 use super::{Method, baseline, check_baseline};
 use crate::config::{ContextAction, EmptyContext, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
-    ActorCritic, ActorCriticRows, CHUNK_ROWS, ContextEncoder, EncoderRows, TransitionPredictor,
-    TransitionRows, blank_first, fit,
+    ActorCritic, ActorCriticRows, CHUNK_ROWS, ContextEncoder, TransitionPredictor, TransitionRows,
+    blank_first, entry_parts, fit,
 };
 use crate::network::{Acted, Decisions, Network, Sizes};
 use crate::ppo::policy_and_value;
@@ -33,7 +32,7 @@ pub(crate) struct LiliNet {
     actor_critic: ActorCritic,
     sizes: Sizes,
     empty_context: EmptyContext,
-    layout: Parameters,
+    layout: Layout,
 }
 
 /// The entries of the previous episode, pooled, and those of the current one so far.
@@ -54,14 +53,20 @@ impl Network for LiliNet {
     const METRICS: &'static [&'static str] = &["peer/reward_loss", "peer/observation_loss"];
 
     fn new(spec: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> LiliNet {
-        let mut layout = Parameters::default();
+        let mut layout = Layout::default();
         let sizes = Sizes::of(spec);
         let Sizes { observation, n_actions, .. } = sizes;
         let (width, hidden_width) = (config.encoder_width, config.hidden_width);
         LiliNet {
             encoder: ContextEncoder::new(&mut layout, observation, n_actions, width),
             predictor: TransitionPredictor::new(&mut layout, observation, n_actions, width, hidden_width),
-            actor_critic: ActorCritic::new(&mut layout, observation, width, hidden_width, n_actions),
+            actor_critic: ActorCritic::new(
+                &mut layout,
+                [observation, width],
+                hidden_width,
+                n_actions,
+                Activation::Relu,
+            ),
             sizes,
             empty_context: config.empty_context,
             layout,
@@ -76,7 +81,7 @@ impl Network for LiliNet {
         Ok(())
     }
 
-    fn layout(&self) -> &Parameters {
+    fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -85,11 +90,11 @@ impl Network for LiliNet {
     }
 
     fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut parameters = self.layout.clone();
-        self.encoder.initialise(&mut parameters, &mut seed.stream("encoder"));
-        self.predictor.initialise(&mut parameters, &mut seed.stream("predictor"));
-        self.actor_critic.initialise(&mut parameters, &mut seed.stream("actor-critic"));
-        parameters.values
+        let mut weights = vec![0.0; self.layout.len()];
+        self.encoder.initialise(&mut weights, &mut seed.stream("encoder"));
+        self.predictor.initialise(&mut weights, &mut seed.stream("predictor"));
+        self.actor_critic.initialise(&mut weights, &mut seed.stream("actor-critic"));
+        weights
     }
 
     fn sizes(&self) -> Sizes {
@@ -122,7 +127,7 @@ impl Network for LiliNet {
         let (n_rows, width) = (lanes.len(), self.width());
         rows.pooled.clear();
         lanes.iter().for_each(|lane| rows.pooled.extend_from_slice(&contexts[*lane].mean));
-        self.encoder.g().forward(parameters, &rows.pooled, n_rows, &mut rows.latents);
+        self.encoder.g.forward(parameters, &[Part::Dense(&rows.pooled)], n_rows, &mut rows.latents);
         rows.is_first.clear();
         rows.is_first.extend(lanes.iter().map(|lane| !contexts[*lane].is_there));
         blank_first(self.empty_context, &rows.is_first, width, &mut rows.latents.out);
@@ -149,7 +154,8 @@ impl Network for LiliNet {
         rows: &mut LiliActRows,
     ) {
         let Decisions { observations, ego_actions, .. } = decisions;
-        self.encoder.encode_entries(parameters, observations, ego_actions, &mut rows.entries);
+        let parts = entry_parts(observations, ego_actions);
+        self.encoder.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
         for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
             kernels::add(&mut contexts[*lane].sum, features);
             contexts[*lane].n_entries += 1;
@@ -165,7 +171,8 @@ impl Network for LiliNet {
         rows: &mut LiliActRows,
     ) {
         rows.no_actions.resize(lanes.len(), NO_ACTION);
-        self.encoder.encode_entries(parameters, terminal_observations, &rows.no_actions, &mut rows.entries);
+        let parts = entry_parts(terminal_observations, &rows.no_actions);
+        self.encoder.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
         for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
             let PreviousEpisode { mean, is_there, sum, n_entries } = &mut contexts[*lane];
             kernels::add(sum, features);
@@ -173,11 +180,6 @@ impl Network for LiliNet {
             sum.fill(0.0);
             (*is_there, *n_entries) = (true, 0);
         }
-    }
-
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        let layers = self.encoder.layers().chain(self.predictor.layers()).chain(self.actor_critic.layers());
-        layers.for_each(|layer| layer.transpose(parameters, transposed));
     }
 
     fn accumulate(
@@ -192,20 +194,6 @@ impl Network for LiliNet {
             rows.gather(chunk, job, self.sizes.observation);
             self.accumulate_chunk([parameters, transposed], job, rows, shard);
         }
-    }
-
-    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
-        let mut products = Vec::new();
-        let mut rows = LiliLearnRows::default();
-        for chunk in job.chunks(CHUNK_ROWS) {
-            rows.gather(chunk, job, self.sizes.observation);
-            let n_selected = rows.batch_rows.len();
-            products.extend(self.encoder.products(rows.entry_actions.len()));
-            products.extend(self.encoder.g().products(rows.sources.len()));
-            products.extend(self.predictor.products(n_selected));
-            products.extend(self.actor_critic.products(n_selected));
-        }
-        products
     }
 }
 
@@ -227,7 +215,9 @@ impl LiliNet {
 
         // Forward: f on the entries of all previous episodes, their means, g once per episode, and its latent to every
         // decision of the episode.
-        self.encoder.encode_entries(parameters, &rows.entries, &rows.entry_actions, &mut rows.features);
+        let (entries, n_entries) =
+            (entry_parts(&rows.entries, &rows.entry_actions), rows.entry_actions.len());
+        self.encoder.f.forward(parameters, &entries, n_entries, &mut rows.features);
         let pooled = fit(&mut rows.pooled, n_episodes * width);
         pooled.fill(0.0);
         for (pooled, source) in pooled.chunks_exact_mut(width).zip(&rows.sources) {
@@ -235,7 +225,7 @@ impl LiliNet {
             kernels::add_rows(&rows.features.out[source.start * width..source.end * width], pooled);
             pooled.iter_mut().for_each(|value| *value /= source.len() as f32);
         }
-        self.encoder.g().forward(parameters, pooled, n_episodes, &mut rows.episodes);
+        self.encoder.g.forward(parameters, &[Part::Dense(pooled)], n_episodes, &mut rows.episodes);
         blank_first(self.empty_context, &rows.is_first, width, &mut rows.episodes.out);
         let latents = fit(&mut rows.latents, n_selected * width);
         for (latent, episode) in latents.chunks_exact_mut(width).zip(&rows.selected_episodes) {
@@ -293,7 +283,9 @@ impl LiliNet {
         }
         blank_first(self.empty_context, &rows.is_first, width, d_episodes);
         let d_pooled = fit(&mut rows.d_pooled, n_episodes * width);
-        self.encoder.g().backward(transposed, gradients, pooled, &mut rows.episodes, d_pooled);
+        let mut d_parts = [Some((&mut *d_pooled, Store::Overwrite))];
+        let parts = [Part::Dense(&*pooled)];
+        self.encoder.g.backward(transposed, gradients, &parts, n_episodes, &mut rows.episodes, &mut d_parts);
         for (d_pooled, source) in d_pooled.chunks_exact(width).zip(&rows.sources) {
             let Some(source) = source else { continue };
             let d_features = &mut rows.features.d_out[source.start * width..source.end * width];
@@ -301,24 +293,18 @@ impl LiliNet {
                 kernels::scale_into(d_feature, d_pooled, 1.0 / source.len() as f32);
             }
         }
-        self.encoder.entries_backward(
-            transposed,
-            gradients,
-            &rows.entries,
-            &rows.entry_actions,
-            &mut rows.features,
-        );
+        self.encoder.f.backward(transposed, gradients, &entries, n_entries, &mut rows.features, &mut []);
     }
 }
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
 pub(crate) struct LiliActRows {
-    entries: EncoderRows,
+    entries: MlpBuffers,
     no_actions: Vec<Action>,
     pooled: Vec<f32>,
     is_first: Vec<bool>,
-    latents: EncoderRows,
+    latents: MlpBuffers,
     decisions: ActorCriticRows,
 }
 
@@ -331,11 +317,11 @@ pub(crate) struct LiliLearnRows {
     sources: Vec<Option<Range<usize>>>,
     /// Which episodes have no previous one.
     is_first: Vec<bool>,
-    features: EncoderRows,
+    features: MlpBuffers,
     pooled: Vec<f32>,
     d_pooled: Vec<f32>,
     /// g of every episode.
-    episodes: EncoderRows,
+    episodes: MlpBuffers,
     /// The selected decisions, as rows of the batch and by their episode in the chunk.
     batch_rows: Vec<usize>,
     selected_episodes: Vec<usize>,

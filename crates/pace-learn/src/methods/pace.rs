@@ -5,8 +5,7 @@
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed, Sides};
-use pace_nn::product::ProductShape;
-use pace_nn::{DropoutKey, Linear, Parameters};
+use pace_nn::{Activation, DropoutKey, Layout, Linear};
 
 use super::{Method, check_minibatch};
 use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig};
@@ -76,7 +75,7 @@ pub(crate) struct PaceNet<E: Encoder = PoolEncoder> {
     context_action: ContextAction,
     /// Where the ego looks from its own.
     sides: Option<Sides>,
-    layout: Parameters,
+    layout: Layout,
     /// Encoder and identifier come first among the parameters; the warm-up trains these alone.
     n_warm_up_parameters: usize,
 }
@@ -89,14 +88,19 @@ impl<E: Encoder> Network for PaceNet<E> {
     const METRICS: &'static [&'static str] = &["peer/aux_loss", "peer/posterior", "peer/top1"];
 
     fn new(spec: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet<E> {
-        let mut layout = Parameters::default();
+        let mut layout = Layout::default();
         let sizes = Sizes::of(spec);
         let encoder = E::new(&mut layout, spec, config);
         let width = encoder.width();
         let identifier = PeerIdentifier::new(&mut layout, width, pool, config.identify);
         let n_warm_up_parameters = layout.len();
-        let actor_critic =
-            ActorCritic::new(&mut layout, sizes.observation, width, config.hidden_width, sizes.n_actions);
+        let actor_critic = ActorCritic::new(
+            &mut layout,
+            [sizes.observation, width],
+            config.hidden_width,
+            sizes.n_actions,
+            Activation::Relu,
+        );
         PaceNet {
             encoder,
             identifier,
@@ -127,7 +131,7 @@ impl<E: Encoder> Network for PaceNet<E> {
         check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
     }
 
-    fn layout(&self) -> &Parameters {
+    fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -136,11 +140,11 @@ impl<E: Encoder> Network for PaceNet<E> {
     }
 
     fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut parameters = self.layout.clone();
-        self.encoder.initialise(&mut parameters, &mut seed.stream("encoder"));
-        self.identifier.initialise(&mut parameters, &mut seed.stream("identifier"));
-        self.actor_critic.initialise(&mut parameters, &mut seed.stream("actor-critic"));
-        parameters.values
+        let mut weights = vec![0.0; self.layout.len()];
+        self.encoder.initialise(&mut weights, &mut seed.stream("encoder"));
+        self.identifier.initialise(&mut weights, &mut seed.stream("identifier"));
+        self.actor_critic.initialise(&mut weights, &mut seed.stream("actor-critic"));
+        weights
     }
 
     fn group_ends(&self) -> Vec<usize> {
@@ -245,12 +249,6 @@ impl<E: Encoder> Network for PaceNet<E> {
         self.encoder.end_episodes(parameters, terminal_observations, contexts, lanes, &mut rows.encoder);
     }
 
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        self.encoder.transpose(parameters, transposed);
-        let heads = self.identifier.layers().chain(self.actor_critic.layers());
-        heads.for_each(|layer| layer.transpose(parameters, transposed));
-    }
-
     fn accumulate(
         &self,
         parameters: &[f32],
@@ -262,19 +260,6 @@ impl<E: Encoder> Network for PaceNet<E> {
         for chunk in job.chunks(E::CHUNK_ROWS) {
             self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
         }
-    }
-
-    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
-        let mut products = Vec::new();
-        let mut rows = Self::LearnRows::default();
-        for chunk in job.chunks(E::CHUNK_ROWS) {
-            self.gather(chunk, job, &mut rows);
-            let n_decisions = rows.chunk.selected.len();
-            products.extend(self.encoder.products(&rows.chunk));
-            products.extend(self.identifier.products(n_decisions));
-            products.extend(self.actor_critic.products(n_decisions));
-        }
-        products
     }
 }
 

@@ -2,6 +2,7 @@
 
 use pace_games::{Ending, GameSpec, Metric, Nouns};
 use pace_nn::loss::PolicyLoss;
+use pace_nn::product::{GemmShape, recorded};
 use serde_json::Value;
 
 use crate::batch::Batch;
@@ -100,7 +101,7 @@ pub(super) fn parameters<N: Network>(net: &N, recorded: &Value) -> Vec<f32> {
 pub(super) fn gradient<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>) -> UpdateShard {
     let mut shard = UpdateShard::new(parameters.len());
     let mut transposed = vec![0.0; parameters.len()];
-    net.transpose(parameters, &mut transposed);
+    net.layout().transpose(parameters, &mut transposed);
     net.accumulate(parameters, &transposed, job, &mut N::LearnRows::default(), &mut shard);
     shard
 }
@@ -156,14 +157,16 @@ pub(super) fn check_recurring<N: Network>(net: &N, parameters: &[f32], job: &Upd
     for (row, observation) in rows.enumerate() {
         observation.copy_from_slice(&few[row * 7 % 3 * size..][..size]);
     }
-    let one_by_one = gradient(net, parameters, &UpdateJob { batch: &batch, ..*job });
+    let with_flops = |job: &UpdateJob<'_>| {
+        let (shard, shapes) = recorded(|| gradient(net, parameters, job));
+        (shard, shapes.iter().map(GemmShape::flops).sum::<f64>())
+    };
+    let (one_by_one, flops_one_by_one) = with_flops(&UpdateJob { batch: &batch, ..*job });
     let mut numbered = batch.clone();
     numbered.number_observations(size);
     assert!(numbered.numbers.is_some());
-    let job = UpdateJob { batch: &numbered, ..*job };
-    let n_flops = |job: &UpdateJob<'_>| net.products(job).iter().map(|product| product.flops()).sum::<f64>();
-    assert!(n_flops(&job) < n_flops(&UpdateJob { batch: &batch, ..job }));
-    let at_once = gradient(net, parameters, &job);
+    let (at_once, flops_at_once) = with_flops(&UpdateJob { batch: &numbered, ..*job });
+    assert!(flops_at_once < flops_one_by_one);
     for (one, other) in at_once.gradients.iter().zip(&one_by_one.gradients) {
         assert!((one - other).abs() < 1e-5, "{one} {other}");
     }

@@ -4,8 +4,7 @@
 //! `chunk_steps` decisions, each begun from the hidden state it had in the rollout, through which nothing flows back.
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PeerSight, PoolListing, Seed};
-use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Gru, GruInputs, GruRows, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, Gru, GruInputs, GruRows, Layout, Linear, Mlp, MlpBuffers, Part, Store};
 
 use super::check_baseline;
 use crate::batch::{Batch, Piece};
@@ -22,7 +21,7 @@ const BLOCK_ROWS: usize = 640;
 /// Where the weights lie. A network that models its peers has heads for them and is shown the ego's last action.
 #[derive(Clone, Debug)]
 pub(crate) struct RecurrentNet<const MODELS_PEERS: bool> {
-    trunk: [Linear; 2],
+    trunk: Mlp,
     gru: Gru,
     actor: Linear,
     critic: Linear,
@@ -31,7 +30,7 @@ pub(crate) struct RecurrentNet<const MODELS_PEERS: bool> {
     span: Span,
     chunk_steps: usize,
     sees_terminal: bool,
-    layout: Parameters,
+    layout: Layout,
 }
 
 /// What a lane keeps.
@@ -64,20 +63,15 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         if MODELS_PEERS { &["peer/observation_loss", "peer/action_loss"] } else { &[] };
 
     fn new(spec: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> Self {
-        let mut layout = Parameters::default();
+        let mut layout = Layout::default();
         let sizes = Sizes::of(spec);
         let Sizes { observation, n_actions, n_peers } = sizes;
         let width = config.hidden_width;
         let input = if MODELS_PEERS { vec![observation, n_actions] } else { vec![observation] };
-        let mut layer = |name: &str, widths: &[usize], n_out: usize, activation| {
-            Linear::new(&mut layout, name, widths, n_out, activation)
-        };
-        let trunk = [
-            layer("trunk.0", &input, width, Activation::Relu),
-            layer("trunk.1", &[width], width, Activation::Relu),
-        ];
-        let actor = layer("actor", &[width], n_actions, Activation::Identity);
-        let critic = layer("critic", &[width], 1, Activation::Identity);
+        let relu = Activation::Relu;
+        let trunk = Mlp::new(&mut layout, "trunk", &input, &[width; 2], relu, relu);
+        let mut head = |name, n_out| Linear::new(&mut layout, name, &[width], n_out, Activation::Identity);
+        let (actor, critic) = (head("actor", n_actions), head("critic", 1));
         RecurrentNet {
             trunk,
             gru: Gru::new(&mut layout, "gru", width, width),
@@ -104,7 +98,7 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         check_baseline(config, &[Minibatch::Chunks])
     }
 
-    fn layout(&self) -> &Parameters {
+    fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -113,19 +107,19 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
     }
 
     fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut parameters = self.layout.clone();
+        let mut weights = vec![0.0; self.layout.len()];
         let mut rng = seed.stream("trunk");
-        for layer in &self.trunk {
-            orthogonal(&mut parameters, layer, std::f64::consts::SQRT_2, &mut rng);
+        for layer in self.trunk.layers() {
+            orthogonal(&mut weights, layer, std::f64::consts::SQRT_2, &mut rng);
         }
-        self.gru.initialise(&mut parameters, &mut || rng.unit());
+        self.gru.initialise(&mut weights, &mut || rng.unit());
         let mut rng = seed.stream("actor-critic");
-        orthogonal(&mut parameters, &self.actor, 0.01, &mut rng);
-        uniform(&mut parameters, &self.critic, &mut rng);
+        orthogonal(&mut weights, &self.actor, 0.01, &mut rng);
+        uniform(&mut weights, &self.critic, &mut rng);
         if let Some(peers) = &self.peers {
-            peers.initialise(&mut parameters, &mut seed.stream("peers"));
+            peers.initialise(&mut weights, &mut seed.stream("peers"));
         }
-        parameters.values
+        weights
     }
 
     fn sizes(&self) -> Sizes {
@@ -223,14 +217,6 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         batch.cut(self.chunk_steps)
     }
 
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        let layers = self.trunk.iter().chain([&self.actor, &self.critic]);
-        layers
-            .chain(self.peers.iter().flat_map(PeerModel::layers))
-            .for_each(|layer| layer.transpose(parameters, transposed));
-        self.gru.transpose(parameters, transposed);
-    }
-
     fn accumulate(
         &self,
         parameters: &[f32],
@@ -243,23 +229,6 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
             self.gather(chunk, job, rows);
             self.accumulate_block([parameters, transposed], job, rows, shard);
         }
-    }
-
-    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
-        let mut products = Vec::new();
-        let mut rows = RecurrentLearnRows::default();
-        for chunk in job.chunks(BLOCK_ROWS) {
-            self.gather(chunk, job, &mut rows);
-            let (n_inputs, n_selected) = (rows.last_actions.len(), rows.batch_rows.len());
-            products.extend(self.trunk[0].products(n_inputs, &[Some(false), None]));
-            products.extend(self.trunk[1].products(n_inputs, &[Some(true)]));
-            products.extend(self.gru.products(n_inputs, &rows.live, true));
-            for head in [&self.actor, &self.critic] {
-                products.extend(head.products(n_selected, &[Some(true)]));
-            }
-            products.extend(self.peers.iter().flat_map(|peers| peers.products(n_selected)));
-        }
-        products
     }
 }
 
@@ -288,12 +257,10 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
             rows.last_actions.push(contexts[*lane].last_action);
         }
         rows.keep.resize(n_rows, 1.0);
-        let [first, second] = &mut rows.trunk;
-        let (first, second) = (fit(first, n_rows * width), fit(second, n_rows * width));
         let parts = [Part::Dense(observations), Part::OneHot(&rows.last_actions)];
-        self.trunk[0].forward(parameters, &parts[..Self::N_PARTS], n_rows, first);
-        self.trunk[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
-        self.gru.forward(parameters, (&*second).into(), &[n_rows], &rows.initial, &rows.keep, &mut rows.gru);
+        self.trunk.forward(parameters, &parts[..Self::N_PARTS], n_rows, &mut rows.trunk);
+        let inputs = &rows.trunk.out[..n_rows * width];
+        self.gru.forward(parameters, inputs.into(), &[n_rows], &rows.initial, &rows.keep, &mut rows.gru);
     }
 
     /// Packs the pieces of a block step by step, longest first.
@@ -392,14 +359,11 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         let (n_rows, n_selected) = (rows.keep.len(), rows.selected.len());
         let (n, n_inputs) = (n_rows * width, rows.last_actions.len());
 
-        let [first, second] = &mut rows.trunk;
-        let (first, second) = (fit(first, n_inputs * width), fit(second, n_inputs * width));
         let parts = [Part::Dense(&rows.observations), Part::OneHot(&rows.last_actions)];
-        let input = &parts[..Self::N_PARTS];
-        self.trunk[0].forward(parameters, input, n_inputs, first);
-        self.trunk[1].forward(parameters, &[Part::Dense(first)], n_inputs, second);
+        let parts = &parts[..Self::N_PARTS];
+        self.trunk.forward(parameters, parts, n_inputs, &mut rows.trunk);
         let places = batch.numbers.is_some().then_some(&rows.places[..]);
-        let inputs = GruInputs { rows: second, places };
+        let inputs = GruInputs { rows: &rows.trunk.out[..n_inputs * width], places };
         self.gru.forward(parameters, inputs, &rows.live, &rows.initial, &rows.keep, &mut rows.gru);
 
         // The heads see the decisions; what was only shown has no loss.
@@ -417,11 +381,11 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         d_hidden.fill(0.0);
         if let Some(policy) = &job.weights.policy {
             let n_logits = n_selected * self.sizes.n_actions;
-            let parts = [Part::Dense(hidden)];
+            let hidden = [Part::Dense(hidden)];
             let logits = fit(&mut rows.logits, n_logits);
-            self.actor.forward(parameters, &parts, n_selected, logits);
+            self.actor.forward(parameters, &hidden, n_selected, logits);
             let values = fit(&mut rows.values, n_selected);
-            self.critic.forward(parameters, &parts, n_selected, values);
+            self.critic.forward(parameters, &hidden, n_selected, values);
             let mut policy_rows = PolicyRows {
                 logits,
                 d_logits: fit(&mut rows.d_logits, n_logits),
@@ -434,7 +398,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
             for (head, out, d_out) in [(&self.actor, &*logits, d_logits), (&self.critic, &*values, d_values)]
             {
                 let mut d_parts = [Some((&mut *d_hidden, Store::Add))];
-                head.backward(transposed, gradients, &parts, out, d_out, &mut d_parts);
+                head.backward(transposed, gradients, &hidden, out, d_out, &mut d_parts);
             }
         }
         if let Some(peers) = self.peers.as_ref().filter(|_| job.weights.auxiliary > 0.0) {
@@ -460,20 +424,10 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
                 d_out[row * width..][..width].copy_from_slice(d_state);
             }
         }
-        let [d_first, d_second] = &mut rows.d_trunk;
-        let (d_first, d_second) = (fit(d_first, n_inputs * width), fit(d_second, n_inputs * width));
-        let d_inputs = Some((&mut *d_second, Store::Overwrite));
+        let d_inputs = Some((&mut rows.trunk.d_out[..n_inputs * width], Store::Overwrite));
         let (live, keep) = (&rows.live, &rows.keep);
         self.gru.backward(transposed, gradients, inputs, live, keep, &mut rows.gru, d_inputs);
-        self.trunk[1].backward(
-            transposed,
-            gradients,
-            &[Part::Dense(first)],
-            second,
-            d_second,
-            &mut [Some((d_first, Store::Overwrite))],
-        );
-        self.trunk[0].backward(transposed, gradients, input, first, d_first, &mut [None, None]);
+        self.trunk.backward(transposed, gradients, parts, n_inputs, &mut rows.trunk, &mut []);
     }
 }
 
@@ -500,7 +454,7 @@ pub(crate) struct RecurrentActRows {
     initial: Vec<f32>,
     last_actions: Vec<Action>,
     keep: Vec<f32>,
-    trunk: [Vec<f32>; 2],
+    trunk: MlpBuffers,
     gru: GruRows,
     logits: Vec<f32>,
     values: Vec<f32>,
@@ -526,8 +480,7 @@ pub(crate) struct RecurrentLearnRows {
     /// The decisions, as rows of the block and of the batch.
     selected: Vec<usize>,
     batch_rows: Vec<usize>,
-    trunk: [Vec<f32>; 2],
-    d_trunk: [Vec<f32>; 2],
+    trunk: MlpBuffers,
     gru: GruRows,
     /// The hidden states of the decisions, where there are other rows.
     hidden: Vec<f32>,

@@ -6,10 +6,9 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use pace_games::{Action, GameError, GameSpec, Stream};
-use pace_nn::product::ProductShape;
-use pace_nn::{Activation, DropoutKey, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, DropoutKey, Layout, Mlp, Part};
 
-use super::{Pairs, fit, orthogonal};
+use super::{Pairs, orthogonal};
 use crate::config::TrainConfig;
 
 /// From the entries of an encounter so far to a latent.
@@ -24,11 +23,10 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
     /// Decisions of a chunk that are passed through together, about.
     const CHUNK_ROWS: usize;
 
-    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> Self;
+    fn new(layout: &mut Layout, spec: &GameSpec, config: &TrainConfig) -> Self;
     /// Refuses keys that there is no encoder for.
     fn check(config: &TrainConfig) -> Result<(), GameError>;
-    fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream);
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]);
+    fn initialise(&self, weights: &mut [f32], rng: &mut Stream);
     /// Width of the latent.
     fn width(&self) -> usize;
 
@@ -88,8 +86,6 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
         key: Option<DropoutKey>,
         rows: &mut Self::LearnRows,
     );
-    /// The matrix products of [`Encoder::forward`] and [`Encoder::backward`].
-    fn products(&self, chunk: &ContextChunk) -> Vec<ProductShape>;
 }
 
 /// The entries of some encounters, and the decisions whose latents are wanted.
@@ -188,162 +184,41 @@ impl ContextChunk {
 /// f and g of the paper's encoder.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextEncoder {
-    f: [Linear; 2],
-    g: LatentHead,
-    width: usize,
-}
-
-/// g: from what was pooled to the latent.
-#[derive(Clone, Debug)]
-pub(crate) struct LatentHead {
-    layers: [Linear; 2],
-}
-
-/// The hidden and output rows of f or of g for one chunk, kept for the way back.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct EncoderRows {
-    hidden: Vec<f32>,
-    pub(crate) out: Vec<f32>,
-    d_hidden: Vec<f32>,
-    pub(crate) d_out: Vec<f32>,
-}
-
-impl EncoderRows {
-    pub(crate) fn fit(&mut self, n_rows: usize, width: usize) {
-        for buffer in [&mut self.hidden, &mut self.out, &mut self.d_hidden, &mut self.d_out] {
-            fit(buffer, n_rows * width);
-        }
-    }
+    /// From an entry to its features.
+    pub(crate) f: Mlp,
+    /// From what was pooled to the latent.
+    pub(crate) g: Mlp,
 }
 
 impl ContextEncoder {
     pub(crate) fn new(
-        parameters: &mut Parameters,
+        layout: &mut Layout,
         observation_size: usize,
         n_actions: usize,
         width: usize,
     ) -> ContextEncoder {
-        let mut layer = |name: &str, widths: &[usize]| {
-            Linear::new(parameters, &format!("encoder.f.{name}"), widths, width, Activation::Relu)
-        };
-        let f = [layer("0", &[observation_size, n_actions]), layer("1", &[width])];
-        ContextEncoder { f, g: LatentHead::new(parameters, width), width }
+        let (input, relu) = ([observation_size, n_actions], Activation::Relu);
+        let f = Mlp::new(layout, "encoder.f", &input, &[width; 2], relu, relu);
+        ContextEncoder { f, g: latent_head(layout, width) }
     }
 
-    pub(crate) fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
-        for layer in self.layers() {
-            orthogonal(parameters, layer, std::f64::consts::SQRT_2, rng);
+    pub(crate) fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
+        for layer in self.f.layers().iter().chain(self.g.layers()) {
+            orthogonal(weights, layer, std::f64::consts::SQRT_2, rng);
         }
     }
 
-    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
-        self.f.iter().chain(&self.g.layers)
-    }
-
-    pub(crate) fn g(&self) -> &LatentHead {
-        &self.g
-    }
-
     pub(crate) fn width(&self) -> usize {
-        self.width
-    }
-
-    /// f on entries; an action past the last one stands for none.
-    pub(crate) fn encode_entries(
-        &self,
-        parameters: &[f32],
-        observations: &[f32],
-        actions: &[Action],
-        rows: &mut EncoderRows,
-    ) {
-        let n = actions.len();
-        rows.fit(n, self.width);
-        let hidden = &mut rows.hidden[..n * self.width];
-        self.f[0].forward(parameters, &[Part::Dense(observations), Part::OneHot(actions)], n, hidden);
-        self.f[1].forward(parameters, &[Part::Dense(hidden)], n, &mut rows.out[..n * self.width]);
-    }
-
-    /// Takes `rows.d_out` back through f into `gradients`.
-    pub(crate) fn entries_backward(
-        &self,
-        transposed: &[f32],
-        gradients: &mut [f32],
-        observations: &[f32],
-        actions: &[Action],
-        rows: &mut EncoderRows,
-    ) {
-        let n = actions.len() * self.width;
-        let (hidden, d_hidden) = (&rows.hidden[..n], &mut rows.d_hidden[..n]);
-        self.f[1].backward(
-            transposed,
-            gradients,
-            &[Part::Dense(hidden)],
-            &rows.out[..n],
-            &mut rows.d_out[..n],
-            &mut [Some((d_hidden, Store::Overwrite))],
-        );
-        let parts = [Part::Dense(observations), Part::OneHot(actions)];
-        self.f[0].backward(transposed, gradients, &parts, hidden, d_hidden, &mut [None, None]);
-    }
-
-    /// The matrix products of one pass forward and back of f.
-    pub(crate) fn products(&self, n_entries: usize) -> Vec<ProductShape> {
-        let mut products = self.f[0].products(n_entries, &[Some(false), None]);
-        products.extend(self.f[1].products(n_entries, &[Some(true)]));
-        products
+        self.g.n_out()
     }
 }
 
-impl LatentHead {
-    pub(crate) fn new(parameters: &mut Parameters, width: usize) -> LatentHead {
-        let mut layer = |name: &str| Linear::new(parameters, name, &[width], width, Activation::Relu);
-        LatentHead { layers: [layer("encoder.g.0"), layer("encoder.g.1")] }
-    }
+/// g: from what was pooled to the latent.
+pub(crate) fn latent_head(layout: &mut Layout, width: usize) -> Mlp {
+    Mlp::new(layout, "encoder.g", &[width], &[width; 2], Activation::Relu, Activation::Relu)
+}
 
-    pub(crate) fn layers(&self) -> &[Linear] {
-        &self.layers
-    }
-
-    pub(crate) fn forward(&self, parameters: &[f32], pooled: &[f32], n_rows: usize, rows: &mut EncoderRows) {
-        let width = self.layers[0].n_out();
-        rows.fit(n_rows, width);
-        let n = n_rows * width;
-        let (hidden, out) = (&mut rows.hidden[..n], &mut rows.out[..n]);
-        self.layers[0].forward(parameters, &[Part::Dense(pooled)], n_rows, hidden);
-        self.layers[1].forward(parameters, &[Part::Dense(hidden)], n_rows, out);
-    }
-
-    /// Takes `rows.d_out` back into `gradients` and `d_pooled`.
-    pub(crate) fn backward(
-        &self,
-        transposed: &[f32],
-        gradients: &mut [f32],
-        pooled: &[f32],
-        rows: &mut EncoderRows,
-        d_pooled: &mut [f32],
-    ) {
-        let n = pooled.len();
-        let (hidden, d_hidden) = (&rows.hidden[..n], &mut rows.d_hidden[..n]);
-        self.layers[1].backward(
-            transposed,
-            gradients,
-            &[Part::Dense(hidden)],
-            &rows.out[..n],
-            &mut rows.d_out[..n],
-            &mut [Some((d_hidden, Store::Overwrite))],
-        );
-        self.layers[0].backward(
-            transposed,
-            gradients,
-            &[Part::Dense(pooled)],
-            hidden,
-            d_hidden,
-            &mut [Some((d_pooled, Store::Overwrite))],
-        );
-    }
-
-    /// The matrix products of one pass forward and back.
-    pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
-        self.layers.iter().flat_map(|layer| layer.products(n_rows, &[Some(true)])).collect()
-    }
+/// The input of f; an action past the last one stands for none.
+pub(crate) fn entry_parts<'a>(observations: &'a [f32], actions: &'a [Action]) -> [Part<'a>; 2] {
+    [Part::Dense(observations), Part::OneHot(actions)]
 }

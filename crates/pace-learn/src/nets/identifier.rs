@@ -6,8 +6,7 @@ use std::ops::Range;
 
 use pace_games::{PoolListing, Stream};
 use pace_nn::loss::{cross_entropy, softmax_rows};
-use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Linear, Parameters, Part, Store, kernels};
+use pace_nn::{Activation, Layout, Linear, Part, Store, kernels};
 
 use super::uniform;
 use crate::config::Identify;
@@ -57,7 +56,7 @@ fn normalise_exponentials(values: &mut [f32]) {
 
 impl PeerIdentifier {
     pub(crate) fn new(
-        parameters: &mut Parameters,
+        layout: &mut Layout,
         latent_size: usize,
         pool: &PoolListing,
         identify: Identify,
@@ -72,19 +71,15 @@ impl PeerIdentifier {
         };
         let n_outputs = outputs.last().map_or(0, |last| last.end);
         PeerIdentifier {
-            layer: Linear::new(parameters, "identifier", &[latent_size], n_outputs, Activation::Identity),
+            layer: Linear::new(layout, "identifier", &[latent_size], n_outputs, Activation::Identity),
             outputs,
             slots,
             traits,
         }
     }
 
-    pub(crate) fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
-        uniform(parameters, &self.layer, rng);
-    }
-
-    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
-        std::iter::once(&self.layer)
+    pub(crate) fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
+        uniform(weights, &self.layer, rng);
     }
 
     pub(crate) fn n_outputs(&self) -> usize {
@@ -196,11 +191,6 @@ impl PeerIdentifier {
             &mut [Some((d_latents, Store::Overwrite))],
         );
     }
-
-    /// The matrix products of one pass forward and back.
-    pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
-        self.layer.products(n_rows, &[Some(true)])
-    }
 }
 
 impl SlotTraits {
@@ -242,7 +232,7 @@ fn is_first(posterior: &[f32], class: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use pace_games::PoolListing;
-    use pace_nn::Parameters;
+    use pace_nn::Layout;
 
     use super::PeerIdentifier;
     use crate::config::Identify;
@@ -254,7 +244,7 @@ mod tests {
             traits: vec![vec![vec![0.0, 0.5], vec![0.5, 0.5], vec![1.0, 0.5]], vec![vec![0.25], vec![0.75]]],
             ..PoolListing::default()
         };
-        PeerIdentifier::new(&mut Parameters::default(), 4, &pool, Identify::Traits)
+        PeerIdentifier::new(&mut Layout::default(), 4, &pool, Identify::Traits)
     }
 
     #[test]

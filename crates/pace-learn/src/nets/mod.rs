@@ -13,7 +13,7 @@ mod transition;
 mod transformer_tests;
 
 pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
-pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, EncoderRows, LatentHead, Span};
+pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, Span, entry_parts};
 pub(crate) use identifier::PeerIdentifier;
 pub(crate) use pairs::Pairs;
 pub(crate) use peer_model::{PeerModel, PeerModelRows};
@@ -24,7 +24,7 @@ pub(crate) use transition::{TransitionPredictor, TransitionRows};
 pub(crate) use pace_nn::rows::fit;
 
 use pace_games::Stream;
-use pace_nn::{Linear, Parameters, initialise};
+use pace_nn::{Linear, initialise};
 
 use crate::config::EmptyContext;
 
@@ -43,15 +43,15 @@ pub(crate) fn blank_first(empty_context: EmptyContext, is_empty: &[bool], width:
 }
 
 /// Orthogonal weights of length `gain`, biases zero.
-pub(crate) fn orthogonal(parameters: &mut Parameters, layer: &Linear, gain: f64, rng: &mut Stream) {
-    let weights = &mut parameters.values[layer.weights().range()];
+pub(crate) fn orthogonal(weights: &mut [f32], layer: &Linear, gain: f64, rng: &mut Stream) {
+    let weights = &mut weights[layer.weights().range()];
     initialise::orthogonal(weights, layer.n_in(), layer.n_out(), gain, &mut || rng.unit());
 }
 
 /// Weights and biases uniform within 1/√(inputs).
-pub(crate) fn uniform(parameters: &mut Parameters, layer: &Linear, rng: &mut Stream) {
+pub(crate) fn uniform(weights: &mut [f32], layer: &Linear, rng: &mut Stream) {
     let bound = 1.0 / (layer.n_in() as f64).sqrt();
     for tensor in [layer.weights(), layer.biases()] {
-        initialise::uniform_within(&mut parameters.values[tensor.range()], bound, &mut || rng.unit());
+        initialise::uniform_within(&mut weights[tensor.range()], bound, &mut || rng.unit());
     }
 }

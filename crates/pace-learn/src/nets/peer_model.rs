@@ -2,8 +2,7 @@
 
 use pace_games::{Action, Stream};
 use pace_nn::loss::{mean_cross_entropy, mean_squared_errors, softmax_rows};
-use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, Layout, Linear, Part, Store};
 
 use super::{fit, uniform};
 
@@ -39,14 +38,14 @@ pub(crate) struct PeerLosses {
 
 impl PeerModel {
     pub(crate) fn new(
-        parameters: &mut Parameters,
+        layout: &mut Layout,
         n_in: usize,
         n_peers: usize,
         observation_size: usize,
         n_actions: usize,
     ) -> PeerModel {
         let mut head = |name: &str, n_out: usize| {
-            Linear::new(parameters, &format!("peers.{name}"), &[n_in], n_peers * n_out, Activation::Identity)
+            Linear::new(layout, &format!("peers.{name}"), &[n_in], n_peers * n_out, Activation::Identity)
         };
         PeerModel {
             observations: head("observations", observation_size),
@@ -55,12 +54,8 @@ impl PeerModel {
         }
     }
 
-    pub(crate) fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
-        self.layers().for_each(|layer| uniform(parameters, layer, rng));
-    }
-
-    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
-        [&self.observations, &self.actions].into_iter()
+    pub(crate) fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
+        [&self.observations, &self.actions].iter().for_each(|layer| uniform(weights, layer, rng));
     }
 
     /// Predicts what the rows say, and leaves the gradients of the losses in them. A peer that did not act saw nothing and
@@ -115,10 +110,5 @@ impl PeerModel {
             let mut d_parts = [Some((&mut *d_hidden, Store::Add))];
             head.backward(transposed, gradients, &[Part::Dense(hidden)], &[], d_out, &mut d_parts);
         }
-    }
-
-    /// The matrix products of one pass forward and back.
-    pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
-        self.layers().flat_map(|layer| layer.products(n_rows, &[Some(true)])).collect()
     }
 }

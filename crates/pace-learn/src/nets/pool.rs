@@ -2,12 +2,11 @@
 //! half of the features the highest value instead.
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
-use pace_nn::product::ProductShape;
 use pace_nn::rows::{gather, spread};
-use pace_nn::{DropoutKey, Parameters, PrefixPool};
+use pace_nn::{DropoutKey, Layout, MlpBuffers, Part, PrefixPool, Store};
 
-use super::encoder::{ContextChunk, Encoder, Entries};
-use super::{CHUNK_ROWS, ContextEncoder, EncoderRows, blank_first, fit};
+use super::encoder::{ContextChunk, Encoder, Entries, entry_parts};
+use super::{CHUNK_ROWS, ContextEncoder, blank_first, fit};
 use crate::config::{EmptyContext, EmptyEpisode, EncoderKind, TrainConfig};
 use crate::context::RunningContext;
 
@@ -24,17 +23,17 @@ pub(crate) struct PoolEncoder {
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
 pub(crate) struct PoolActRows {
-    entries: EncoderRows,
+    entries: MlpBuffers,
     no_actions: Vec<Action>,
     pooled: Vec<f32>,
     is_empty: Vec<bool>,
-    latents: EncoderRows,
+    latents: MlpBuffers,
 }
 
 /// The rows of a pass that learns.
 #[derive(Debug, Default)]
 pub(crate) struct PoolLearnRows {
-    entries: EncoderRows,
+    entries: MlpBuffers,
     /// The same for every entry, where entries recur.
     features: Vec<f32>,
     d_features: Vec<f32>,
@@ -43,7 +42,7 @@ pub(crate) struct PoolLearnRows {
     d_all_pooled: Vec<f32>,
     pooled: Vec<f32>,
     d_pooled: Vec<f32>,
-    latents: EncoderRows,
+    latents: MlpBuffers,
 }
 
 impl Encoder for PoolEncoder {
@@ -53,10 +52,10 @@ impl Encoder for PoolEncoder {
 
     const CHUNK_ROWS: usize = CHUNK_ROWS;
 
-    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> PoolEncoder {
+    fn new(layout: &mut Layout, spec: &GameSpec, config: &TrainConfig) -> PoolEncoder {
         let (observation_size, n_actions) = (spec.observation_size, spec.n_actions());
         PoolEncoder {
-            layers: ContextEncoder::new(parameters, observation_size, n_actions, config.encoder_width),
+            layers: ContextEncoder::new(layout, observation_size, n_actions, config.encoder_width),
             n_means: match config.encoder {
                 EncoderKind::MeansAndMaxima => config.encoder_width / 2,
                 EncoderKind::Means | EncoderKind::Transformer => config.encoder_width,
@@ -70,12 +69,8 @@ impl Encoder for PoolEncoder {
         Ok(())
     }
 
-    fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
-        self.layers.initialise(parameters, rng);
-    }
-
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        self.layers.layers().for_each(|layer| layer.transpose(parameters, transposed));
+    fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
+        self.layers.initialise(weights, rng);
     }
 
     fn width(&self) -> usize {
@@ -108,7 +103,7 @@ impl Encoder for PoolEncoder {
             contexts[*lane].pool_into(pooled);
             rows.is_empty.push(contexts[*lane].is_empty());
         }
-        self.layers.g().forward(parameters, pooled, n_rows, &mut rows.latents);
+        self.layers.g.forward(parameters, &[Part::Dense(pooled)], n_rows, &mut rows.latents);
         blank_first(self.empty_context, &rows.is_empty, width, &mut rows.latents.out);
     }
 
@@ -125,7 +120,8 @@ impl Encoder for PoolEncoder {
         lanes: &[usize],
         rows: &mut PoolActRows,
     ) {
-        self.layers.encode_entries(parameters, observations, actions, &mut rows.entries);
+        let parts = entry_parts(observations, actions);
+        self.layers.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
         for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
             contexts[*lane].add_entry(features);
         }
@@ -140,7 +136,8 @@ impl Encoder for PoolEncoder {
         rows: &mut PoolActRows,
     ) {
         rows.no_actions.resize(lanes.len(), NO_ACTION);
-        self.layers.encode_entries(parameters, terminal_observations, &rows.no_actions, &mut rows.entries);
+        let parts = entry_parts(terminal_observations, &rows.no_actions);
+        self.layers.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
         for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
             contexts[*lane].end_episode(features);
         }
@@ -155,7 +152,8 @@ impl Encoder for PoolEncoder {
     ) {
         let (width, n_decisions) = (self.width(), chunk.n_decisions);
         let Entries { observations, actions, places } = chunk.entries();
-        self.layers.encode_entries(parameters, observations, actions, &mut rows.entries);
+        let parts = entry_parts(observations, actions);
+        self.layers.f.forward(parameters, &parts, actions.len(), &mut rows.entries);
         let features: &[f32] = match places {
             None => &rows.entries.out,
             Some(places) => {
@@ -190,7 +188,7 @@ impl Encoder for PoolEncoder {
             }
             pooled
         };
-        self.layers.g().forward(parameters, pooled, n_selected, &mut rows.latents);
+        self.layers.g.forward(parameters, &[Part::Dense(pooled)], n_selected, &mut rows.latents);
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
@@ -210,8 +208,9 @@ impl Encoder for PoolEncoder {
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
         let pooled = if chunk.is_whole() { &rows.all_pooled } else { &rows.pooled };
         let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
-        let pooled = &pooled[..n_selected * width];
-        self.layers.g().backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
+        let parts = [Part::Dense(&pooled[..n_selected * width])];
+        let mut d_parts = [Some((&mut *d_pooled, Store::Overwrite))];
+        self.layers.g.backward(transposed, gradients, &parts, n_selected, &mut rows.latents, &mut d_parts);
         let d_all_pooled: &[f32] = if chunk.is_whole() {
             d_pooled
         } else {
@@ -246,12 +245,8 @@ impl Encoder for PoolEncoder {
             let d_entries = &mut rows.entries.d_out[..actions.len() * width];
             gather(&rows.d_features, places, width, d_entries);
         }
-        self.layers.entries_backward(transposed, gradients, observations, actions, &mut rows.entries);
-    }
-
-    fn products(&self, chunk: &ContextChunk) -> Vec<ProductShape> {
-        let mut products = self.layers.products(chunk.entries().actions.len());
-        products.extend(self.layers.g().products(chunk.selected.len()));
-        products
+        let parts = entry_parts(observations, actions);
+        let n_entries = actions.len();
+        self.layers.f.backward(transposed, gradients, &parts, n_entries, &mut rows.entries, &mut []);
     }
 }

@@ -4,14 +4,13 @@
 //! finished episodes stay as they are: a lane keeps one vector of each.
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
-use pace_nn::product::ProductShape;
 use pace_nn::{
-    Activation, Chain, DropoutKey, Linear, Parameters, Part, Positions, Sequences, TransformerConfig,
-    TransformerLayer, TransformerRows, kernels,
+    Activation, Chain, DropoutKey, Layout, Linear, Mlp, MlpBuffers, Part, Positions, Sequences, Store,
+    TransformerConfig, TransformerLayer, TransformerRows, kernels,
 };
 
-use super::encoder::{ContextChunk, Encoder};
-use super::{EncoderRows, LatentHead, blank_first, fit, orthogonal};
+use super::encoder::{ContextChunk, Encoder, entry_parts, latent_head};
+use super::{blank_first, fit, orthogonal};
 use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
 
 /// Heads of the attention.
@@ -26,7 +25,7 @@ pub(crate) struct TransformerEncoder {
     entry: Linear,
     steps: Level,
     episodes: Level,
-    g: LatentHead,
+    g: Mlp,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
     drops_in_play: bool,
@@ -92,7 +91,7 @@ pub(crate) struct TransformerActRows {
     steps: LevelRows,
     episodes: LevelRows,
     is_empty: Vec<bool>,
-    latents: EncoderRows,
+    latents: MlpBuffers,
 }
 
 /// The rows of a pass that learns.
@@ -104,7 +103,7 @@ pub(crate) struct TransformerLearnRows {
     d_step_means: Vec<f32>,
     episodes: LevelRows,
     d_pooled: Vec<f32>,
-    latents: EncoderRows,
+    latents: MlpBuffers,
 }
 
 impl Encoder for TransformerEncoder {
@@ -115,7 +114,7 @@ impl Encoder for TransformerEncoder {
     /// One encounter at a time: its sequences have many times as many rows as it has decisions.
     const CHUNK_ROWS: usize = 1;
 
-    fn new(parameters: &mut Parameters, spec: &GameSpec, config: &TrainConfig) -> TransformerEncoder {
+    fn new(layout: &mut Layout, spec: &GameSpec, config: &TrainConfig) -> TransformerEncoder {
         let width = config.encoder_width;
         let input = [spec.observation_size, spec.n_actions()];
         let layer = TransformerConfig {
@@ -125,11 +124,11 @@ impl Encoder for TransformerEncoder {
             dropout: config.encoder_dropout as f32,
         };
         TransformerEncoder {
-            entry: Linear::new(parameters, "encoder.entry", &input, width, Activation::Relu),
+            entry: Linear::new(layout, "encoder.entry", &input, width, Activation::Relu),
             // The terminal entry comes on top of the decisions.
-            steps: Level::new(parameters, "encoder.steps", spec.horizon_steps + 1, layer),
-            episodes: Level::new(parameters, "encoder.episodes", spec.episodes_per_encounter, layer),
-            g: LatentHead::new(parameters, width),
+            steps: Level::new(layout, "encoder.steps", spec.horizon_steps + 1, layer),
+            episodes: Level::new(layout, "encoder.episodes", spec.episodes_per_encounter, layer),
+            g: latent_head(layout, width),
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
             drops_in_play: config.encoder_dropout_in_play,
@@ -144,23 +143,15 @@ impl Encoder for TransformerEncoder {
         Err(GameError::bad_value("encoder_width", &config.encoder_width, &expected))
     }
 
-    fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
-        orthogonal(parameters, &self.entry, std::f64::consts::SQRT_2, rng);
+    fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
+        orthogonal(weights, &self.entry, std::f64::consts::SQRT_2, rng);
         for level in [&self.steps, &self.episodes] {
-            level.positions.initialise(parameters, &mut || rng.unit());
-            level.layer.initialise(parameters, &mut || rng.unit());
+            level.positions.initialise(weights, &mut || rng.unit());
+            level.layer.initialise(weights, &mut || rng.unit());
         }
         for layer in self.g.layers() {
-            orthogonal(parameters, layer, std::f64::consts::SQRT_2, rng);
+            orthogonal(weights, layer, std::f64::consts::SQRT_2, rng);
         }
-    }
-
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        for layer in [&self.entry].into_iter().chain(self.g.layers()) {
-            layer.transpose(parameters, transposed);
-        }
-        self.steps.layer.transpose(parameters, transposed);
-        self.episodes.layer.transpose(parameters, transposed);
     }
 
     fn width(&self) -> usize {
@@ -228,7 +219,8 @@ impl Encoder for TransformerEncoder {
             is_empty.push(context.is_empty());
         }
         self.episodes.forward(parameters, vectors, keys[1], episodes);
-        self.g.forward(parameters, &episodes.means[..n_rows * width], n_rows, latents);
+        let parts = [Part::Dense(&episodes.means[..n_rows * width])];
+        self.g.forward(parameters, &parts, n_rows, latents);
         blank_first(self.empty_context, is_empty, width, &mut latents.out);
     }
 
@@ -247,7 +239,7 @@ impl Encoder for TransformerEncoder {
     ) {
         let width = self.width();
         let entries = fit(&mut rows.entries, lanes.len() * width);
-        let parts = [Part::Dense(observations), Part::OneHot(actions)];
+        let parts = entry_parts(observations, actions);
         self.entry.forward(parameters, &parts, lanes.len(), entries);
         for (entry, lane) in entries.chunks_exact(width).zip(lanes) {
             contexts[*lane].entries.extend_from_slice(entry);
@@ -297,15 +289,15 @@ impl Encoder for TransformerEncoder {
         let (width, n_entries) = (self.width(), chunk.actions.len());
         self.gather(chunk, rows);
         let entries = fit(&mut rows.entries, n_entries * width);
-        let parts = [Part::Dense(&chunk.observations), Part::OneHot(&chunk.actions)];
+        let parts = entry_parts(&chunk.observations, &chunk.actions);
         self.entry.forward(parameters, &parts, n_entries, entries);
         self.steps.forward(parameters, entries, key.map(|key| key.of(0)), &mut rows.steps);
         let (steps, episodes) = (&rows.steps, &mut rows.episodes);
         let vectors = &steps.means[..steps.lengths.len() * width];
         self.episodes.forward(parameters, vectors, key.map(|key| key.of(1)), episodes);
         let n_selected = chunk.selected.len();
-        let pooled = &episodes.means[..n_selected * width];
-        self.g.forward(parameters, pooled, n_selected, &mut rows.latents);
+        let parts = [Part::Dense(&episodes.means[..n_selected * width])];
+        self.g.forward(parameters, &parts, n_selected, &mut rows.latents);
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
@@ -324,8 +316,9 @@ impl Encoder for TransformerEncoder {
         let (width, n_entries, n_selected) = (self.width(), chunk.actions.len(), chunk.selected.len());
         blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
         let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
-        let pooled = &rows.episodes.means[..n_selected * width];
-        self.g.backward(transposed, gradients, pooled, &mut rows.latents, d_pooled);
+        let parts = [Part::Dense(&rows.episodes.means[..n_selected * width])];
+        let mut d_parts = [Some((&mut *d_pooled, Store::Overwrite))];
+        self.g.backward(transposed, gradients, &parts, n_selected, &mut rows.latents, &mut d_parts);
         let d_step_means = fit(&mut rows.d_step_means, rows.steps.lengths.len() * width);
         d_step_means.fill(0.0);
         let keys = [0, 1].map(|index| key.map(|key| key.of(index)));
@@ -333,23 +326,9 @@ impl Encoder for TransformerEncoder {
         let d_entries = fit(&mut rows.d_entries, n_entries * width);
         d_entries.fill(0.0);
         self.steps.backward(transposed, gradients, d_step_means, keys[0], &mut rows.steps, d_entries);
-        let parts = [Part::Dense(&chunk.observations[..]), Part::OneHot(&chunk.actions)];
+        let parts = entry_parts(&chunk.observations, &chunk.actions);
         let entries = &rows.entries[..n_entries * width];
         self.entry.backward(transposed, gradients, &parts, entries, d_entries, &mut [None, None]);
-    }
-
-    fn products(&self, chunk: &ContextChunk) -> Vec<ProductShape> {
-        let mut rows = TransformerLearnRows::default();
-        self.gather(chunk, &mut rows);
-        let mut products = self.entry.products(chunk.actions.len(), &[Some(false), None]);
-        for (level, rows, n_inputs) in [
-            (&self.steps, &rows.steps, chunk.actions.len()),
-            (&self.episodes, &rows.episodes, rows.steps.lengths.len()),
-        ] {
-            products.extend(level.layer.products(n_inputs, rows.sources.len(), &rows.chains));
-        }
-        products.extend(self.g.products(chunk.selected.len()));
-        products
     }
 }
 
@@ -390,10 +369,10 @@ impl TransformerEncoder {
 }
 
 impl Level {
-    fn new(parameters: &mut Parameters, name: &str, n_positions: usize, config: TransformerConfig) -> Level {
+    fn new(layout: &mut Layout, name: &str, n_positions: usize, config: TransformerConfig) -> Level {
         Level {
-            positions: Positions::new(parameters, &format!("{name}.positions"), n_positions, config.width),
-            layer: TransformerLayer::new(parameters, name, config),
+            positions: Positions::new(layout, &format!("{name}.positions"), n_positions, config.width),
+            layer: TransformerLayer::new(layout, name, config),
         }
     }
 

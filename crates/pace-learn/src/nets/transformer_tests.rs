@@ -1,7 +1,7 @@
 //! The transformer encoder: against PyTorch's recording, acting against learning, and what its dropout and window do.
 
 use pace_games::{GameSpec, Metric, NO_ACTION, Nouns, Seed};
-use pace_nn::{DropoutKey, Parameters};
+use pace_nn::{DropoutKey, Layout};
 use serde_json::Value;
 
 use super::encoder::{ContextChunk, Encoder, Span};
@@ -16,6 +16,12 @@ fn recording() -> Value {
 fn floats(value: &Value) -> Vec<f32> {
     let numbers = value.as_array().expect("a list");
     numbers.iter().map(|number| number.as_f64().expect("a number") as f32).collect()
+}
+
+#[derive(Clone)]
+struct Parameters {
+    layout: Layout,
+    weights: Vec<f32>,
 }
 
 /// The encoder of a case with its weights.
@@ -50,13 +56,11 @@ fn encoder_with(
         ..paper_keys("kuhn-poker", "pace")
     };
     change(&mut config);
-    let mut parameters = Parameters::default();
-    let encoder = TransformerEncoder::new(&mut parameters, &spec, &config);
-    for tensor in parameters.tensors().to_vec() {
-        let values = floats(&recording["parameters"][&tensor.name]);
-        parameters.values[tensor.id.range()].copy_from_slice(&values);
-    }
-    (encoder, parameters)
+    let mut layout = Layout::default();
+    let encoder = TransformerEncoder::new(&mut layout, &spec, &config);
+    let tensors = layout.tensors().iter();
+    let weights = tensors.flat_map(|tensor| floats(&recording["parameters"][&tensor.name])).collect();
+    (encoder, Parameters { layout, weights })
 }
 
 /// The recorded encounters as a chunk, all decisions selected, and the slopes of their latents.
@@ -94,10 +98,10 @@ fn pass(
     key: Option<DropoutKey>,
 ) -> (Vec<f32>, Vec<f32>) {
     let mut rows = TransformerLearnRows::default();
-    let mut transposed = vec![0.0; parameters.len()];
-    let mut gradients = vec![0.0; parameters.len()];
-    encoder.transpose(&parameters.values, &mut transposed);
-    encoder.forward(&parameters.values, chunk, key, &mut rows);
+    let mut transposed = vec![0.0; parameters.weights.len()];
+    let mut gradients = vec![0.0; parameters.weights.len()];
+    parameters.layout.transpose(&parameters.weights, &mut transposed);
+    encoder.forward(&parameters.weights, chunk, key, &mut rows);
     let (latents, d_latents) = TransformerEncoder::latents_and_gradients(&mut rows);
     let latents = latents[..slopes.len()].to_vec();
     d_latents[..slopes.len()].copy_from_slice(slopes);
@@ -121,7 +125,7 @@ fn latents_and_gradients_equal_pytorchs() {
         for (found, recorded) in latents.iter().zip(floats(&case["latents"])) {
             assert!((found - recorded).abs() < 1e-5, "{found} {recorded}");
         }
-        for tensor in parameters.tensors() {
+        for tensor in parameters.layout.tensors() {
             let recorded = floats(&case["gradients"][&tensor.name]);
             let found = &gradients[tensor.id.range()];
             let norm = |values: &mut dyn Iterator<Item = f32>| {
@@ -164,13 +168,13 @@ fn dropout_changes_latents_and_the_gradient_follows() {
         assert_ne!(latents, pass(encoder, parameters, chunk, slopes, Some(DropoutKey(10))).0);
         // With the places that are dropped held fixed, the gradient is how the sum changes.
         let mut rng = Seed::new(3).stream("directions");
-        for tensor in parameters.tensors() {
+        for tensor in parameters.layout.tensors() {
             let range = tensor.id.range();
             let direction: Vec<f32> = range.clone().map(|_| rng.unit() as f32 - 0.5).collect();
             let slope = |step: f32| {
                 let sum = |sign: f32| -> f64 {
                     let mut moved = parameters.clone();
-                    let values = moved.values[range.clone()].iter_mut();
+                    let values = moved.weights[range.clone()].iter_mut();
                     values.zip(&direction).for_each(|(value, along)| *value += sign * step * along);
                     let (latents, _) = pass(encoder, &moved, chunk, slopes, key);
                     latents.iter().zip(slopes).map(|(latent, slope)| f64::from(latent * slope)).sum()
@@ -204,19 +208,19 @@ fn lead(
                 look(episode - span.episodes.start, decision, &mut context);
                 let observation = &chunk.observations[decision * size..][..size];
                 let action = &chunk.actions[decision..=decision];
-                let values = &parameters.values;
+                let values = &parameters.weights;
                 encoder.add_entries(values, observation, action, &mut context, &[0], &mut rows);
                 decision += 1;
             }
             let terminal = &chunk.observations[(chunk.n_decisions + episode) * size..][..size];
-            encoder.end_episodes(&parameters.values, terminal, &mut context, &[0], &mut rows);
+            encoder.end_episodes(&parameters.weights, terminal, &mut context, &[0], &mut rows);
         }
     }
 }
 
 fn encode(encoder: &TransformerEncoder, parameters: &Parameters, context: &[EntriesContext; 1]) -> Vec<f32> {
     let mut rows = TransformerActRows::default();
-    encoder.encode(&parameters.values, context, &[0], &mut rows);
+    encoder.encode(&parameters.weights, context, &[0], &mut rows);
     TransformerEncoder::latents(&rows)[..encoder.width()].to_vec()
 }
 

@@ -2,15 +2,14 @@
 
 use pace_games::{Action, Stream};
 use pace_nn::loss::mean_squared_errors;
-use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, Layout, Linear, Mlp, MlpBuffers, Part, Store};
 
 use super::{fit, orthogonal, uniform};
 
 /// Where the weights lie: two hidden layers, and a head for each prediction.
 #[derive(Clone, Debug)]
 pub(crate) struct TransitionPredictor {
-    hidden: [Linear; 2],
+    hidden: Mlp,
     reward: Linear,
     observation: Linear,
 }
@@ -22,8 +21,7 @@ pub(crate) struct TransitionRows {
     pub(crate) rewards: Vec<f32>,
     /// What was seen next.
     pub(crate) observations: Vec<f32>,
-    hidden: [Vec<f32>; 2],
-    d_hidden: [Vec<f32>; 2],
+    hidden: MlpBuffers,
     d_rewards: Vec<f32>,
     d_observations: Vec<f32>,
     mask: Vec<f32>,
@@ -38,36 +36,27 @@ pub(crate) struct TransitionLosses {
 
 impl TransitionPredictor {
     pub(crate) fn new(
-        parameters: &mut Parameters,
+        layout: &mut Layout,
         observation_size: usize,
         n_actions: usize,
         latent_size: usize,
         hidden_width: usize,
     ) -> TransitionPredictor {
-        let mut layer = |name: &str, widths: &[usize], n_out: usize, activation| {
-            Linear::new(parameters, &format!("predictor.{name}"), widths, n_out, activation)
+        let (input, relu) = ([observation_size, n_actions, latent_size], Activation::Relu);
+        let hidden = Mlp::new(layout, "predictor", &input, &[hidden_width; 2], relu, relu);
+        let mut head = |name: &str, n_out| {
+            Linear::new(layout, &format!("predictor.{name}"), &[hidden_width], n_out, Activation::Identity)
         };
-        let input = [observation_size, n_actions, latent_size];
-        TransitionPredictor {
-            hidden: [
-                layer("0", &input, hidden_width, Activation::Relu),
-                layer("1", &[hidden_width], hidden_width, Activation::Relu),
-            ],
-            reward: layer("reward", &[hidden_width], 1, Activation::Identity),
-            observation: layer("observation", &[hidden_width], observation_size, Activation::Identity),
-        }
+        let (reward, observation) = (head("reward", 1), head("observation", observation_size));
+        TransitionPredictor { hidden, reward, observation }
     }
 
-    pub(crate) fn initialise(&self, parameters: &mut Parameters, rng: &mut Stream) {
-        for layer in &self.hidden {
-            orthogonal(parameters, layer, std::f64::consts::SQRT_2, rng);
+    pub(crate) fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
+        for layer in self.hidden.layers() {
+            orthogonal(weights, layer, std::f64::consts::SQRT_2, rng);
         }
-        uniform(parameters, &self.reward, rng);
-        uniform(parameters, &self.observation, rng);
-    }
-
-    pub(crate) fn layers(&self) -> impl Iterator<Item = &Linear> {
-        self.hidden.iter().chain([&self.reward, &self.observation])
+        uniform(weights, &self.reward, rng);
+        uniform(weights, &self.observation, rng);
     }
 
     /// Predicts what the rows say came of the actions, and leaves the gradients of the losses in them.
@@ -81,17 +70,14 @@ impl TransitionPredictor {
         rows: &mut TransitionRows,
     ) -> TransitionLosses {
         let n_rows = actions.len();
-        let n = n_rows * self.hidden[0].n_out();
-        let [first, second] = &mut rows.hidden;
-        let (first, second) = (fit(first, n), fit(second, n));
         let parts = [Part::Dense(observations), Part::OneHot(actions), Part::Dense(latents)];
-        self.hidden[0].forward(parameters, &parts, n_rows, first);
-        self.hidden[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
+        self.hidden.forward(parameters, &parts, n_rows, &mut rows.hidden);
         rows.mask.resize(n_rows, 1.0);
-        let TransitionRows { rewards, observations, d_rewards, d_observations, mask, .. } = rows;
+        let TransitionRows { rewards, observations, hidden, d_rewards, d_observations, mask } = rows;
+        let hidden = &hidden.out[..n_rows * self.hidden.n_out()];
         let learn = |head: &Linear, targets: &[f32], d_out: &mut Vec<f32>| {
             let d_out = fit(d_out, n_rows * head.n_out());
-            head.forward(parameters, &[Part::Dense(second)], n_rows, d_out);
+            head.forward(parameters, &[Part::Dense(hidden)], n_rows, d_out);
             mean_squared_errors(targets, head.n_out(), mask, weight, d_out)
         };
         TransitionLosses {
@@ -113,38 +99,19 @@ impl TransitionPredictor {
         d_latents: &mut [f32],
     ) {
         let n_rows = actions.len();
-        let n = n_rows * self.hidden[0].n_out();
-        let (first, second) = (&rows.hidden[0][..n], &rows.hidden[1][..n]);
-        let [d_first, d_second] = &mut rows.d_hidden;
-        let (d_first, d_second) = (fit(d_first, n), fit(d_second, n));
+        let n = n_rows * self.hidden.n_out();
+        let (hidden, d_hidden) = (&rows.hidden.out[..n], &mut rows.hidden.d_out[..n]);
         let heads = [
             (&self.reward, &mut rows.d_rewards, Store::Overwrite),
             (&self.observation, &mut rows.d_observations, Store::Add),
         ];
         for (head, d_out, store) in heads {
             let d_out = &mut d_out[..n_rows * head.n_out()];
-            let mut d_parts = [Some((&mut *d_second, store))];
-            head.backward(transposed, gradients, &[Part::Dense(second)], &[], d_out, &mut d_parts);
+            let mut d_parts = [Some((&mut *d_hidden, store))];
+            head.backward(transposed, gradients, &[Part::Dense(hidden)], &[], d_out, &mut d_parts);
         }
-        self.hidden[1].backward(
-            transposed,
-            gradients,
-            &[Part::Dense(first)],
-            second,
-            d_second,
-            &mut [Some((d_first, Store::Overwrite))],
-        );
         let parts = [Part::Dense(observations), Part::OneHot(actions), Part::Dense(latents)];
         let mut d_parts = [None, None, Some((d_latents, Store::Overwrite))];
-        self.hidden[0].backward(transposed, gradients, &parts, first, d_first, &mut d_parts);
-    }
-
-    /// The matrix products of one pass forward and back.
-    pub(crate) fn products(&self, n_rows: usize) -> Vec<ProductShape> {
-        let mut products = self.hidden[0].products(n_rows, &[Some(false), None, Some(true)]);
-        for layer in [&self.hidden[1], &self.reward, &self.observation] {
-            products.extend(layer.products(n_rows, &[Some(true)]));
-        }
-        products
+        self.hidden.backward(transposed, gradients, &parts, n_rows, &mut rows.hidden, &mut d_parts);
     }
 }

@@ -2,7 +2,7 @@
 
 use pace_nn::kernels;
 use pace_nn::loss::{PolicyLoss, PolicyTerms, clipped_value, cross_entropy, softmax_rows};
-use pace_nn::{Activation, Adam, AdamConfig, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, Adam, AdamConfig, Layout, Linear, Mlp, MlpBuffers, Part, Store};
 
 /// Small numbers that repeat from run to run.
 pub(crate) fn numbers(n: usize, seed: u32) -> Vec<f32> {
@@ -53,9 +53,9 @@ pub(crate) fn weights_of_outputs(n: usize) -> Vec<f32> {
 fn linear_layers_of_several_parts() {
     for activation in [Activation::Identity, Activation::Relu, Activation::Tanh] {
         let n_rows = 6;
-        let mut parameters = Parameters::default();
-        let layer = Linear::new(&mut parameters, "layer", &[4, 3, 5], 7, activation);
-        parameters.values = numbers(parameters.len(), 3);
+        let mut layout = Layout::default();
+        let layer = Linear::new(&mut layout, "layer", &[4, 3, 5], 7, activation);
+        let parameters = numbers(layout.len(), 3);
         let mut first = numbers(n_rows * 4, 1);
         let mut second = numbers(n_rows * 5, 2);
         // Class 255 stands for no class.
@@ -66,12 +66,12 @@ fn linear_layers_of_several_parts() {
             layer.forward(values, &parts, n_rows, &mut output);
             output
         };
-        let output = forward(&parameters.values, &first, &second);
+        let output = forward(&parameters, &first, &second);
         let mut d_output = weights_of_outputs(output.len());
-        let mut gradients = vec![0.0; parameters.len()];
+        let mut gradients = vec![0.0; layout.len()];
         let (mut d_first, mut d_second) = (vec![f32::NAN; first.len()], vec![1.0; second.len()]);
-        let mut transposed = vec![f32::NAN; parameters.len()];
-        layer.transpose(&parameters.values, &mut transposed);
+        let mut transposed = vec![f32::NAN; layout.len()];
+        layout.transpose(&parameters, &mut transposed);
         layer.backward(
             &transposed,
             &mut gradients,
@@ -82,16 +82,46 @@ fn linear_layers_of_several_parts() {
         );
         d_second.iter_mut().for_each(|value| *value -= 1.0);
         let (f, s) = (first.clone(), second.clone());
-        check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
+        check_gradient(&mut parameters.clone(), &gradients, "weight", |values| {
             weigh(&forward(values, &f, &s))
         });
-        check_gradient(&mut first, &d_first, "first part", |values| {
-            weigh(&forward(&parameters.values, values, &s))
-        });
+        check_gradient(&mut first, &d_first, "first part", |values| weigh(&forward(&parameters, values, &s)));
         check_gradient(&mut second, &d_second, "second part", |values| {
-            weigh(&forward(&parameters.values, &f, values))
+            weigh(&forward(&parameters, &f, values))
         });
     }
+}
+
+#[test]
+fn layers_one_after_the_other() {
+    const N_ROWS: usize = 5;
+    let mut layout = Layout::default();
+    let (hidden, output) = (Activation::Tanh, Activation::Identity);
+    let mlp = Mlp::new(&mut layout, "mlp", &[4, 3], &[6, 5, 2], hidden, output);
+    let names: Vec<&str> = layout.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
+    assert_eq!(names[..3], ["mlp.0.weight", "mlp.0.bias", "mlp.1.weight"]);
+    let parameters = numbers(layout.len(), 3);
+    let (mut first, second) = (numbers(N_ROWS * 4, 1), numbers(N_ROWS * 3, 2));
+    // Buffers that a larger chunk went through before.
+    let mut buffers = MlpBuffers::default();
+    let large = numbers(9 * 4, 5);
+    mlp.forward(&parameters, &[Part::Dense(&large), Part::Dense(&large[..27])], 9, &mut buffers);
+    let mut forward = |values: &[f32], first: &[f32]| {
+        mlp.forward(values, &[Part::Dense(first), Part::Dense(&second)], N_ROWS, &mut buffers);
+        buffers.clone()
+    };
+    let mut rows = forward(&parameters, &first);
+    rows.d_out[..N_ROWS * 2].copy_from_slice(&weights_of_outputs(N_ROWS * 2));
+    let (mut gradients, mut transposed) = (vec![0.0; layout.len()], vec![f32::NAN; layout.len()]);
+    layout.transpose(&parameters, &mut transposed);
+    let mut d_first = vec![f32::NAN; first.len()];
+    let parts = [Part::Dense(&first[..]), Part::Dense(&second)];
+    let mut d_parts = [Some((&mut d_first[..], Store::Overwrite)), None];
+    mlp.backward(&transposed, &mut gradients, &parts, N_ROWS, &mut rows, &mut d_parts);
+    let kept = first.clone();
+    let weighed = |rows: &MlpBuffers| weigh(&rows.out[..N_ROWS * 2]);
+    check_gradient(&mut parameters.clone(), &gradients, "weight", |values| weighed(&forward(values, &kept)));
+    check_gradient(&mut first, &d_first, "input", |inputs| weighed(&forward(&parameters, inputs)));
 }
 
 #[test]

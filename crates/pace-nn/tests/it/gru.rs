@@ -1,10 +1,10 @@
 //! The recurrent unit: its gradient, PyTorch's numbers, and that a step is a step.
 
-use pace_nn::{Gru, GruInputs, GruRows, Parameters, Store, rows};
+use pace_nn::{Gru, GruInputs, GruRows, Layout, Store, rows};
 use serde_json::Value;
 
 use crate::gradients::{check_gradient, numbers, weigh, weights_of_outputs};
-use crate::recording::{check_gradients, check_recorded, fill, floats, sizes};
+use crate::recording::{check_gradients, check_recorded, floats, sizes, weights};
 
 /// A block of four sequences, two of which begin anew.
 const LIVE: [usize; 4] = [4, 3, 3, 1];
@@ -12,16 +12,16 @@ const KEEP: [f32; 11] = [1.0, 0.0, 1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 1.0];
 const N_IN: usize = 3;
 const WIDTH: usize = 5;
 
-fn gru() -> (Gru, Parameters) {
-    let mut parameters = Parameters::default();
-    let gru = Gru::new(&mut parameters, "gru", N_IN, WIDTH);
-    parameters.values = numbers(parameters.len(), 3);
-    (gru, parameters)
+fn gru() -> (Gru, Layout, Vec<f32>) {
+    let mut layout = Layout::default();
+    let gru = Gru::new(&mut layout, "gru", N_IN, WIDTH);
+    let parameters = numbers(layout.len(), 3);
+    (gru, layout, parameters)
 }
 
 #[test]
 fn the_way_back_is_the_gradient() {
-    let (gru, parameters) = gru();
+    let (gru, layout, parameters) = gru();
     let mut inputs = numbers(11 * N_IN, 1);
     let initial = numbers(4 * WIDTH, 2);
     let forward = |values: &[f32], inputs: &[f32]| {
@@ -29,31 +29,31 @@ fn the_way_back_is_the_gradient() {
         gru.forward(values, inputs.into(), &LIVE, &initial, &KEEP, &mut rows);
         rows
     };
-    let mut rows = forward(&parameters.values, &inputs);
+    let mut rows = forward(&parameters, &inputs);
     rows.d_out.copy_from_slice(&weights_of_outputs(11 * WIDTH));
-    let (mut gradients, mut transposed) = (vec![0.0; parameters.len()], vec![f32::NAN; parameters.len()]);
-    gru.transpose(&parameters.values, &mut transposed);
+    let (mut gradients, mut transposed) = (vec![0.0; layout.len()], vec![f32::NAN; layout.len()]);
+    layout.transpose(&parameters, &mut transposed);
     let mut d_inputs = vec![1.0; inputs.len()];
     let places = Some((&mut d_inputs[..], Store::Add));
     gru.backward(&transposed, &mut gradients, GruInputs::from(&inputs[..]), &LIVE, &KEEP, &mut rows, places);
     d_inputs.iter_mut().for_each(|value| *value -= 1.0);
     let kept = inputs.clone();
-    check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
+    check_gradient(&mut parameters.clone(), &gradients, "weight", |values| {
         weigh(&forward(values, &kept).out)
     });
-    check_gradient(&mut inputs, &d_inputs, "input", |inputs| weigh(&forward(&parameters.values, inputs).out));
+    check_gradient(&mut inputs, &d_inputs, "input", |inputs| weigh(&forward(&parameters, inputs).out));
 }
 
 #[test]
 fn inputs_that_recur_count_as_often_as_they_occur() {
     const PLACES: [u32; 11] = [0, 1, 0, 2, 1, 1, 0, 2, 0, 1, 2];
-    let (gru, parameters) = gru();
+    let (gru, layout, parameters) = gru();
     let (differing, initial) = (numbers(3 * N_IN, 1), numbers(4 * WIDTH, 2));
-    let mut transposed = vec![f32::NAN; parameters.len()];
-    gru.transpose(&parameters.values, &mut transposed);
+    let mut transposed = vec![f32::NAN; layout.len()];
+    layout.transpose(&parameters, &mut transposed);
     let both_ways = |inputs: GruInputs<'_>| {
-        let (mut rows, mut gradients) = (GruRows::default(), vec![0.0; parameters.len()]);
-        gru.forward(&parameters.values, inputs, &LIVE, &initial, &KEEP, &mut rows);
+        let (mut rows, mut gradients) = (GruRows::default(), vec![0.0; layout.len()]);
+        gru.forward(&parameters, inputs, &LIVE, &initial, &KEEP, &mut rows);
         rows.d_out.copy_from_slice(&weights_of_outputs(11 * WIDTH));
         let mut d_inputs = vec![f32::NAN; inputs.rows.len()];
         let to = Some((&mut d_inputs[..], Store::Overwrite));
@@ -78,65 +78,53 @@ fn inputs_that_recur_count_as_often_as_they_occur() {
 fn a_recorded_block() {
     let recording: Value = serde_json::from_str(include_str!("../pytorch/gru.json")).expect("JSON");
     let size = |name: &str| recording[name].as_u64().expect("a size") as usize;
-    let mut parameters = Parameters::default();
-    let gru = Gru::new(&mut parameters, "gru", size("n_in"), size("width"));
-    fill(&mut parameters, &recording["parameters"]);
+    let mut layout = Layout::default();
+    let gru = Gru::new(&mut layout, "gru", size("n_in"), size("width"));
+    let parameters = weights(&layout, &recording["parameters"]);
     let live = sizes(&recording["live"]);
     let (inputs, keep) = (floats(&recording["inputs"]), floats(&recording["keep"]));
     let mut rows = GruRows::default();
     let initial = floats(&recording["initial"]);
-    gru.forward(&parameters.values, GruInputs::from(&inputs[..]), &live, &initial, &keep, &mut rows);
+    gru.forward(&parameters, GruInputs::from(&inputs[..]), &live, &initial, &keep, &mut rows);
     check_recorded(&rows.out, &recording["outputs"], "outputs");
     rows.d_out = floats(&recording["d_outputs"]);
-    let (mut gradients, mut transposed) = (vec![0.0; parameters.len()], vec![f32::NAN; parameters.len()]);
-    gru.transpose(&parameters.values, &mut transposed);
+    let (mut gradients, mut transposed) = (vec![0.0; layout.len()], vec![f32::NAN; layout.len()]);
+    layout.transpose(&parameters, &mut transposed);
     let mut d_inputs = vec![f32::NAN; inputs.len()];
     let places = Some((&mut d_inputs[..], Store::Overwrite));
     gru.backward(&transposed, &mut gradients, GruInputs::from(&inputs[..]), &live, &keep, &mut rows, places);
     check_recorded(&d_inputs, &recording["d_inputs"], "inputs");
-    check_gradients(&parameters, &gradients, &recording["gradients"]);
+    check_gradients(&layout, &gradients, &recording["gradients"]);
 }
 
 #[test]
 fn steps_give_the_numbers_of_a_block() {
-    let mut parameters = Parameters::default();
-    let gru = Gru::new(&mut parameters, "gru", 24, 32);
-    parameters.values = numbers(parameters.len(), 3);
+    let mut layout = Layout::default();
+    let gru = Gru::new(&mut layout, "gru", 24, 32);
+    let parameters = numbers(layout.len(), 3);
     let live = [7, 7, 5, 2, 1, 0];
     let n_rows = live.iter().sum::<usize>();
     let (inputs, initial) = (numbers(n_rows * 24, 1), numbers(7 * 32, 2));
     let keep: Vec<f32> = (0..n_rows).map(|row| if row % 6 == 4 { 0.0 } else { 1.0 }).collect();
     let mut rows = GruRows::default();
-    gru.forward(&parameters.values, GruInputs::from(&inputs[..]), &live, &initial, &keep, &mut rows);
+    gru.forward(&parameters, GruInputs::from(&inputs[..]), &live, &initial, &keep, &mut rows);
     let (mut hidden, mut step_rows, mut first) = (initial, GruRows::default(), 0);
     for n in live {
         let hidden = &mut hidden[..n * 32];
         let inputs = &inputs[first * 24..][..n * 24];
-        gru.step(&parameters.values, inputs, &keep[first..][..n], hidden, &mut step_rows);
+        gru.step(&parameters, inputs, &keep[first..][..n], hidden, &mut step_rows);
         assert_eq!(hidden, &rows.out[first * 32..][..n * 32]);
         first += n;
     }
 }
 
 #[test]
-fn the_products_are_those_of_both_passes() {
-    let (gru, _) = gru();
-    let flops =
-        |wanted: bool| gru.products(11, &LIVE, wanted).iter().map(|product| product.flops()).sum::<f64>();
-    let (inputs, hidden) = (2.0 * 11.0 * 3.0 * 15.0, 2.0 * 11.0 * 5.0 * 15.0);
-    // Nothing is taken back into the hidden states that a block begins with.
-    let first_step = 2.0 * 4.0 * 5.0 * 15.0;
-    assert_eq!(flops(true), 3.0 * inputs + 3.0 * hidden - first_step);
-    assert_eq!(flops(false), 2.0 * inputs + 3.0 * hidden - first_step);
-}
-
-#[test]
 fn first_weights_are_orthogonal_and_first_biases_zero() {
-    let (gru, mut parameters) = gru();
+    let (gru, layout, mut parameters) = gru();
     let mut source = numbers(1000, 4).into_iter().map(|number| f64::from(number).abs());
     gru.initialise(&mut parameters, &mut || source.next().expect("enough numbers"));
-    for tensor in parameters.tensors() {
-        let values = &parameters.values[tensor.id.range()];
+    for tensor in layout.tensors() {
+        let values = &parameters[tensor.id.range()];
         if tensor.name.ends_with("bias") {
             assert!(values.iter().all(|value| *value == 0.0));
             continue;

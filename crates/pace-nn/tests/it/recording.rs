@@ -1,6 +1,6 @@
 //! Values that PyTorch computed, as the scripts in `tests/pytorch` wrote them down.
 
-use pace_nn::Parameters;
+use pace_nn::Layout;
 use serde_json::Value;
 
 pub(crate) fn floats(value: &Value) -> Vec<f32> {
@@ -13,11 +13,9 @@ pub(crate) fn sizes(value: &Value) -> Vec<usize> {
     list.iter().map(|number| number.as_u64().expect("a size") as usize).collect()
 }
 
-/// Fills the weights of a network by name.
-pub(crate) fn fill(parameters: &mut Parameters, recorded: &Value) {
-    for tensor in parameters.tensors().to_vec() {
-        parameters.values[tensor.id.range()].copy_from_slice(&floats(&recorded[&tensor.name]));
-    }
+/// The weights of a network, found by name.
+pub(crate) fn weights(layout: &Layout, recorded: &Value) -> Vec<f32> {
+    layout.tensors().iter().flat_map(|tensor| floats(&recorded[&tensor.name])).collect()
 }
 
 /// The difference is small beside what was recorded.
@@ -33,8 +31,8 @@ pub(crate) fn check_recorded(found: &[f32], recorded: &Value, what: &str) {
 }
 
 /// [`check_recorded`] for the gradient of every tensor.
-pub(crate) fn check_gradients(parameters: &Parameters, gradients: &[f32], recorded: &Value) {
-    for tensor in parameters.tensors() {
+pub(crate) fn check_gradients(layout: &Layout, gradients: &[f32], recorded: &Value) {
+    for tensor in layout.tensors() {
         check_recorded(&gradients[tensor.id.range()], &recorded[&tensor.name], &tensor.name);
     }
 }

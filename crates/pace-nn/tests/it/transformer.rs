@@ -1,13 +1,13 @@
 //! Attention and what is built on it: gradients, PyTorch's numbers, and that sequences keep to themselves.
 
 use pace_nn::{
-    Attention, AttentionRows, Chain, Dropout, DropoutKey, LayerNorm, Parameters, Positions, Sequences, Store,
+    Attention, AttentionRows, Chain, Dropout, DropoutKey, LayerNorm, Layout, Positions, Sequences, Store,
     TransformerConfig, TransformerLayer, TransformerRows,
 };
 use serde_json::Value;
 
 use crate::gradients::{check_gradient, numbers, weigh, weights_of_outputs};
-use crate::recording::{check_gradients, check_recorded, fill, floats, sizes};
+use crate::recording::{check_gradients, check_recorded, floats, sizes, weights};
 
 const WIDTH: usize = 6;
 
@@ -83,18 +83,18 @@ fn cases() -> Vec<(Option<DropoutKey>, Listed)> {
     ]
 }
 
-fn transposed<F: Fn(&[f32], &mut [f32])>(parameters: &Parameters, transpose: F) -> Vec<f32> {
-    let mut transposed = vec![f32::NAN; parameters.len()];
-    transpose(&parameters.values, &mut transposed);
+fn transposed(layout: &Layout, parameters: &[f32]) -> Vec<f32> {
+    let mut transposed = vec![f32::NAN; layout.len()];
+    layout.transpose(parameters, &mut transposed);
     transposed
 }
 
 #[test]
 fn layer_norm() {
     const N_ROWS: usize = 8;
-    let mut parameters = Parameters::default();
-    let norm = LayerNorm::new(&mut parameters, "norm", WIDTH);
-    parameters.values = numbers(parameters.len(), 3);
+    let mut layout = Layout::default();
+    let norm = LayerNorm::new(&mut layout, "norm", WIDTH);
+    let parameters = numbers(layout.len(), 3);
     let mut inputs = numbers(N_ROWS * WIDTH, 1);
     let forward = |values: &[f32], inputs: &[f32]| {
         let (mut rows, mut scales) = (inputs.to_vec(), vec![f32::NAN; N_ROWS]);
@@ -102,44 +102,42 @@ fn layer_norm() {
         norm.forward(values, &mut rows, &mut scales, &mut output);
         (rows, scales, output)
     };
-    let (normalised, scales, _) = forward(&parameters.values, &inputs);
+    let (normalised, scales, _) = forward(&parameters, &inputs);
     for row in normalised.chunks_exact(WIDTH) {
         let mean = row.iter().sum::<f32>() / WIDTH as f32;
         let variance = row.iter().map(|value| value * value).sum::<f32>() / WIDTH as f32;
         assert!(mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-3, "{mean} {variance}");
     }
-    let (mut gradients, mut d_rows) = (vec![0.0; parameters.len()], weights_of_outputs(N_ROWS * WIDTH));
-    let back = transposed(&parameters, |from, to| norm.transpose(from, to));
+    let (mut gradients, mut d_rows) = (vec![0.0; layout.len()], weights_of_outputs(N_ROWS * WIDTH));
+    let back = transposed(&layout, &parameters);
     norm.backward(&back, &mut gradients, &normalised, &scales, &mut d_rows);
     let kept = inputs.clone();
-    check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
-        weigh(&forward(values, &kept).2)
-    });
-    check_gradient(&mut inputs, &d_rows, "input", |inputs| weigh(&forward(&parameters.values, inputs).2));
+    check_gradient(&mut parameters.clone(), &gradients, "weight", |values| weigh(&forward(values, &kept).2));
+    check_gradient(&mut inputs, &d_rows, "input", |inputs| weigh(&forward(&parameters, inputs).2));
 }
 
 #[test]
 fn positions() {
-    let mut parameters = Parameters::default();
-    let positions = Positions::new(&mut parameters, "positions", 5, WIDTH);
-    parameters.values = numbers(parameters.len(), 3);
+    let mut layout = Layout::default();
+    let positions = Positions::new(&mut layout, "positions", 5, WIDTH);
+    let parameters = numbers(layout.len(), 3);
     let (inputs, places) = (numbers(4 * WIDTH, 1), [0, 3, 1, 3]);
     let forward = |values: &[f32]| {
         let mut rows = inputs.clone();
         positions.forward(values, &places, &mut rows);
         rows
     };
-    let mut gradients = vec![0.0; parameters.len()];
+    let mut gradients = vec![0.0; layout.len()];
     positions.backward(&mut gradients, &places, &weights_of_outputs(4 * WIDTH));
-    check_gradient(&mut parameters.values.clone(), &gradients, "table", |values| weigh(&forward(values)));
+    check_gradient(&mut parameters.clone(), &gradients, "table", |values| weigh(&forward(values)));
 }
 
 #[test]
 fn attention() {
     for (key, listed) in cases() {
-        let mut parameters = Parameters::default();
-        let attention = Attention::new(&mut parameters, "attention", WIDTH, 2, Dropout::new(0.3));
-        parameters.values = numbers(parameters.len(), 3);
+        let mut layout = Layout::default();
+        let attention = Attention::new(&mut layout, "attention", WIDTH, 2, Dropout::new(0.3));
+        let parameters = numbers(layout.len(), 3);
         let (sequences, n) = (listed.sequences(), listed.sources.len() * WIDTH);
         let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
@@ -147,11 +145,11 @@ fn attention() {
             attention.forward(values, inputs, sequences, key, &mut rows, &mut output);
             (rows, output)
         };
-        let mut rows = forward(&parameters.values, &inputs).0;
-        let mut gradients = vec![0.0; parameters.len()];
+        let mut rows = forward(&parameters, &inputs).0;
+        let mut gradients = vec![0.0; layout.len()];
         let (mut d_output, mut d_inputs) = (weights_of_outputs(n), vec![1.0; inputs.len()]);
         attention.backward(
-            &transposed(&parameters, |from, to| attention.transpose(from, to)),
+            &transposed(&layout, &parameters),
             &mut gradients,
             &inputs,
             sequences,
@@ -161,25 +159,23 @@ fn attention() {
         );
         d_inputs.iter_mut().for_each(|value| *value -= 1.0);
         let kept = inputs.clone();
-        check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
+        check_gradient(&mut parameters.clone(), &gradients, "weight", |values| {
             weigh(&forward(values, &kept).1)
         });
-        check_gradient(&mut inputs, &d_inputs, "input", |inputs| {
-            weigh(&forward(&parameters.values, inputs).1)
-        });
+        check_gradient(&mut inputs, &d_inputs, "input", |inputs| weigh(&forward(&parameters, inputs).1));
     }
 }
 
 #[test]
 fn scores_of_any_size_are_weighed() {
     // Along the chain scores rise, fall and rise again by more than an exponential can hold.
-    let mut parameters = Parameters::default();
-    let attention = Attention::new(&mut parameters, "attention", 1, 1, Dropout::new(0.0));
-    parameters.values.fill(1.0);
+    let mut layout = Layout::default();
+    let attention = Attention::new(&mut layout, "attention", 1, 1, Dropout::new(0.0));
+    let parameters = vec![1.0; layout.len()];
     let listed = Listed::default().chain(&[0, 1, 2, 3], &[(1, None), (2, None), (3, Some(4)), (4, None)]);
     let inputs = [20.0, 30.0, -30.0, 31.0, 40.0];
     let (mut rows, mut output) = (AttentionRows::default(), vec![f32::NAN; listed.sources.len()]);
-    attention.forward(&parameters.values, &inputs, listed.sequences(), None, &mut rows, &mut output);
+    attention.forward(&parameters, &inputs, listed.sequences(), None, &mut rows, &mut output);
     // Query, key and value are one more than the input, so is the output than what is seen. A row sees the highest value, or the
     // lowest where its query is negative.
     let expected =
@@ -187,8 +183,8 @@ fn scores_of_any_size_are_weighed() {
     for (found, expected) in output.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-4, "{output:?}");
     }
-    let back = transposed(&parameters, |from, to| attention.transpose(from, to));
-    let (mut gradients, mut d_inputs) = (vec![0.0; parameters.len()], vec![f32::NAN; inputs.len()]);
+    let back = transposed(&layout, &parameters);
+    let (mut gradients, mut d_inputs) = (vec![0.0; layout.len()], vec![f32::NAN; inputs.len()]);
     let mut d_output = vec![1.0; output.len()];
     let d = (&mut d_inputs[..], Store::Overwrite);
     attention.backward(&back, &mut gradients, &inputs, listed.sequences(), &mut rows, &mut d_output, d);
@@ -198,17 +194,17 @@ fn scores_of_any_size_are_weighed() {
     }
 }
 
-fn layer() -> (TransformerLayer, Parameters) {
-    let mut parameters = Parameters::default();
+fn layer() -> (TransformerLayer, Layout, Vec<f32>) {
+    let mut layout = Layout::default();
     let config = TransformerConfig { width: WIDTH, n_heads: 2, hidden_width: 5, dropout: 0.3 };
-    let layer = TransformerLayer::new(&mut parameters, "layer", config);
-    parameters.values = numbers(parameters.len(), 3);
-    (layer, parameters)
+    let layer = TransformerLayer::new(&mut layout, "layer", config);
+    let parameters = numbers(layout.len(), 3);
+    (layer, layout, parameters)
 }
 
 #[test]
 fn a_whole_layer() {
-    let (layer, parameters) = layer();
+    let (layer, layout, parameters) = layer();
     for (key, listed) in cases() {
         let sequences = listed.sequences();
         let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
@@ -217,28 +213,26 @@ fn a_whole_layer() {
             layer.forward(values, inputs, sequences, key, &mut rows);
             rows
         };
-        let mut rows = forward(&parameters.values, &inputs);
+        let mut rows = forward(&parameters, &inputs);
         rows.d_out.copy_from_slice(&weights_of_outputs(listed.sources.len() * WIDTH));
-        let (mut gradients, mut d_inputs) = (vec![0.0; parameters.len()], vec![f32::NAN; inputs.len()]);
-        let back = transposed(&parameters, |from, to| layer.transpose(from, to));
+        let (mut gradients, mut d_inputs) = (vec![0.0; layout.len()], vec![f32::NAN; inputs.len()]);
+        let back = transposed(&layout, &parameters);
         layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
         let kept = inputs.clone();
-        check_gradient(&mut parameters.values.clone(), &gradients, "weight", |values| {
+        check_gradient(&mut parameters.clone(), &gradients, "weight", |values| {
             weigh(&forward(values, &kept).out)
         });
-        check_gradient(&mut inputs, &d_inputs, "input", |inputs| {
-            weigh(&forward(&parameters.values, inputs).out)
-        });
+        check_gradient(&mut inputs, &d_inputs, "input", |inputs| weigh(&forward(&parameters, inputs).out));
     }
 }
 
 #[test]
 fn a_sequence_sees_only_itself() {
-    let (layer, parameters) = layer();
+    let (layer, _, parameters) = layer();
     for (_, listed) in cases() {
         let inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let mut rows = TransformerRows::default();
-        layer.forward(&parameters.values, &inputs, listed.sequences(), None, &mut rows);
+        layer.forward(&parameters, &inputs, listed.sequences(), None, &mut rows);
         let mut first = 0;
         for n in &listed.lengths {
             let mut own = vec![f32::NAN; n * WIDTH];
@@ -247,7 +241,7 @@ fn a_sequence_sees_only_itself() {
                 row.copy_from_slice(&inputs[*source as usize * WIDTH..][..WIDTH]);
             }
             let mut alone = TransformerRows::default();
-            layer.forward(&parameters.values, &own, Listed::apart(&[*n]).sequences(), None, &mut alone);
+            layer.forward(&parameters, &own, Listed::apart(&[*n]).sequences(), None, &mut alone);
             for (alone, among) in alone.out.iter().zip(&rows.out[first * WIDTH..]) {
                 assert!((alone - among).abs() < 1e-5, "{alone} {among}");
             }
@@ -260,60 +254,49 @@ fn a_sequence_sees_only_itself() {
 fn a_recorded_layer_with_positions() {
     let recording: Value = serde_json::from_str(include_str!("../pytorch/transformer.json")).expect("JSON");
     let size = |name: &str| recording[name].as_u64().expect("a size") as usize;
-    let mut parameters = Parameters::default();
+    let mut layout = Layout::default();
     let config = TransformerConfig {
         width: size("width"),
         n_heads: size("n_heads"),
         hidden_width: size("hidden_width"),
         dropout: recording["dropout"].as_f64().expect("a share") as f32,
     };
-    let positions = Positions::new(&mut parameters, "positions", size("n_positions"), config.width);
-    let layer = TransformerLayer::new(&mut parameters, "layer", config);
-    fill(&mut parameters, &recording["parameters"]);
+    let positions = Positions::new(&mut layout, "positions", size("n_positions"), config.width);
+    let layer = TransformerLayer::new(&mut layout, "layer", config);
+    let parameters = weights(&layout, &recording["parameters"]);
     let lengths = sizes(&recording["lengths"]);
     let listed = Listed::apart(&lengths);
     let sequences = listed.sequences();
     let places: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
     let mut inputs = floats(&recording["inputs"]);
-    positions.forward(&parameters.values, &places, &mut inputs);
-    let back = transposed(&parameters, |from, to| layer.transpose(from, to));
+    positions.forward(&parameters, &places, &mut inputs);
+    let back = transposed(&layout, &parameters);
     let mut rows = TransformerRows::default();
     for case in recording["cases"].as_array().expect("a list") {
         let is_dropping = case["is_dropping"].as_bool().expect("a flag");
         let key = is_dropping.then(|| DropoutKey(recording["key"].as_u64().expect("a key")));
-        layer.forward(&parameters.values, &inputs, sequences, key, &mut rows);
+        layer.forward(&parameters, &inputs, sequences, key, &mut rows);
         check_recorded(&rows.out, &case["outputs"], "outputs");
         rows.d_out = floats(&recording["d_outputs"]);
-        let (mut gradients, mut d_inputs) = (vec![0.0; parameters.len()], vec![f32::NAN; inputs.len()]);
+        let (mut gradients, mut d_inputs) = (vec![0.0; layout.len()], vec![f32::NAN; inputs.len()]);
         layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
         positions.backward(&mut gradients, &places, &d_inputs);
         check_recorded(&d_inputs, &case["d_inputs"], "inputs");
-        check_gradients(&parameters, &gradients, &case["gradients"]);
+        check_gradients(&layout, &gradients, &case["gradients"]);
     }
 }
 
 #[test]
-fn the_products_are_those_of_both_passes() {
-    let (layer, _) = layer();
-    let listed = chains();
-    let n_rows = listed.sources.len();
-    let products = layer.products(listed.n_inputs(), n_rows, &listed.chains);
-    let flops: f64 = products.iter().map(|product| product.flops()).sum();
-    let linear = listed.n_inputs() * 3 * WIDTH * WIDTH + n_rows * (WIDTH * WIDTH + 2 * WIDTH * 5);
-    let looks = 2 * (4 + 25 + 4) * WIDTH;
-    assert_eq!(flops, 3.0 * 2.0 * (linear + looks) as f64);
-}
-
-#[test]
 fn first_weights_are_within_their_bounds() {
-    let (layer, mut parameters) = layer();
-    let positions = Positions::new(&mut parameters, "positions", 4, WIDTH);
+    let (layer, mut layout, _) = layer();
+    let positions = Positions::new(&mut layout, "positions", 4, WIDTH);
+    let mut parameters = vec![f32::NAN; layout.len()];
     let mut source = numbers(2000, 4).into_iter().map(|number| f64::from(number).abs());
     let mut uniform = || source.next().expect("enough numbers");
     layer.initialise(&mut parameters, &mut uniform);
     positions.initialise(&mut parameters, &mut uniform);
-    for tensor in parameters.tensors() {
-        let values = &parameters.values[tensor.id.range()];
+    for tensor in layout.tensors() {
+        let values = &parameters[tensor.id.range()];
         let bound = match tensor.name.as_str() {
             name if name.ends_with("gain") => 1.0,
             name if name.ends_with("norm.bias") || name.contains("attention.") && name.ends_with("bias") => {

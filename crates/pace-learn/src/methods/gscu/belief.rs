@@ -7,7 +7,7 @@
 use pace_games::{Action, Stream};
 use pace_nn::loss::{cross_entropy, softmax_rows};
 use pace_nn::product::{multiply, transpose};
-use pace_nn::{Adam, AdamConfig, Part, Store, gaussian, kernels};
+use pace_nn::{Adam, AdamConfig, MlpBuffers, Part, Store, gaussian, kernels};
 
 use super::embedding::Embedding;
 use super::fill_normal;
@@ -81,7 +81,7 @@ impl Belief {
 #[derive(Debug, Default)]
 pub(crate) struct BeliefRows {
     observations: Vec<f32>,
-    hidden: [Vec<f32>; 2],
+    tower: MlpBuffers,
     /// What goes into the last hidden layer before the latent's share.
     partial: Vec<f32>,
     /// Latent → last hidden layer, last hidden layer → logits, and both transposed.
@@ -155,14 +155,11 @@ pub(crate) fn update<'a>(
 fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut BeliefRows) {
     let (width, n_actions) = (embedding.join.n_out(), embedding.n_actions());
     let latent_size = embedding.latent_size();
-    let [first, second] = &mut rows.hidden;
-    let (first, second) = (fit(first, n_rows * width), fit(second, n_rows * width));
-    embedding.tower[0].forward(parameters, &[Part::Dense(&rows.observations)], n_rows, first);
-    embedding.tower[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
+    embedding.tower.forward(parameters, &[Part::Dense(&rows.observations)], n_rows, &mut rows.tower);
     let join = &parameters[embedding.join.weights().range()];
     let (of_hidden, of_latent) = join.split_at(width * width);
     let partial = fit(&mut rows.partial, n_rows * width);
-    multiply(second, of_hidden, partial, n_rows, width, width, Store::Overwrite);
+    multiply(&rows.tower.out[..n_rows * width], of_hidden, partial, n_rows, width, width, Store::Overwrite);
     kernels::add_bias(partial, &parameters[embedding.join.biases().range()]);
     let head = &parameters[embedding.head.weights().range()];
     let [latent_in, head_in, latent_back, head_back] = &mut rows.weights;

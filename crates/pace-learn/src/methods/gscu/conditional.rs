@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use pace_games::{GameError, GameSpec, PeerSight, PoolListing, Seed};
-use pace_nn::product::ProductShape;
-use pace_nn::{Activation, Linear, Parameters};
+use pace_nn::{Activation, Layout, Linear};
 
 use super::embedding::Embedding;
 use super::keys::{Advantages, GradientClipping, GscuConfig, HiddenActivation};
@@ -30,7 +29,7 @@ pub(crate) struct GscuNet {
     pub(super) embedding: Embedding,
     pub(super) keys: GscuConfig,
     sizes: Sizes,
-    layout: Parameters,
+    layout: Layout,
     /// Where actor and critic end.
     ends: [usize; 2],
     /// What the encoder makes of every training tuple; empty where nobody is told who the peers are.
@@ -60,11 +59,10 @@ impl Network for GscuNet {
             HiddenActivation::Relu => Activation::Relu,
             HiddenActivation::Tanh => Activation::Tanh,
         };
-        let mut layout = Parameters::default();
-        let actor_critic = ActorCritic::with_activation(
+        let mut layout = Layout::default();
+        let actor_critic = ActorCritic::new(
             &mut layout,
-            sizes.observation,
-            keys.latent_size,
+            [sizes.observation, keys.latent_size],
             config.hidden_width,
             sizes.n_actions,
             activation,
@@ -84,7 +82,7 @@ impl Network for GscuNet {
         super::check(config, pool)
     }
 
-    fn layout(&self) -> &Parameters {
+    fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -93,10 +91,10 @@ impl Network for GscuNet {
     }
 
     fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut parameters = self.layout.clone();
-        self.actor_critic.initialise(&mut parameters, &mut seed.stream("actor-critic"));
-        parameters.values[self.embedding_start()..].copy_from_slice(&self.embedding.initialise(seed));
-        parameters.values
+        let mut weights = vec![0.0; self.layout.len()];
+        self.actor_critic.initialise(&mut weights, &mut seed.stream("actor-critic"));
+        weights[self.embedding_start()..].copy_from_slice(&self.embedding.initialise(seed));
+        weights
     }
 
     fn group_ends(&self) -> Vec<usize> {
@@ -193,10 +191,6 @@ impl Network for GscuNet {
         }
     }
 
-    fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        self.actor_critic.layers().for_each(|layer| layer.transpose(parameters, transposed));
-    }
-
     fn accumulate(
         &self,
         parameters: &[f32],
@@ -217,14 +211,6 @@ impl Network for GscuNet {
             self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
         }
         rows.selected = selected;
-    }
-
-    fn products(&self, job: &UpdateJob<'_>) -> Vec<ProductShape> {
-        let n_decisions: usize =
-            job.due.iter().map(|piece| job.pieces[*piece as usize].decisions.len()).sum();
-        let whole = std::iter::repeat_n(CHUNK_ROWS, n_decisions / CHUNK_ROWS);
-        let chunks = whole.chain([n_decisions % CHUNK_ROWS]).filter(|n_rows| *n_rows > 0);
-        chunks.flat_map(|n_rows| self.actor_critic.products(n_rows)).collect()
     }
 }
 

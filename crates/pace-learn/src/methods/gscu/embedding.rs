@@ -5,7 +5,7 @@
 
 use pace_games::Seed;
 use pace_nn::loss::softmax_rows;
-use pace_nn::{Activation, Linear, Parameters, Part, Store};
+use pace_nn::{Activation, Layout, Linear, Mlp, MlpBuffers, Part, Store};
 
 use super::keys::GscuConfig;
 use crate::nets::{fit, uniform};
@@ -15,34 +15,25 @@ use crate::network::Sizes;
 #[derive(Clone, Debug)]
 pub(crate) struct Embedding {
     /// One-hot tuple → hidden → means and logarithms of variances.
-    encoder: [Linear; 2],
+    encoder: Mlp,
     /// What the peer saw → hidden → hidden.
-    pub(super) tower: [Linear; 2],
+    pub(super) tower: Mlp,
     /// Hidden ⊕ latent → hidden.
     pub(super) join: Linear,
     /// Hidden → logits.
     pub(super) head: Linear,
-    layout: Parameters,
+    layout: Layout,
     /// Every tuple once: the encoder has no other inputs.
     tuples: Vec<u8>,
-}
-
-/// The rows of the encoder: one per tuple.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TupleRows {
-    hidden: Vec<f32>,
-    /// Means, then logarithms of variances, of every tuple.
-    pub(crate) distributions: Vec<f32>,
-    d_hidden: Vec<f32>,
-    pub(crate) d_distributions: Vec<f32>,
 }
 
 /// The rows of the decoder: one per sample.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecoderRows {
-    hidden: [Vec<f32>; 3],
+    tower: MlpBuffers,
+    joined: Vec<f32>,
+    d_joined: Vec<f32>,
     logits: Vec<f32>,
-    d_hidden: [Vec<f32>; 3],
     /// Comes out of the forward pass with log-probabilities, and is to hold the gradient of the logits for the way back.
     pub(crate) d_logits: Vec<f32>,
     pub(crate) probabilities: Vec<f32>,
@@ -52,32 +43,24 @@ pub(crate) struct DecoderRows {
 impl Embedding {
     pub(crate) fn new(sizes: Sizes, n_tuples: usize, keys: &GscuConfig) -> Embedding {
         let (width, latent_size) = (keys.embedding_width, keys.latent_size);
-        let mut layout = Parameters::default();
-        let mut layer = |name: &str, widths: &[usize], n_out: usize, activation| {
-            Linear::new(&mut layout, &format!("embedding.{name}"), widths, n_out, activation)
-        };
-        Embedding {
-            encoder: [
-                layer("encoder.0", &[n_tuples], width, Activation::Relu),
-                layer("encoder.1", &[width], 2 * latent_size, Activation::Identity),
-            ],
-            tower: [
-                layer("decoder.0", &[sizes.observation], width, Activation::Relu),
-                layer("decoder.1", &[width], width, Activation::Relu),
-            ],
-            join: layer("decoder.2", &[width, latent_size], width, Activation::Relu),
-            head: layer("decoder.3", &[width], sizes.n_actions, Activation::Identity),
-            layout,
-            tuples: (0..n_tuples).map(|tuple| u8::try_from(tuple).expect("checked with the keys")).collect(),
-        }
+        let (relu, identity) = (Activation::Relu, Activation::Identity);
+        let mut layout = Layout::default();
+        let of_tuples = [width, 2 * latent_size];
+        let encoder = Mlp::new(&mut layout, "embedding.encoder", &[n_tuples], &of_tuples, relu, identity);
+        let size = sizes.observation;
+        let tower = Mlp::new(&mut layout, "embedding.decoder", &[size], &[width; 2], relu, relu);
+        let join = Linear::new(&mut layout, "embedding.decoder.2", &[width, latent_size], width, relu);
+        let head = Linear::new(&mut layout, "embedding.decoder.3", &[width], sizes.n_actions, identity);
+        let tuples = 0..u8::try_from(n_tuples).expect("checked with the keys");
+        Embedding { encoder, tower, join, head, layout, tuples: tuples.collect() }
     }
 
-    pub(crate) fn layout(&self) -> &Parameters {
+    pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
     pub(crate) fn latent_size(&self) -> usize {
-        self.encoder[1].n_out() / 2
+        self.encoder.n_out() / 2
     }
 
     pub(crate) fn n_actions(&self) -> usize {
@@ -88,45 +71,25 @@ impl Embedding {
         self.tuples.len()
     }
 
-    fn layers(&self) -> impl Iterator<Item = &Linear> {
-        self.encoder.iter().chain(&self.tower).chain([&self.join, &self.head])
-    }
-
     /// First weights, uniform within 1/√(inputs).
     pub(crate) fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut parameters = self.layout.clone();
+        let mut weights = vec![0.0; self.layout.len()];
         let mut rng = seed.stream("embedding");
-        self.layers().for_each(|layer| uniform(&mut parameters, layer, &mut rng));
-        parameters.values
+        let layers = self.encoder.layers().iter().chain(self.tower.layers()).chain([&self.join, &self.head]);
+        layers.for_each(|layer| uniform(&mut weights, layer, &mut rng));
+        weights
     }
 
-    pub(crate) fn transpose(&self, parameters: &[f32], transposed: &mut [f32]) {
-        self.layers().for_each(|layer| layer.transpose(parameters, transposed));
-    }
-
-    /// The distributions of all tuples.
-    pub(crate) fn encode(&self, parameters: &[f32], rows: &mut TupleRows) {
-        let n = self.n_tuples();
-        let hidden = fit(&mut rows.hidden, n * self.encoder[0].n_out());
-        self.encoder[0].forward(parameters, &[Part::OneHot(&self.tuples)], n, hidden);
-        let out = fit(&mut rows.distributions, n * self.encoder[1].n_out());
-        self.encoder[1].forward(parameters, &[Part::Dense(hidden)], n, out);
-        fit(&mut rows.d_distributions, n * self.encoder[1].n_out()).fill(0.0);
+    /// Writes the distributions of all tuples to `rows.out`: means, then logarithms of variances, tuple by tuple.
+    pub(crate) fn encode(&self, parameters: &[f32], rows: &mut MlpBuffers) {
+        self.encoder.forward(parameters, &[Part::OneHot(&self.tuples)], self.n_tuples(), rows);
+        rows.d_out.fill(0.0);
     }
 
     /// Takes the gradients of the distributions back.
-    pub(crate) fn encode_backward(&self, transposed: &[f32], gradients: &mut [f32], rows: &mut TupleRows) {
-        let d_hidden = fit(&mut rows.d_hidden, rows.hidden.len());
-        self.encoder[1].backward(
-            transposed,
-            gradients,
-            &[Part::Dense(&rows.hidden)],
-            &rows.distributions,
-            &mut rows.d_distributions,
-            &mut [Some((d_hidden, Store::Overwrite))],
-        );
+    pub(crate) fn encode_backward(&self, transposed: &[f32], gradients: &mut [f32], rows: &mut MlpBuffers) {
         let parts = [Part::OneHot(&self.tuples[..])];
-        self.encoder[0].backward(transposed, gradients, &parts, &rows.hidden, d_hidden, &mut [None]);
+        self.encoder.backward(transposed, gradients, &parts, self.n_tuples(), rows, &mut []);
     }
 
     /// What peers who saw this, and have these latents, are likely to do.
@@ -138,15 +101,13 @@ impl Embedding {
         n_rows: usize,
         rows: &mut DecoderRows,
     ) {
+        self.tower.forward(parameters, &[Part::Dense(observations)], n_rows, &mut rows.tower);
         let n = n_rows * self.join.n_out();
-        let [first, second, third] = &mut rows.hidden;
-        let (first, second, third) = (fit(first, n), fit(second, n), fit(third, n));
-        self.tower[0].forward(parameters, &[Part::Dense(observations)], n_rows, first);
-        self.tower[1].forward(parameters, &[Part::Dense(first)], n_rows, second);
-        self.join.forward(parameters, &[Part::Dense(second), Part::Dense(latents)], n_rows, third);
+        let (seen, joined) = (&rows.tower.out[..n], fit(&mut rows.joined, n));
+        self.join.forward(parameters, &[Part::Dense(seen), Part::Dense(latents)], n_rows, joined);
         let n_logits = n_rows * self.n_actions();
         let logits = fit(&mut rows.logits, n_logits);
-        self.head.forward(parameters, &[Part::Dense(third)], n_rows, logits);
+        self.head.forward(parameters, &[Part::Dense(joined)], n_rows, logits);
         let logs = fit(&mut rows.d_logits, n_logits);
         softmax_rows(logits, &[self.n_actions()], logs, fit(&mut rows.probabilities, n_logits));
     }
@@ -162,37 +123,16 @@ impl Embedding {
         rows: &mut DecoderRows,
     ) {
         let n = n_rows * self.join.n_out();
-        let [first, second, third] = &rows.hidden;
-        let (first, second, third) = (&first[..n], &second[..n], &third[..n]);
-        let [d_first, d_second, d_third] = &mut rows.d_hidden;
-        let (d_first, d_second, d_third) = (fit(d_first, n), fit(d_second, n), fit(d_third, n));
+        let (joined, d_joined) = (&rows.joined[..n], fit(&mut rows.d_joined, n));
+        let (seen, d_seen) = (&rows.tower.out[..n], &mut rows.tower.d_out[..n]);
         let d_latents = fit(&mut rows.d_latents, latents.len());
-        let n_logits = n_rows * self.n_actions();
-        self.head.backward(
-            transposed,
-            gradients,
-            &[Part::Dense(third)],
-            &rows.logits[..n_logits],
-            &mut rows.d_logits[..n_logits],
-            &mut [Some((d_third, Store::Overwrite))],
-        );
-        self.join.backward(
-            transposed,
-            gradients,
-            &[Part::Dense(second), Part::Dense(latents)],
-            third,
-            d_third,
-            &mut [Some((d_second, Store::Overwrite)), Some((d_latents, Store::Overwrite))],
-        );
-        self.tower[1].backward(
-            transposed,
-            gradients,
-            &[Part::Dense(first)],
-            second,
-            d_second,
-            &mut [Some((d_first, Store::Overwrite))],
-        );
+        let d_logits = &mut rows.d_logits[..n_rows * self.n_actions()];
+        let mut d_parts = [Some((&mut *d_joined, Store::Overwrite))];
+        self.head.backward(transposed, gradients, &[Part::Dense(joined)], &[], d_logits, &mut d_parts);
+        let parts = [Part::Dense(seen), Part::Dense(latents)];
+        let mut d_parts = [Some((d_seen, Store::Overwrite)), Some((d_latents, Store::Overwrite))];
+        self.join.backward(transposed, gradients, &parts, joined, d_joined, &mut d_parts);
         let parts = [Part::Dense(observations)];
-        self.tower[0].backward(transposed, gradients, &parts, first, d_first, &mut [None]);
+        self.tower.backward(transposed, gradients, &parts, n_rows, &mut rows.tower, &mut []);
     }
 }

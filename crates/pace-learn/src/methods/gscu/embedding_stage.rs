@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use pace_games::{AnyGame, Seed};
 use pace_nn::loss::cross_entropy;
 use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
-use pace_nn::{Adam, AdamConfig, gaussian, kernels};
+use pace_nn::{Adam, AdamConfig, MlpBuffers, gaussian, kernels};
 
-use super::embedding::{DecoderRows, Embedding, TupleRows};
+use super::embedding::{DecoderRows, Embedding};
 use super::keys::GscuConfig;
 use super::samples::{PeerSamples, Watcher};
 use super::{fill_normal, keys_of};
@@ -32,7 +32,7 @@ pub(crate) struct EmbeddingStage {
     pub(crate) adam: Adam,
     watchers: Vec<Watcher>,
     pub(super) samples: PeerSamples,
-    tuple_rows: TupleRows,
+    tuple_rows: MlpBuffers,
     /// One per thread.
     rooms: Vec<SampleRows>,
     shards: Vec<BatchShard>,
@@ -98,7 +98,7 @@ impl EmbeddingStage {
             adam: Adam::new(adam, &[n]),
             watchers: Watcher::split(game, ego, tuples_met, keys.embedding_encounters_per_tuple, N_SHARDS),
             samples: PeerSamples::default(),
-            tuple_rows: TupleRows::default(),
+            tuple_rows: MlpBuffers::default(),
             rooms: (0..n_threads.max(1)).map(|_| SampleRows::default()).collect(),
             shards: (0..N_SHARDS)
                 .map(|_| BatchShard {
@@ -119,7 +119,7 @@ impl EmbeddingStage {
     /// The distributions of all training tuples.
     pub(crate) fn distributions(&mut self) -> &[f32] {
         self.embedding.encode(&self.parameters, &mut self.tuple_rows);
-        &self.tuple_rows.distributions
+        &self.tuple_rows.out
     }
 
     /// Watches the encounters of one chunk; returns the ego's decisions.
@@ -181,9 +181,9 @@ impl EmbeddingStage {
     /// The gradient of one batch, as a sum over fixed shards in their order.
     fn gradient(&mut self, order: &[u32], kl_weight: f32, seed: Seed) -> SampleSums {
         let EmbeddingStage { embedding, parameters, samples, tuple_rows, shards, .. } = self;
-        embedding.transpose(parameters, &mut self.transposed);
+        embedding.layout().transpose(parameters, &mut self.transposed);
         embedding.encode(parameters, tuple_rows);
-        let distributions = &tuple_rows.distributions[..];
+        let distributions = &tuple_rows.out[..];
         let job = BatchJob { parameters, transposed: &self.transposed, samples, distributions, order, seed };
         for_each_shard_with(&mut self.rooms, shards, |rows, index, shard| {
             accumulate(embedding, &job, index, rows, shard);
@@ -195,7 +195,7 @@ impl EmbeddingStage {
         });
         let mut sums = SampleSums::default();
         for shard in shards.iter() {
-            kernels::add(&mut tuple_rows.d_distributions, &shard.d_distributions);
+            kernels::add(&mut tuple_rows.d_out, &shard.d_distributions);
             sums.add(&shard.sums);
         }
         // Every sample of a tuple has the same divergence.
@@ -207,9 +207,9 @@ impl EmbeddingStage {
         for (tuple, count) in counts.iter().enumerate() {
             let share = *count as f32 / order.len() as f32;
             let divergence = gaussian::divergence_from_standard(
-                &tuple_rows.distributions[tuple * n..][..n],
+                &tuple_rows.out[tuple * n..][..n],
                 kl_weight * share,
-                &mut tuple_rows.d_distributions[tuple * n..][..n],
+                &mut tuple_rows.d_out[tuple * n..][..n],
             );
             sums.divergence += f64::from(divergence) * f64::from(*count);
         }
@@ -233,7 +233,7 @@ fn accumulate(
     shard: &mut BatchShard,
 ) {
     let (n, n_actions) = (embedding.latent_size(), embedding.n_actions());
-    let size = embedding.tower[0].n_in();
+    let size = embedding.tower.layers()[0].n_in();
     shard.gradients.fill(0.0);
     shard.d_distributions.fill(0.0);
     shard.sums = SampleSums::default();

@@ -241,7 +241,7 @@ fn time_updates(
             let bench = &mut benches[*index];
             bench.set_threads(case.n_threads);
             case.update.take(|| bench.update());
-            case.flops = case.products.take(|| bench.run_products_alone());
+            case.flops = case.products.take(|| bench.run_gemms_only());
             peak_flops = peak.take(|| run_square_product(&mut square));
         }
     }

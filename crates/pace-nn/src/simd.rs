@@ -1,4 +1,4 @@
-//! Where the numbers live and which instructions work on them.
+//! The vector instructions of this processor.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
@@ -10,12 +10,12 @@ use std::sync::LazyLock;
 #[cfg(target_arch = "x86_64")]
 macro_rules! instructions {
     (avx512 $($use:tt)*) => {
-        $crate::device::instructions! {
+        $crate::simd::instructions! {
             ["avx512f", "avx512vl", "avx512bw", "avx512dq", "avx2", "fma"] $($use)*
         }
     };
     (avx2 $($use:tt)*) => {
-        $crate::device::instructions! { ["avx2", "fma"] $($use)* }
+        $crate::simd::instructions! { ["avx2", "fma"] $($use)* }
     };
     ([$($set:tt),*] are_detected) => {
         $(is_x86_feature_detected!($set))&&*
@@ -28,23 +28,6 @@ macro_rules! instructions {
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use instructions;
-
-/// The kind of memory and processor a network runs on. Layers are descriptions of where their weights lie; a pass over
-/// them is a function of a device, so that another device can stand beside this one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Device {
-    /// The processor this program runs on.
-    Cpu,
-}
-
-impl Device {
-    /// A buffer of zeros on this device.
-    pub fn zeros(self, n: usize) -> Vec<f32> {
-        match self {
-            Device::Cpu => vec![0.0; n],
-        }
-    }
-}
 
 /// The widest vector instructions this processor has; records name it, since rounding may differ between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +91,6 @@ mod tests {
                 naming.push((name, n_compiled, n_detected));
             }
         }
-        assert_eq!(naming, [("device.rs".to_owned(), 1, 1)], "use `instructions!`");
+        assert_eq!(naming, [("simd.rs".to_owned(), 1, 1)], "use `instructions!`");
     }
 }

@@ -1,0 +1,119 @@
+//! A multilayer perceptron: fully connected layers, each on the output of the one before.
+
+use crate::layout::Layout;
+use crate::linear::{Activation, Linear, Part, Store};
+use crate::rows::fit;
+
+/// The layers. The input of the first may have several parts.
+#[derive(Clone, Debug)]
+pub struct Mlp {
+    layers: Vec<Linear>,
+}
+
+/// The outputs of all layers for one chunk of rows, and their gradients.
+#[derive(Clone, Debug, Default)]
+pub struct MlpBuffers {
+    /// Output of the last layer.
+    pub out: Vec<f32>,
+    /// The place for its gradient.
+    pub d_out: Vec<f32>,
+    hidden: Vec<Vec<f32>>,
+    d_hidden: Vec<Vec<f32>>,
+}
+
+impl Mlp {
+    /// Reserves the layers `name.0`, `name.1` and so on, one for each of `widths`; `output` follows the last one.
+    pub fn new(
+        layout: &mut Layout,
+        name: &str,
+        input_widths: &[usize],
+        widths: &[usize],
+        hidden: Activation,
+        output: Activation,
+    ) -> Mlp {
+        let layer = |(index, width): (usize, &usize)| {
+            let inputs = if index == 0 { input_widths } else { &widths[index - 1..index] };
+            let activation = if index + 1 == widths.len() { output } else { hidden };
+            Linear::new(layout, &format!("{name}.{index}"), inputs, *width, activation)
+        };
+        Mlp { layers: widths.iter().enumerate().map(layer).collect() }
+    }
+
+    /// All layers in their order.
+    pub fn layers(&self) -> &[Linear] {
+        &self.layers
+    }
+
+    /// The last layer and those before it.
+    pub fn output_and_hidden(&self) -> (&Linear, &[Linear]) {
+        self.layers.split_last().expect("at least one layer")
+    }
+
+    /// Width of the output.
+    pub fn n_out(&self) -> usize {
+        self.output_and_hidden().0.n_out()
+    }
+
+    /// Writes `n_rows` outputs to `buffers.out`, which may be longer, and makes room for their gradients.
+    pub fn forward(&self, parameters: &[f32], parts: &[Part<'_>], n_rows: usize, buffers: &mut MlpBuffers) {
+        let (last, hidden_layers) = self.output_and_hidden();
+        let MlpBuffers { out, d_out, hidden, .. } = buffers;
+        hidden.resize_with(hidden_layers.len(), Vec::new);
+        for (index, layer) in hidden_layers.iter().enumerate() {
+            let (before, output) = hidden.split_at_mut(index);
+            let output = fit(&mut output[0], n_rows * layer.n_out());
+            forward_after(layer, parameters, before.last(), parts, n_rows, output);
+        }
+        let n_out = n_rows * last.n_out();
+        forward_after(last, parameters, hidden.last(), parts, n_rows, fit(out, n_out));
+        fit(d_out, n_out);
+    }
+
+    /// Takes `buffers.d_out` back through the rows that were last computed: adds to `gradients` and writes the gradient of
+    /// each dense part that `d_parts` has a place for.
+    pub fn backward(
+        &self,
+        transposed: &[f32],
+        gradients: &mut [f32],
+        parts: &[Part<'_>],
+        n_rows: usize,
+        buffers: &mut MlpBuffers,
+        d_parts: &mut [Option<(&mut [f32], Store)>],
+    ) {
+        let MlpBuffers { out, d_out, hidden, d_hidden } = buffers;
+        d_hidden.resize_with(hidden.len(), Vec::new);
+        for (index, layer) in self.layers.iter().enumerate().rev() {
+            let n = n_rows * layer.n_out();
+            let (d_before, d_from_here) = d_hidden.split_at_mut(index);
+            let (output, d_output) = match d_from_here.first_mut() {
+                Some(d_output) => (&hidden[index][..n], &mut d_output[..n]),
+                None => (&out[..n], &mut d_out[..n]),
+            };
+            let Some(d_input) = d_before.last_mut() else {
+                layer.backward(transposed, gradients, parts, output, d_output, d_parts);
+                continue;
+            };
+            let n_in = n_rows * layer.n_in();
+            let input = [Part::Dense(&hidden[index - 1][..n_in])];
+            let mut d_input = [Some((fit(d_input, n_in), Store::Overwrite))];
+            layer.backward(transposed, gradients, &input, output, d_output, &mut d_input);
+        }
+    }
+}
+
+/// A layer on the output of the one before it; the first is on `parts`.
+fn forward_after(
+    layer: &Linear,
+    parameters: &[f32],
+    before: Option<&Vec<f32>>,
+    parts: &[Part<'_>],
+    n_rows: usize,
+    output: &mut [f32],
+) {
+    match before {
+        None => layer.forward(parameters, parts, n_rows, output),
+        Some(rows) => {
+            layer.forward(parameters, &[Part::Dense(&rows[..n_rows * layer.n_in()])], n_rows, output);
+        }
+    }
+}
