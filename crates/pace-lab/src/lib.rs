@@ -64,7 +64,7 @@
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
-//! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
+//! | `episode_rows.rs` | – | outcomes of encounters as rows of a report |
 //! | `embedding.rs` | `embed` | latents in two dimensions |
 //! | `mind.rs` | `Mind` | what an agent takes its peers for, in words |
 //! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
@@ -99,8 +99,8 @@ pub mod trained_agent;
 pub mod training;
 
 pub mod adaptation;
-mod diagnostics;
 pub mod embedding;
+mod episode_rows;
 pub mod meetings;
 pub mod mind;
 pub mod records;
@@ -124,7 +124,7 @@ pub use experiment::{
     Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun, NumberScale, PaperCell,
 };
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
-pub use meetings::{Meetings, Outcomes, blocks};
+pub use meetings::Meetings;
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use mind::{Guess, Mind, Slot};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};

@@ -18,6 +18,7 @@
 
 pub mod embedding;
 pub mod latents;
+pub mod outcomes;
 pub mod record;
 pub mod replay;
 pub mod stats;
@@ -40,10 +41,12 @@ pub mod page;
 
 pub use embedding::{EmbeddedPoint, EmbeddingRecord, SilhouetteRecord};
 pub use latents::{LatentRow, LatentsRecord};
+pub use outcomes::{AdaptHead, DetectorHead, EncounterGroups, EpisodeRow, PeerHead};
 pub use record::{
-    AdaptRecord, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord, FORMAT_VERSION,
-    FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError, ReferenceRecord, RegretRecord,
-    RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
+    AdaptRecord, AlarmVerdict, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord,
+    EpisodeEnding, FORMAT_VERSION, FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError,
+    ReferenceRecord, RegretRecord, RunRecord, ScoreMetric, SwitchRecord, TrainRecord, VisitsRecord,
+    WordsRecord,
 };
 pub use replay::{ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord};
 pub use stats::{Estimate, Interval};

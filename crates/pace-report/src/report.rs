@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use crate::csv::quoted;
+use crate::figures::Figure;
 use crate::figures::comparison::{self, Group};
 use crate::figures::heatmap::HeatMap;
 use crate::figures::intervals::Intervals;
 use crate::figures::scatter::Scatter;
-use crate::figures::{Figure, limits};
 use crate::record::{AdaptRecord, TrainRecord};
 use crate::study::{Measured, RunEntry, Study, StudyCell, View};
 
@@ -204,7 +204,7 @@ impl Report {
             let intervals = Intervals {
                 title: if column == game { column.clone() } else { format!("{game}: {column}") },
                 label: record.words.score.clone(),
-                limits: limits(&record.metric),
+                limits: record.metric.limits(),
                 rows: cells
                     .iter()
                     .filter(|(_, found)| !found.cell.is_reference)

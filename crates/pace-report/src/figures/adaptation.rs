@@ -1,6 +1,5 @@
 //! The adaptation curve: the agent's score as an encounter goes on, beside the references on the same peers.
 
-use crate::figures::limits;
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord, SwitchRecord};
 use crate::svg::{Axis, Chart, Frame, Look, Mark, Point, Series, Ticks};
@@ -47,7 +46,7 @@ pub fn chart(record: &AdaptRecord) -> Chart {
         y: Axis {
             label: words.score.clone(),
             domain: None,
-            limits: limits(&record.metric),
+            limits: record.metric.limits(),
             ticks: Ticks::Plain,
         },
         series,

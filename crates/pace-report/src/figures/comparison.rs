@@ -17,7 +17,7 @@ pub type Group<'a, R> = (String, Vec<&'a R>);
 pub fn adaptation(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Chart> {
     let first = groups.iter().find_map(|(_, records)| records.first().copied())?;
     let mut chart = over_blocks(title, &first.words.score, groups, |block| Some(block.mean))?;
-    chart.y.limits = limits(&first.metric);
+    chart.y.limits = first.metric.limits();
     let domain = chart.x.domain.expect("set by the blocks");
     for (name, look) in Look::of_references(first.reference_names()) {
         if !["oracle", "bayes", "static"].contains(&name) {

@@ -12,10 +12,10 @@ pub mod training;
 use crate::markup::Markup;
 use crate::svg::{self, Chart, Drawing, Frame};
 
-/// The range of possible values of a metric, where it has one: shares of episodes or decisions lie between 0 and 1.
+/// The range of possible values of a training metric, where it has one: shares of episodes or decisions lie between 0 and 1.
 pub(crate) fn limits(metric: &str) -> Option<(f64, f64)> {
-    const SHARES: [&str; 6] =
-        ["success", "charts/success", "charts/keypoint", "peer/top1", "peer/accuracy", "peer/posterior"];
+    const SHARES: [&str; 5] =
+        ["charts/success", "charts/keypoint", "peer/top1", "peer/accuracy", "peer/posterior"];
     SHARES.contains(&metric).then_some((0.0, 1.0))
 }
 

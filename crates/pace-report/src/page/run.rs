@@ -204,7 +204,7 @@ fn making_section(
         ("run", Some(run.folder.clone())),
         ("game, preset", game.or(train.map(|train| format!("{}, {}", train.game, train.preset)))),
         ("method", adapt.map(|adapt| adapt.method.clone()).or(of_train(|train| &train.method))),
-        ("metric", adapt.map(|adapt| adapt.metric.clone())),
+        ("metric", adapt.map(|adapt| adapt.metric.name().to_owned())),
         ("keys set otherwise than in training", adapt.map(game_keys)),
         ("context", context),
         ("seed", Some(run.seed.to_string())),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use pace_report::{
     AdaptRecord, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord, FormatVersion,
-    PartRecord, PeerRecord, ReferenceRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
+    PartRecord, PeerRecord, ReferenceRecord, RunRecord, ScoreMetric, SwitchRecord, TrainRecord, VisitsRecord,
+    WordsRecord,
 };
 
 pub fn golden_path(name: &str) -> PathBuf {
@@ -54,7 +55,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         preset: text(),
         method: text(),
         pool: text(),
-        metric: text(),
+        metric: ScoreMetric::Return,
         words: WordsRecord {
             game: Some(text()),
             method: Some(text()),
