@@ -5,14 +5,18 @@ use std::collections::BTreeMap;
 use pace_games::{AnyGame, GameSpec, PoolListing, Split, TupleListing};
 use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, Switch, adapt};
 use pace_report::{
-    AdaptHead, AdaptRecord, DetectorHead, FormatVersion, LatentsRecord, PeerHead, RunRecord, TrainRecord,
-    WordsRecord,
+    AdaptHead, AdaptRecord, DetectorHead, DisplayNamesRecord, FormatVersion, LatentsRecord, PeerHead,
+    RunRecord, TrainRecord,
 };
 use serde_json::{Map, Value};
 
+use crate::checkpoint::CheckpointLimits;
+use crate::durable::prepare_folder;
+use crate::embedding::embed;
 use crate::episode_rows;
 use crate::error::LabError;
 use crate::meetings::Meetings;
+use crate::records::{EMBEDDING, RECORD, write_record};
 use crate::run_config::RunConfig;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
@@ -140,7 +144,7 @@ impl Length {
     }
 }
 
-/// What came of it.
+/// The result of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Adaptation {
     /// See [`AdaptOptions::name_for`].
@@ -149,10 +153,26 @@ pub struct Adaptation {
     pub record: AdaptRecord,
     /// The latents, if they were wanted.
     pub latents: Option<LatentsRecord>,
+    /// The step of a newer checkpoint that is damaged, so that the agent of an earlier one was evaluated.
+    pub skipped_checkpoint: Option<u64>,
 }
 
-/// The agent of a run's newest checkpoint meets the peers.
+impl Adaptation {
+    /// Writes the record into the run folder, and the latents in two dimensions if latents were kept.
+    pub fn save(&self, view: &RunView) -> Result<(), LabError> {
+        let path = |ending: &str| view.adapt_path().join(format!("{}{ending}", self.name));
+        write_record(&path(RECORD), &self.record.to_json()?)?;
+        if let Some(embedding) = embed(self, &RunConfig::of_run(view)?)? {
+            write_record(&path(EMBEDDING), &embedding.to_json()?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Evaluates the agent of a run's newest checkpoint. A run folder that takes no files is refused before anything is played.
 pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, LabError> {
+    prepare_folder(&view.adapt_path())?;
+    let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
     let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
     let run = RunRecord {
@@ -163,7 +183,8 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
         steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
-    adapt_agent(&agent, &*game, &config, run, options)
+    let skipped_checkpoint = newest.filter(|newest| *newest > steps);
+    Ok(Adaptation { skipped_checkpoint, ..adapt_agent(&agent, &*game, &config, run, options)? })
 }
 
 /// An agent meets the peers; `trained` is the game of its training, under the keys of `config`.
@@ -238,7 +259,7 @@ pub fn adapt_agent(
         };
         record.add_reference(reference, &rows, &meetings.play(game)?);
     }
-    Ok(Adaptation { name: options.name(trained, game), record, latents })
+    Ok(Adaptation { name: options.name(trained, game), record, latents, skipped_checkpoint: None })
 }
 
 /// The tuples of a pool, for a record that lists them one by one. A sample of the whole family is not listed: a page with
@@ -256,8 +277,8 @@ fn peer_heads(pool: &PoolListing, split: Split, switch: Option<Switch>) -> Vec<P
 }
 
 /// What people call the things of a record.
-pub(crate) fn words(spec: &GameSpec, method: &str) -> WordsRecord {
-    WordsRecord {
+pub(crate) fn words(spec: &GameSpec, method: &str) -> DisplayNamesRecord {
+    DisplayNamesRecord {
         game: Some(spec.title.to_owned()),
         method: Some(method.to_uppercase()),
         episode: spec.nouns.episode.to_owned(),

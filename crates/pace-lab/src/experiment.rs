@@ -8,7 +8,7 @@ use std::path::Path;
 
 use pace_games::{GameError, Preset, Split, find_game};
 use pace_learn::{ClearKeeps, Detector, TrainPreset, find_method};
-use pace_report::study::View;
+use pace_report::experiment_result::View;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -70,7 +70,9 @@
 //! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
 //! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
+//! | `folder_names.rs` | – | folders that records name, after a run was moved |
 //! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
+//! | `join.rs` | `join_with_experiments` | runs joined with experiments, as the values of a report |
 //! | `plan.rs` | `Plan` | what several experiments ask for together, and how far a lab is with it |
 //! | `speeds.rs` | `Speeds` | how fast runs and evaluations go |
 //! | `reproduce.rs` | `Carrier` | carries a plan out, in processes side by side |
@@ -99,14 +101,16 @@ pub mod trained_agent;
 pub mod training;
 
 pub mod adaptation;
-pub mod embedding;
+mod embedding;
 mod episode_rows;
+pub mod folder_names;
 pub mod meetings;
 pub mod mind;
 pub mod records;
 pub mod replay;
 
 pub mod experiment;
+pub mod join;
 pub mod plan;
 pub mod reproduce;
 pub mod speeds;
@@ -118,18 +122,18 @@ pub use checkpoint::{
 pub use crash::write_crash_bundle;
 pub use dashboard::Dashboard;
 pub use durable::{create_folder, prepare_folder, write_atomically};
-pub use embedding::embed;
 pub use error::{Damage, LabError};
 pub use experiment::{
     Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun, NumberScale, PaperCell,
 };
+pub use join::join_with_experiments;
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use meetings::Meetings;
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use mind::{Guess, Mind, Slot};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
-pub use records::{EMBEDDING, RunRecords, find_runs, write_record};
+pub use records::{RunRecords, find_runs, write_record};
 pub use replay::{ReplayOptions, write_replay};
 pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
 pub use run_config::{RunConfig, RunRequest};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pace_games::{Action, Boundary, Ego, EgoStep, Ending, Metric, NO_ACTION, Seed, Split};
+use pace_games::{Action, Boundary, Ego, EgoStep, NO_ACTION, Seed, Split};
 use pace_learn::{Aftermath, Thought};
 use pace_report::{
     FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
@@ -10,6 +10,7 @@ use pace_report::{
 
 use crate::adaptation::words;
 use crate::durable;
+use crate::episode_rows::{episode_ending, score_metric};
 use crate::error::LabError;
 use crate::mind::Mind;
 use crate::records::write_record;
@@ -99,7 +100,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
             moment.beliefs = beliefs(mind.as_mut(), &ego.think(&observation));
             moments.push(moment);
             episodes.push(ReplayEpisode {
-                ending: ending_name(ending),
+                ending: episode_ending(ending),
                 task_return: short(std::mem::take(&mut task_return)),
                 moments: std::mem::take(&mut moments),
             });
@@ -145,11 +146,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         pool: options.split.name(),
         index: options.tuple,
         description: tuple.description.clone(),
-        metric: match spec.metric {
-            Metric::Return => "return",
-            Metric::Success => "success",
-        }
-        .to_owned(),
+        metric: score_metric(spec.metric),
         words: words(spec, &config.method),
         action_names: spec.action_names.iter().map(|name| (*name).to_owned()).collect(),
         peers: peers.collect(),
@@ -183,11 +180,4 @@ fn short(value: f64) -> f64 {
 
 fn all_short(values: &[f32]) -> Vec<f64> {
     values.iter().map(|value| short(f64::from(*value))).collect()
-}
-
-fn ending_name(ending: Ending) -> String {
-    match serde_json::to_value(ending) {
-        Ok(serde_json::Value::String(name)) => name,
-        other => panic!("an ending has a name, found {other:?}"),
-    }
 }

@@ -9,9 +9,9 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::record::{
-    AdaptRecord, AlarmVerdict, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord,
-    EpisodeEnding, FormatVersion, IdentificationRecord, PartRecord, PeerRecord, ReferenceRecord,
-    RegretRecord, RunRecord, ScoreMetric, SwitchRecord, VisitsRecord, WordsRecord,
+    AdaptRecord, AlarmVerdict, BlockRecord, DecisionsRecord, DetectionRecord, DisplayNamesRecord,
+    EpisodeAlarmsRecord, EpisodeEnding, FormatVersion, IdentificationRecord, PartRecord, PeerRecord,
+    ReferenceRecord, RegretRecord, RunRecord, ScoreMetric, SwitchRecord, VisitsRecord,
 };
 use crate::stats::Estimate;
 
@@ -59,7 +59,7 @@ pub struct AdaptHead {
     /// The game's metric. A record says by itself whether returns are expected ones.
     pub metric: ScoreMetric,
     /// See [`AdaptRecord::words`].
-    pub words: WordsRecord,
+    pub words: DisplayNamesRecord,
     /// Encounters with each tuple.
     pub passes: usize,
     /// Random seed of the encounters.
@@ -416,8 +416,8 @@ mod tests {
 
     use super::{AdaptHead, DetectorHead, EncounterGroups, EpisodeRow, PeerHead, blocks};
     use crate::record::{
-        AdaptRecord, AlarmVerdict, EpisodeAlarmsRecord, EpisodeEnding, IdentificationRecord, RunRecord,
-        ScoreMetric, WordsRecord,
+        AdaptRecord, AlarmVerdict, DisplayNamesRecord, EpisodeAlarmsRecord, EpisodeEnding,
+        IdentificationRecord, RunRecord, ScoreMetric,
     };
 
     /// An encounter with a tuple, with one row per score.
@@ -451,7 +451,7 @@ mod tests {
             method: "pace".to_owned(),
             pool: "test".to_owned(),
             metric: ScoreMetric::Return,
-            words: WordsRecord::default(),
+            words: DisplayNamesRecord::default(),
             passes: 2,
             seed: 1,
             episodes,

@@ -31,7 +31,7 @@ pub struct AdaptRecord {
     pub metric: ScoreMetric,
     /// The words a person would use for the things of this game.
     #[serde(default)]
-    pub words: WordsRecord,
+    pub words: DisplayNamesRecord,
     /// Tuples of peers in the pool.
     pub n_tuples: usize,
     /// Encounters with each tuple.
@@ -334,7 +334,7 @@ pub struct RunRecord {
 /// What a person calls the things of a game. A report knows no games, so the record says: a hand, a showdown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct WordsRecord {
+pub struct DisplayNamesRecord {
     /// The game: `Kuhn Poker`; its id if nothing.
     pub game: Option<String>,
     /// The method: `PACE`; its id if nothing.
@@ -349,9 +349,9 @@ pub struct WordsRecord {
     pub keypoint: String,
 }
 
-impl Default for WordsRecord {
-    fn default() -> WordsRecord {
-        WordsRecord {
+impl Default for DisplayNamesRecord {
+    fn default() -> DisplayNamesRecord {
+        DisplayNamesRecord {
             game: None,
             method: None,
             episode: "episode".to_owned(),

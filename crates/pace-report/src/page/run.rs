@@ -44,7 +44,7 @@ impl RunPage<'_> {
                 Some(adapt) => headline(adapt, out),
                 None => bare_headline(self.train, out),
             }
-            rehearsal_note(self.scale, out);
+            scaled_note(self.scale, out);
             if let Some(adapt) = main {
                 adaptation_section(adapt, out);
                 change_section(adapt, out);
@@ -65,7 +65,7 @@ impl RunPage<'_> {
 }
 
 /// Says in red that numbers come from shortened runs.
-pub(super) fn rehearsal_note(scale: Option<f64>, out: &mut Markup) {
+pub(super) fn scaled_note(scale: Option<f64>, out: &mut Markup) {
     if let Some(scale) = scale.filter(|scale| *scale != 1.0) {
         let text = format!(
             "A rehearsal: trained for {} of the budget. No number here is a result.",
