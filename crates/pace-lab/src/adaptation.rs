@@ -2,18 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use pace_games::{AnyGame, EpisodeOutcome, GameSpec, Metric, PoolListing, Split};
-use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, EncounterOutcome, RunConfig, Switch, adapt};
-use pace_report::stats::Estimate;
+use pace_games::{AnyGame, GameSpec, PoolListing, Split, TupleListing};
+use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, RunConfig, Switch, adapt};
 use pace_report::{
-    AdaptRecord, BlockRecord, FormatVersion, IdentificationRecord, LatentsRecord, PartRecord, PeerRecord,
-    RegretRecord, RunRecord, SwitchRecord, TrainRecord, WordsRecord,
+    AdaptHead, AdaptRecord, DetectorHead, DisplayNamesRecord, FormatVersion, LatentsRecord, PeerHead,
+    RunRecord, TrainRecord,
 };
 use serde_json::{Map, Value};
 
-use crate::diagnostics;
+use crate::checkpoint::CheckpointLimits;
+use crate::durable::prepare_folder;
+use crate::embedding::embed;
+use crate::episode_rows;
 use crate::error::LabError;
-use crate::meetings::{Meetings, blocks, over_encounters};
+use crate::meetings::Meetings;
+use crate::records::{EMBEDDING, RECORD, write_record};
 use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
@@ -81,6 +84,17 @@ impl AdaptOptions {
         Length { n: self.context_episodes.unwrap_or(usual), usual }
     }
 
+    /// The detector as a record names it; `None` without one.
+    fn detector_head(&self) -> Option<DetectorHead> {
+        let clear_keeps = match self.detector {
+            Detector::None => return None,
+            // An agent that is informed of the switch keeps nothing of the peers that have left.
+            Detector::Known => ClearKeeps::Nothing,
+            Detector::Drop { .. } => self.clear_keeps,
+        };
+        Some(DetectorHead { name: self.detector.to_string(), clear_keeps: clear_keeps.name().to_owned() })
+    }
+
     /// A name for files, made of the pool and of everything that is not the plain protocol: `test-switch-5-drop-0.8`.
     fn name(&self, trained: &dyn AnyGame, game: &dyn AnyGame) -> String {
         let mut name = self.split.to_string().replace(':', "-");
@@ -130,7 +144,7 @@ impl Length {
     }
 }
 
-/// What came of it.
+/// The result of an evaluation.
 #[derive(Clone, Debug)]
 pub struct Adaptation {
     /// See [`AdaptOptions::name_for`].
@@ -139,10 +153,26 @@ pub struct Adaptation {
     pub record: AdaptRecord,
     /// The latents, if they were wanted.
     pub latents: Option<LatentsRecord>,
+    /// The step of a newer checkpoint that is damaged, so that the agent of an earlier one was evaluated.
+    pub skipped_checkpoint: Option<u64>,
 }
 
-/// The agent of a run's newest checkpoint meets the peers.
+impl Adaptation {
+    /// Writes the record into the run folder, and the latents in two dimensions if latents were kept.
+    pub fn save(&self, view: &RunView) -> Result<(), LabError> {
+        let path = |ending: &str| view.adapt_path().join(format!("{}{ending}", self.name));
+        write_record(&path(RECORD), &self.record.to_json()?)?;
+        if let Some(embedding) = embed(self, &view.run_config()?)? {
+            write_record(&path(EMBEDDING), &embedding.to_json()?)?;
+        }
+        Ok(())
+    }
+}
+
+/// Evaluates the agent of a run's newest checkpoint. A run folder that takes no files is refused before anything is played.
 pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, LabError> {
+    prepare_folder(&view.adapt_path())?;
+    let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
     let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
     let run = RunRecord {
@@ -153,7 +183,8 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
         steps,
         wall_clock_secs: Some(manifest.wall_clock_secs),
     };
-    adapt_agent(&agent, &*game, &config, run, options)
+    let skipped_checkpoint = newest.filter(|newest| *newest > steps);
+    Ok(Adaptation { skipped_checkpoint, ..adapt_agent(&agent, &*game, &config, run, options)? })
 }
 
 /// An agent meets the peers; `trained` is the game of its training, under the keys of `config`.
@@ -173,176 +204,81 @@ pub fn adapt_agent(
     if shape != agent.shape() {
         return Err(LabError::OtherShape { trained: agent.shape(), found: shape });
     }
-    let switch = options.switch_at.map(|after| Switch { after });
-    let episodes = options.episodes(game).n;
-    let context_episodes = options.context_episodes(trained).n;
     let pool = game.pool(options.split);
     let (classes, undefined) = match known_classes(agent, trained, game, &pool, options.split) {
         Ok(classes) => (Some(classes), None),
         Err(reason) => (None, Some(reason.to_owned())),
     };
-    let encounters = adapt(
-        agent,
-        game,
-        &AdaptConfig {
-            context_episodes: Some(context_episodes),
-            switch,
-            detector: options.detector,
-            clear_keeps: options.clear_keeps,
-            classes,
-            keep_latents: options.keep_latents,
-            ..AdaptConfig::new(options.split, options.passes, episodes, options.seed)
-        },
-        options.n_threads,
-    )?;
-    let n_tuples = pool.tuples.len();
-    let score = |outcome: &EpisodeOutcome| outcome.score(spec.metric);
-    let mut by_tuple: Vec<Vec<&EncounterOutcome>> = vec![Vec::new(); n_tuples];
-    for encounter in &encounters {
-        by_tuple[encounter.tuple].push(encounter);
-    }
-    let estimate = |tuples: &[Vec<&EncounterOutcome>], range: std::ops::Range<usize>| {
-        let of_encounter = |encounter: &&EncounterOutcome| {
-            encounter.episodes[range.clone()].iter().map(score).sum::<f64>() / range.len() as f64
-        };
-        over_encounters(
-            tuples.iter().map(|encounters| encounters.iter().map(of_encounter).collect()).collect(),
-        )
+    let switch = options.switch_at.map(|after| Switch { after });
+    let episodes = options.episodes(game).n;
+    let context_episodes = options.context_episodes(trained).n;
+    let conditions = AdaptConfig {
+        context_episodes: Some(context_episodes),
+        switch,
+        detector: options.detector,
+        clear_keeps: options.clear_keeps,
+        classes,
+        keep_latents: options.keep_latents,
+        ..AdaptConfig::new(options.split, options.passes, episodes, options.seed)
     };
-    let block_record = |tuples: &[Vec<&EncounterOutcome>], range: std::ops::Range<usize>| {
-        let found = estimate(tuples, range.clone());
-        let mean = |value: &dyn Fn(&EpisodeOutcome) -> f64| {
-            let all = tuples.iter().flatten().flat_map(|encounter| &encounter.episodes[range.clone()]);
-            let values: Vec<f64> = all.map(value).collect();
-            values.iter().sum::<f64>() / values.len() as f64
-        };
-        BlockRecord {
-            first: range.start + 1,
-            last: range.end,
-            mean: found.mean,
-            standard_error: found.standard_error,
-            keypoint_rate: Some(mean(&|outcome| f64::from(u8::from(outcome.keypoint_visited)))),
-            identification: identification(tuples, range.clone()),
-            steps: Some(mean(&|outcome| outcome.n_steps as f64)),
-        }
+    let encounters = adapt(agent, game, &conditions, options.n_threads)?;
+    let latents =
+        options.keep_latents.then(|| episode_rows::latents(&encounters, switch, &pool, agent.latent_width()));
+    let rows = episode_rows::agent_rows(encounters, spec.metric);
+    let head = AdaptHead {
+        game: spec.id.to_owned(),
+        preset: config.preset.name().to_owned(),
+        method: config.method.clone(),
+        pool: options.split.to_string(),
+        metric: episode_rows::score_metric(spec.metric),
+        words: words(spec, &config.method),
+        passes: options.passes,
+        seed: options.seed,
+        episodes,
+        context_episodes,
+        temperature: options.temperature,
+        game_keys: changed_keys(trained, game),
+        identification_undefined: undefined,
+        switch_after: options.switch_at,
+        detector: options.detector_head(),
+        peers: peer_heads(&pool, options.split, switch),
+        run,
+        command: options.command.clone(),
     };
-    let block_records = |tuples: &[Vec<&EncounterOutcome>]| -> Vec<BlockRecord> {
-        blocks(episodes, switch).into_iter().map(|range| block_record(tuples, range)).collect()
-    };
-    let mut references = BTreeMap::new();
-    let mut oracle = None;
+    let mut record = AdaptRecord::of(head, &rows);
     for reference in game.reference_names() {
         let meetings = Meetings {
             reference,
             split: options.split,
-            n_tuples,
+            n_tuples: pool.tuples.len(),
             n_encounters: options.passes,
             n_episodes: episodes,
             switch,
             seed: options.seed,
             n_threads: options.n_threads,
         };
-        let outcomes = meetings.play(game)?;
-        references.insert(reference.to_owned(), outcomes.record(episodes, switch, score));
-        if reference == "oracle" {
-            oracle = Some(outcomes);
-        }
+        record.add_reference(reference, &rows, &meetings.play(game)?);
     }
-    let oracle_by_tuple = oracle.as_ref().map(|oracle| oracle.means_by_tuple(score));
-    let regret = oracle.map(|oracle| {
-        let over = |range: std::ops::Range<usize>| oracle.lead_over(&by_tuple, range, score);
-        let Estimate { mean, standard_error, .. } = over(0..episodes);
-        RegretRecord {
-            mean,
-            standard_error,
-            confidence_95: over(0..episodes).confidence_95(),
-            per_encounter: mean * episodes as f64,
-            by_episode: (0..episodes).map(|episode| over(episode..episode + 1).mean).collect(),
-        }
-    });
-    let all = estimate(&by_tuple, 0..episodes);
-    let peers = pool
-        .tuples
-        .iter()
-        .enumerate()
-        // A page with thousands of peers helps nobody; draws from a family have no names.
-        .filter(|_| !matches!(options.split, Split::Family(_)))
-        .map(|(index, tuple)| {
-            let own = std::slice::from_ref(&by_tuple[index]);
-            let found = estimate(own, 0..episodes);
-            let successor = switch.map(|_| Switch::successor(index, n_tuples));
-            let then = successor.map(|successor| format!(", then {}", pool.tuples[successor].description));
-            PeerRecord {
-                index,
-                description: format!("{}{}", tuple.description, then.unwrap_or_default()),
-                successor,
-                mean: found.mean,
-                standard_error: found.standard_error,
-                oracle: oracle_by_tuple.as_ref().map(|oracle| oracle[index]),
-                regret: None,
-                blocks: block_records(own),
-                by_episode: (0..episodes).map(|episode| estimate(own, episode..episode + 1).mean).collect(),
-            }
-        })
-        .collect();
-    let part = |range| {
-        let Estimate { mean, standard_error, .. } = estimate(&by_tuple, range);
-        PartRecord { mean, standard_error }
+    Ok(Adaptation { name: options.name(trained, game), record, latents, skipped_checkpoint: None })
+}
+
+/// The tuples of a pool, for a record that lists them one by one. A sample of the whole family is not listed: a page with
+/// thousands of tuples is of no use.
+fn peer_heads(pool: &PoolListing, split: Split, switch: Option<Switch>) -> Vec<PeerHead> {
+    if matches!(split, Split::Family(_)) {
+        return Vec::new();
+    }
+    let head = |(index, tuple): (usize, &TupleListing)| {
+        let successor = switch.map(|_| Switch::successor(index, pool.tuples.len()));
+        let then = successor.map(|successor| format!(", then {}", pool.tuples[successor].description));
+        PeerHead { description: format!("{}{}", tuple.description, then.unwrap_or_default()), successor }
     };
-    let has_closed_form =
-        encounters.first().is_some_and(|encounter| encounter.episodes[0].expected_return.is_some());
-    let mut record = AdaptRecord {
-        format_version: FormatVersion,
-        game: spec.id.to_owned(),
-        preset: config.preset.name().to_owned(),
-        method: config.method.clone(),
-        pool: options.split.to_string(),
-        metric: match spec.metric {
-            Metric::Return if has_closed_form => "expected return",
-            Metric::Return => "return",
-            Metric::Success => "success",
-        }
-        .to_owned(),
-        words: words(spec, &config.method),
-        n_tuples,
-        passes: options.passes,
-        seed: Some(options.seed),
-        episodes,
-        context_episodes: Some(context_episodes),
-        temperature: options.temperature,
-        game_keys: changed_keys(trained, game),
-        mean: all.mean,
-        standard_error: all.standard_error,
-        confidence_95: all.confidence_95(),
-        normalised: None,
-        share_of_bayes: None,
-        regret,
-        keypoint_rate: block_record(&by_tuple, 0..episodes).keypoint_rate,
-        blocks: block_records(&by_tuple),
-        by_episode: (0..episodes).map(|episode| block_record(&by_tuple, episode..episode + 1)).collect(),
-        keypoint_visits: Some(diagnostics::keypoint_visits(&by_tuple, episodes)),
-        identification_by_decision: diagnostics::identification_by_decision(&by_tuple),
-        identification_undefined: undefined,
-        switch: switch.map(|Switch { after }| SwitchRecord {
-            after_episode: after,
-            before: part(0..after),
-            after: part(after..episodes),
-        }),
-        detection: diagnostics::detection(&encounters, switch, options.detector, options.clear_keeps),
-        references,
-        peers,
-        run,
-        command: options.command.clone(),
-    };
-    record.compare_with_references();
-    let latents =
-        options.keep_latents.then(|| diagnostics::latents(&encounters, switch, &pool, agent.latent_width()));
-    Ok(Adaptation { name: options.name(trained, game), record, latents })
+    pool.tuples.iter().enumerate().map(head).collect()
 }
 
 /// What people call the things of a record.
-pub(crate) fn words(spec: &GameSpec, method: &str) -> WordsRecord {
-    WordsRecord {
+pub(crate) fn words(spec: &GameSpec, method: &str) -> DisplayNamesRecord {
+    DisplayNamesRecord {
         game: Some(spec.title.to_owned()),
         method: Some(method.to_uppercase()),
         episode: spec.nouns.episode.to_owned(),
@@ -372,27 +308,6 @@ fn known_classes(
         return Err("under these keys the peers are not those of the agent's training");
     }
     Ok(pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect())
-}
-
-/// How well the agent knew its peers at the first decision of each of these episodes; nothing where that is undefined.
-fn identification(
-    tuples: &[Vec<&EncounterOutcome>],
-    range: std::ops::Range<usize>,
-) -> Option<IdentificationRecord> {
-    let (mut right, mut sure, mut n) = (0.0, 0.0, 0.0);
-    for encounter in tuples.iter().flatten() {
-        let mut decision = 0;
-        for (index, episode) in encounter.episodes.iter().enumerate().take(range.end) {
-            if index >= range.start {
-                let judged = encounter.identified.get(decision)?;
-                right += f64::from(judged.accuracy);
-                sure += f64::from(judged.posterior);
-                n += 1.0;
-            }
-            decision += episode.n_steps;
-        }
-    }
-    Some(IdentificationRecord { accuracy: right / n, posterior: sure / n })
 }
 
 /// The keys of the game that is met which differ from those of training.

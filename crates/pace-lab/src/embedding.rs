@@ -10,7 +10,10 @@ use crate::adaptation::Adaptation;
 use crate::error::LabError;
 
 /// The layout of an adaptation's latents, with a fixed seed; nothing if they were not kept.
-pub fn embed(adaptation: &Adaptation, config: &RunConfig) -> Result<Option<EmbeddingRecord>, LabError> {
+pub(crate) fn embed(
+    adaptation: &Adaptation,
+    config: &RunConfig,
+) -> Result<Option<EmbeddingRecord>, LabError> {
     let Some(latents) = &adaptation.latents else { return Ok(None) };
     let record = &adaptation.record;
     let game_keys = record.game_keys.clone().into_iter().collect();

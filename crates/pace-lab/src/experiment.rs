@@ -9,7 +9,7 @@ use std::path::Path;
 use pace_games::{GameError, Preset, Split, find_game};
 use pace_learn::preset::not_toml;
 use pace_learn::{ClearKeeps, Detector, RunConfig, RunRequest, find_method};
-use pace_report::study::View;
+use pace_report::experiment_result::View;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 

@@ -64,13 +64,15 @@
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
 //! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
-//! | `diagnostics.rs` | – | what encounters show beside the score: visits, identification, alarms, latents |
+//! | `episode_rows.rs` | – | outcomes of encounters as rows of a report |
 //! | `embedding.rs` | `embed` | latents in two dimensions |
 //! | `mind.rs` | `Mind` | what an agent takes its peers for, in words |
 //! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
 //! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
+//! | `folder_names.rs` | – | folders that records name, after a run was moved |
 //! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
+//! | `join.rs` | `join_with_experiments` | runs joined with experiments, as the values of a report |
 //! | `plan.rs` | `Plan` | what several experiments ask for together, and how far a lab is with it |
 //! | `speeds.rs` | `Speeds` | how fast runs and evaluations go |
 //! | `reproduce.rs` | `Carrier` | carries a plan out, in processes side by side |
@@ -99,14 +101,16 @@ pub mod trained_agent;
 pub mod training;
 
 pub mod adaptation;
-mod diagnostics;
-pub mod embedding;
+mod embedding;
+mod episode_rows;
+pub mod folder_names;
 pub mod meetings;
 pub mod mind;
 pub mod records;
 pub mod replay;
 
 pub mod experiment;
+pub mod join;
 pub mod plan;
 pub mod reproduce;
 pub mod speeds;
@@ -118,19 +122,19 @@ pub use checkpoint::{
 pub use crash::write_crash_bundle;
 pub use dashboard::Dashboard;
 pub use durable::{create_folder, prepare_folder, write_atomically};
-pub use embedding::embed;
 pub use error::{Damage, LabError};
 pub use experiment::{
     Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun, NumberScale, PaperCell,
 };
+pub use join::join_with_experiments;
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
-pub use meetings::{Meetings, Outcomes, blocks};
+pub use meetings::Meetings;
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use mind::{Guess, Mind, Slot};
 pub use pace_learn::{RunConfig, RunRequest};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
-pub use records::{EMBEDDING, RunRecords, find_runs, write_record};
+pub use records::{RunRecords, find_runs, write_record};
 pub use replay::{ReplayOptions, write_replay};
 pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
 pub use run_config::{hash_of_run, id_of_run};

@@ -84,7 +84,8 @@ impl RunRecords {
     }
 }
 
-const RECORD: &str = ".json";
+/// How the names of records end.
+pub(crate) const RECORD: &str = ".json";
 /// How the names of latents in two dimensions end, beside the record of their evaluation.
 pub const EMBEDDING: &str = ".tsne.json";
 

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use pace_games::{Action, Ending, Inference, Metric, Moment, NO_ACTION, Seed, Split};
+use pace_games::{Action, Inference, Moment, NO_ACTION, Seed, Split};
 use pace_report::{
     FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
 };
 
 use crate::adaptation::words;
 use crate::durable;
+use crate::episode_rows::{episode_ending, score_metric};
 use crate::error::LabError;
 use crate::mind::Mind;
 use crate::records::write_record;
@@ -73,7 +74,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         moments.push(moment(now, n_entries, mind.as_mut()));
         if let Some(ending) = now.ending {
             episodes.push(ReplayEpisode {
-                ending: ending_name(ending),
+                ending: episode_ending(ending),
                 task_return: short(now.task_return),
                 moments: std::mem::take(&mut moments),
             });
@@ -101,11 +102,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         pool: options.split.to_string(),
         index: options.tuple,
         description: tuple.description.clone(),
-        metric: match spec.metric {
-            Metric::Return => "return",
-            Metric::Success => "success",
-        }
-        .to_owned(),
+        metric: score_metric(spec.metric),
         words: words(spec, &config.method),
         action_names: spec.action_names.iter().map(|name| (*name).to_owned()).collect(),
         peers: peers.collect(),
@@ -156,11 +153,4 @@ fn short(value: f64) -> f64 {
 
 fn all_short(values: &[f32]) -> Vec<f64> {
     values.iter().map(|value| short(f64::from(*value))).collect()
-}
-
-fn ending_name(ending: Ending) -> String {
-    match serde_json::to_value(ending) {
-        Ok(serde_json::Value::String(name)) => name,
-        other => panic!("an ending has a name, found {other:?}"),
-    }
 }

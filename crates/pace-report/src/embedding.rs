@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::latents::{LatentRow, LatentsRecord};
 use crate::record::{self, FormatVersion, RecordError};
-use crate::tsne::{MOST_POINTS, Tsne, silhouette};
+use crate::tsne::{MAX_POINTS, Tsne, silhouette};
 
 /// A layout of latents.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,7 +64,7 @@ impl EmbeddingRecord {
         aspects: &[Aspect],
         search: &Tsne,
     ) -> EmbeddingRecord {
-        let step = latents.rows.len().div_ceil(MOST_POINTS).max(1);
+        let step = latents.rows.len().div_ceil(MAX_POINTS).max(1);
         let rows: Vec<&LatentRow> = latents.rows.iter().step_by(step).collect();
         let points: Vec<&[f32]> = rows.iter().map(|row| row.latent.as_slice()).collect();
         let layout = search.layout(&points);

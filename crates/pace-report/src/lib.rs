@@ -17,11 +17,12 @@
 #![forbid(unsafe_code)]
 
 pub mod embedding;
+pub mod experiment_result;
 pub mod latents;
+pub mod outcomes;
 pub mod record;
 pub mod replay;
 pub mod stats;
-pub mod study;
 pub mod tsne;
 
 mod csv;
@@ -34,16 +35,18 @@ pub mod svg;
 pub mod figures;
 pub mod report;
 
-pub mod exchange;
 pub mod markdown;
+pub mod marl_eval;
 pub mod page;
 
 pub use embedding::{EmbeddedPoint, EmbeddingRecord, SilhouetteRecord};
 pub use latents::{LatentRow, LatentsRecord};
+pub use outcomes::{AdaptHead, DetectorHead, EncounterGroups, EpisodeRow, PeerHead};
 pub use record::{
-    AdaptRecord, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord, FORMAT_VERSION,
-    FormatVersion, IdentificationRecord, PartRecord, PeerRecord, RecordError, ReferenceRecord, RegretRecord,
-    RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
+    AdaptRecord, AlarmVerdict, BlockRecord, DecisionsRecord, DetectionRecord, DisplayNamesRecord,
+    EpisodeAlarmsRecord, EpisodeEnding, FORMAT_VERSION, FormatVersion, IdentificationRecord, PartRecord,
+    PeerRecord, RecordError, ReferenceRecord, RegretRecord, RunRecord, ScoreMetric, SwitchRecord,
+    TrainRecord, VisitsRecord,
 };
 pub use replay::{ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord};
 pub use stats::{Estimate, Interval};

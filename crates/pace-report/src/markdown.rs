@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::experiment_result::{ExperimentResult, PlacedCell, SeedStatistics};
 use crate::number;
 use crate::page::overview::{as_printed, texts};
 use crate::report::Report;
-use crate::study::{GridCell, Measured, Study};
 
 /// The page.
 pub fn render(report: &Report) -> String {
@@ -21,21 +21,21 @@ pub fn render(report: &Report) -> String {
         write!(text, "\n**Some of these runs are rehearsals with {share} of the budget: those numbers are no results.**\n")
             .expect("a string takes any text");
     }
-    let (known, unknown): (Vec<&Study>, Vec<&Study>) =
-        report.studies.iter().partition(|study| study.coverage(&report.runs).n_begun > 0);
-    for study in known {
-        section(report, study, &mut text);
+    let (known, unknown): (Vec<&ExperimentResult>, Vec<&ExperimentResult>) =
+        report.experiments.iter().partition(|experiment| experiment.coverage(&report.runs).n_begun > 0);
+    for experiment in known {
+        section(report, experiment, &mut text);
     }
     beside(report, &mut text);
     if !unknown.is_empty() {
         text.push_str("\n## Not run yet\n\n");
-        for study in unknown {
+        for experiment in unknown {
             writeln!(
                 text,
                 "- {}: {} (`pace reproduce {}`)",
-                plain(&study.title),
-                plain(&study.reproduces),
-                study.name
+                plain(&experiment.title),
+                plain(&experiment.reproduces),
+                experiment.name
             )
             .expect("a string takes any text");
         }
@@ -44,76 +44,77 @@ pub fn render(report: &Report) -> String {
     text
 }
 
-fn section(report: &Report, study: &Study, text: &mut String) {
-    let grid = study.grid(&report.runs);
-    let coverage = study.coverage(&report.runs);
-    write!(text, "\n## {}\n\nReproduces {}.", plain(&study.title), plain(&study.reproduces))
+fn section(report: &Report, experiment: &ExperimentResult, text: &mut String) {
+    let table = experiment.table(&report.runs);
+    let coverage = experiment.coverage(&report.runs);
+    write!(text, "\n## {}\n\nReproduces {}.", plain(&experiment.title), plain(&experiment.reproduces))
         .expect("a string takes any text");
     if coverage.n_whole < coverage.n_cells {
         write!(text, " {} of {} cells have all their seeds.", coverage.n_whole, coverage.n_cells)
             .expect("a string takes any text");
     }
-    write!(text, "\n\n| {} |", grid.corner).expect("a string takes any text");
-    for column in &grid.columns {
+    write!(text, "\n\n| {} |", table.corner).expect("a string takes any text");
+    for column in &table.columns {
         write!(text, " {} | the paper |", plain(column)).expect("a string takes any text");
     }
     text.push_str("\n|---|");
-    text.push_str(&"---|---|".repeat(grid.columns.len()));
+    text.push_str(&"---|---|".repeat(table.columns.len()));
     text.push('\n');
-    for (name, cells) in &grid.rows {
+    for (name, cells) in &table.rows {
         write!(text, "| {} |", plain(name)).expect("a string takes any text");
         for found in cells {
             let (ours, papers) =
-                found.as_ref().map_or((String::new(), String::new()), |found| cell(study, found));
+                found.as_ref().map_or((String::new(), String::new()), |found| cell(experiment, found));
             write!(text, " {ours} | {papers} |").expect("a string takes any text");
         }
         text.push('\n');
     }
-    for scale in study.other_scales() {
+    for scale in experiment.other_scales() {
         write!(text, "\n*{}*: {}\n", plain(&scale.label), plain(&scale.note))
             .expect("a string takes any text");
     }
 }
 
-fn cell(study: &Study, found: &GridCell<'_>) -> (String, String) {
-    let ours = found.measured.as_ref().map_or("*not run*".to_owned(), |measured| {
-        let shown = score(measured);
-        let few = !found.cell.is_reference && measured.n_seeds() < found.cell.n_seeds;
+fn cell(experiment: &ExperimentResult, found: &PlacedCell<'_>) -> (String, String) {
+    let ours = found.statistics.as_ref().map_or("*not run*".to_owned(), |statistics| {
+        let shown = score(statistics);
+        let few = !found.cell.is_reference && statistics.n_seeds() < found.cell.n_seeds;
         let seeds = if few {
-            format!(" ({} of {} seeds)", measured.n_seeds(), found.cell.n_seeds)
+            format!(" ({} of {} seeds)", statistics.n_seeds(), found.cell.n_seeds)
         } else {
             String::new()
         };
         let shown = if found.is_best { format!("**{shown}**") } else { shown };
-        let rehearsed = if measured.is_rehearsal() { " (rehearsal)" } else { "" };
+        let rehearsed = if statistics.is_scaled() { " (rehearsal)" } else { "" };
         format!("{shown}{seeds}{rehearsed}")
     });
     let papers = found.cell.paper.map_or(String::new(), |paper| {
-        let scale = study.scale_label(paper).map_or(String::new(), |label| format!(" ({})", plain(label)));
+        let scale =
+            experiment.scale_label(paper).map_or(String::new(), |label| format!(" ({})", plain(label)));
         format!("{}{scale}", ascii(&as_printed(paper)))
     });
     (ours, papers)
 }
 
-fn score(measured: &Measured) -> String {
-    let (mean, spread) = texts(measured);
+fn score(statistics: &SeedStatistics) -> String {
+    let (mean, spread) = texts(statistics);
     ascii(&format!("{mean}{spread}"))
 }
 
 fn beside(report: &Report, text: &mut String) {
-    let groups = report.groups_beside();
+    let groups = report.runs_outside_experiments();
     if groups.is_empty() {
         return;
     }
     text.push_str("\n## Beside the paper\n\nRuns with keys of their own.\n\n");
     text.push_str("| runs | game | evaluation | score | normalised | seeds |\n|---|---|---|---|---|---|\n");
     for group in groups {
-        for (file, cell, measured) in group.rows(&report.runs) {
+        for (file, cell, statistics) in group.rows(&report.runs) {
             let normalised =
-                measured.normalised.map_or(String::new(), |share| ascii(&number::percent(share)));
+                statistics.normalised.map_or(String::new(), |share| ascii(&number::percent(share)));
             let row =
-                [plain(&group.name), plain(&cell.game_title), plain(&file), score(&measured), normalised];
-            writeln!(text, "| {} | {} |", row.join(" | "), measured.n_seeds())
+                [plain(&group.name), plain(&cell.game_title), plain(&file), score(&statistics), normalised];
+            writeln!(text, "| {} | {} |", row.join(" | "), statistics.n_seeds())
                 .expect("a string takes any text");
         }
     }

@@ -27,11 +27,11 @@ pub struct AdaptRecord {
     pub method: String,
     /// Whom the agent met: `test`, `train`, `uniform:4000`.
     pub pool: String,
-    /// What an episode is judged by: `return` or `success`.
-    pub metric: String,
+    /// The number that an episode is judged by.
+    pub metric: ScoreMetric,
     /// The words a person would use for the things of this game.
     #[serde(default)]
-    pub words: WordsRecord,
+    pub words: DisplayNamesRecord,
     /// Tuples of peers in the pool.
     pub n_tuples: usize,
     /// Encounters with each tuple.
@@ -93,6 +93,59 @@ pub struct AdaptRecord {
     pub run: RunRecord,
     /// What was typed to make this record.
     pub command: String,
+}
+
+/// The number that an episode is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScoreMetric {
+    /// Sum of task rewards.
+    #[serde(rename = "return")]
+    Return,
+    /// Expected sum of task rewards, computed in closed form.
+    #[serde(rename = "expected return")]
+    ExpectedReturn,
+    /// 1 if the episode reached its goal, else 0.
+    #[serde(rename = "success")]
+    Success,
+}
+
+impl ScoreMetric {
+    /// Name in records and on pages.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScoreMetric::Return => "return",
+            ScoreMetric::ExpectedReturn => "expected return",
+            ScoreMetric::Success => "success",
+        }
+    }
+
+    /// The range of possible values, where the metric has one.
+    pub(crate) fn limits(self) -> Option<(f64, f64)> {
+        (self == ScoreMetric::Success).then_some((0.0, 1.0))
+    }
+}
+
+/// How an episode ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EpisodeEnding {
+    /// By the rules, in a game without a goal.
+    Finished,
+    /// With the goal reached.
+    Succeeded,
+    /// At the horizon, with the goal not reached.
+    TimedOut,
+}
+
+/// Verdict on an alarm of a detector of changed peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlarmVerdict {
+    /// The peers had not changed.
+    FalseAlarm,
+    /// The first alarm after the peers changed.
+    Detection,
+    /// A later alarm after the peers changed.
+    Repeated,
 }
 
 /// What an agent that knows its peers earns more, in the same encounters with the same luck.
@@ -281,7 +334,7 @@ pub struct RunRecord {
 /// What a person calls the things of a game. A report knows no games, so the record says: a hand, a showdown.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct WordsRecord {
+pub struct DisplayNamesRecord {
     /// The game: `Kuhn Poker`; its id if nothing.
     pub game: Option<String>,
     /// The method: `PACE`; its id if nothing.
@@ -296,9 +349,9 @@ pub struct WordsRecord {
     pub keypoint: String,
 }
 
-impl Default for WordsRecord {
-    fn default() -> WordsRecord {
-        WordsRecord {
+impl Default for DisplayNamesRecord {
+    fn default() -> DisplayNamesRecord {
+        DisplayNamesRecord {
             game: None,
             method: None,
             episode: "episode".to_owned(),

@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::record::{self, FormatVersion, RecordError, RunRecord, WordsRecord};
+use crate::record::{
+    self, DisplayNamesRecord, EpisodeEnding, FormatVersion, RecordError, RunRecord, ScoreMetric,
+};
 
 /// An encounter of a trained agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,10 +28,10 @@ pub struct ReplayRecord {
     /// Who they really are, in words.
     pub description: String,
     /// What an episode is judged by.
-    pub metric: String,
+    pub metric: ScoreMetric,
     /// The words a person would use for the things of this game.
     #[serde(default)]
-    pub words: WordsRecord,
+    pub words: DisplayNamesRecord,
     /// What the agent can do, by number.
     pub action_names: Vec<String>,
     /// The peers by slot, with what the agent may take each for.
@@ -71,8 +73,8 @@ pub struct ReplayKind {
 /// One play of the game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayEpisode {
-    /// `finished`, `succeeded` or `timed-out`.
-    pub ending: String,
+    /// How it ended.
+    pub ending: EpisodeEnding,
     /// The sum of task rewards.
     pub task_return: f64,
     /// Every decision, and the end.

@@ -1,22 +1,22 @@
-//! Everything a report speaks about, as values: studies, runs, figures and tables. How they become a page is in `page`, how they
-//! become text in `markdown`, how other programs get them in `exchange`.
+//! Everything a report speaks about, as values: experiments, runs, figures and tables. How they become a page is in `page`, how they
+//! become text in `markdown`, how other programs get them in `marl_eval`.
 
 use std::fmt::Write;
 
 use crate::csv::quoted;
+use crate::experiment_result::{ExperimentResult, ResultCell, RunEntry, SeedStatistics, View};
 use crate::figures::comparison::{self, Group};
 use crate::figures::heatmap::HeatMap;
 use crate::figures::intervals::Intervals;
 use crate::figures::scatter::Scatter;
-use crate::figures::{Figure, limits, other_scales};
+use crate::figures::{Figure, other_scales};
 use crate::record::{AdaptRecord, TrainRecord};
-use crate::study::{Measured, RunEntry, Study, StudyCell, View};
 
 /// All that is known.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The experiments, in the order in which they are shown.
-    pub studies: Vec<Study>,
+    pub experiments: Vec<ExperimentResult>,
     /// Every run.
     pub runs: Vec<RunEntry>,
     /// What could not be read, a line each.
@@ -25,18 +25,18 @@ pub struct Report {
     pub command: String,
 }
 
-/// A figure of a study.
+/// A figure of an experiment.
 #[derive(Clone, Debug)]
-pub struct StudyFigure {
+pub struct ResultFigure {
     /// A name for files.
     pub name: String,
     /// The figure.
     pub figure: Figure,
 }
 
-/// Runs of no study that differ in nothing but their seeds.
+/// Runs of no experiment that differ in nothing but their seeds.
 #[derive(Clone, Debug)]
-pub struct RunGroup {
+pub struct SeedGroup {
     /// Their folders and what they have in common, in words.
     pub name: String,
     /// Their places in the list of all runs.
@@ -44,68 +44,71 @@ pub struct RunGroup {
 }
 
 impl Report {
-    /// The figures of a study that there are records for.
-    pub fn figures_of(&self, study: &Study) -> Vec<StudyFigure> {
-        let figures: Vec<(String, Option<Figure>)> = match study.view {
-            View::AdaptationCurves => self.by_game(study, comparison::adaptation),
-            View::Showdown => self.by_game(study, comparison::keypoint),
-            View::SuddenChange => self.sudden_change(study),
+    /// The figures of an experiment that there are records for.
+    pub fn figures_of(&self, experiment: &ExperimentResult) -> Vec<ResultFigure> {
+        let figures: Vec<(String, Option<Figure>)> = match experiment.view {
+            View::AdaptationCurves => self.by_game(experiment, comparison::adaptation),
+            View::Showdown => self.by_game(experiment, comparison::keypoint),
+            View::SuddenChange => self.sudden_change(experiment),
             View::TrainingCurves => self.training(
-                study,
+                experiment,
                 &[("charts/success", "success on training peers"), ("charts/keypoint", "visits")],
             ),
             View::Discount => self.training(
-                study,
+                experiment,
                 &[("charts/success", "success on training peers"), ("charts/keypoint", "visits")],
             ),
-            View::Encoder => self
-                .training(study, &[("charts/success", "success on training peers"), ("peer/aux_loss", "")]),
+            View::Encoder => self.training(
+                experiment,
+                &[("charts/success", "success on training peers"), ("peer/aux_loss", "")],
+            ),
             View::HorizonHeatmap => {
                 let title = "Score by the episodes of training (across) and of the test (down)";
                 let axes = ("episodes of the test", "context in training");
-                let first = study.cells.iter().find_map(|cell| cell.records(&self.runs).next());
+                let first = experiment.cells.iter().find_map(|cell| cell.records(&self.runs).next());
                 let references: Vec<(&str, f64)> = first.map_or(Vec::new(), |(_, record)| {
                     let known = record.references_in_order().into_iter();
                     let ends = known.filter(|(name, _)| ["oracle", "static"].contains(name));
                     ends.map(|(name, reference)| (name, reference.mean)).collect()
                 });
-                let map = HeatMap::of(title, axes, &study.grid(&self.runs), &references);
+                let map = HeatMap::of(title, axes, &experiment.table(&self.runs), &references);
                 vec![("heatmap".to_owned(), map.map(Figure::Heat))]
             }
-            View::Tsne => self.latents(study),
+            View::Tsne => self.latents(experiment),
             View::MainTable
             | View::Ablation
             | View::PeerCount
             | View::PoolDiversity
             | View::HumanLike
-            | View::Plain => self.means(study),
+            | View::Plain => self.means(experiment),
         };
         let named = figures.into_iter().filter_map(|(name, figure)| Some((name, figure?)));
-        let is_rehearsal =
-            study.cells.iter().flat_map(|cell| &cell.runs).any(|run| self.runs[*run].scale != 1.0);
+        let is_scaled =
+            experiment.cells.iter().flat_map(|cell| &cell.runs).any(|run| self.runs[*run].scale != 1.0);
         named
             .map(|(name, mut figure)| {
-                if is_rehearsal {
+                if is_scaled {
                     figure.add_to_title(" (a rehearsal: no result)");
                 }
-                StudyFigure { name: format!("{}-{name}", study.name), figure }
+                ResultFigure { name: format!("{}-{name}", experiment.name), figure }
             })
             .collect()
     }
 
-    /// A chart per game, with a line per row of the study.
+    /// A chart per game, with a line per row of the experiment.
     fn by_game(
         &self,
-        study: &Study,
+        experiment: &ExperimentResult,
         chart: fn(&str, &[Group<'_, AdaptRecord>]) -> Option<crate::svg::Chart>,
     ) -> Vec<(String, Option<Figure>)> {
-        let games = distinct(study.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
+        let games =
+            distinct(experiment.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
         let of_game = |(game, title): (String, String)| {
-            let cells = study.cells.iter().filter(|cell| cell.game == game && !cell.is_reference);
+            let cells = experiment.cells.iter().filter(|cell| cell.game == game && !cell.is_reference);
             let groups: Vec<Group<'_, AdaptRecord>> = cells
                 .map(|cell| {
                     (
-                        cell.row_name(study.usual_preset()),
+                        cell.row_name(experiment.usual_preset()),
                         cell.records(&self.runs).map(|(_, record)| record).collect(),
                     )
                 })
@@ -115,15 +118,15 @@ impl Report {
         games.into_iter().map(of_game).collect()
     }
 
-    fn sudden_change(&self, study: &Study) -> Vec<(String, Option<Figure>)> {
+    fn sudden_change(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
         let switched =
-            |cell: &&StudyCell| cell.records(&self.runs).any(|(_, record)| record.switch.is_some());
-        let groups: Vec<Group<'_, AdaptRecord>> = study
+            |cell: &&ResultCell| cell.records(&self.runs).any(|(_, record)| record.switch.is_some());
+        let groups: Vec<Group<'_, AdaptRecord>> = experiment
             .cells
             .iter()
             .filter(switched)
             .map(|cell| {
-                let name = format!("{}, {}", cell.row_name(study.usual_preset()), cell.evaluation);
+                let name = format!("{}, {}", cell.row_name(experiment.usual_preset()), cell.evaluation);
                 (name, cell.records(&self.runs).map(|(_, record)| record).collect())
             })
             .collect();
@@ -131,14 +134,19 @@ impl Report {
         vec![("episodes".to_owned(), chart.map(Figure::Lines))]
     }
 
-    fn training(&self, study: &Study, metrics: &[(&str, &str)]) -> Vec<(String, Option<Figure>)> {
-        let games = distinct(study.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
+    fn training(
+        &self,
+        experiment: &ExperimentResult,
+        metrics: &[(&str, &str)],
+    ) -> Vec<(String, Option<Figure>)> {
+        let games =
+            distinct(experiment.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
         let mut figures = Vec::new();
         for (game, game_title) in games {
             // A run may go through several evaluations; its curve is drawn once.
             let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
-            for cell in study.cells.iter().filter(|cell| cell.game == game && !cell.is_reference) {
-                let group = (cell.row_name(study.usual_preset()), cell.runs.clone());
+            for cell in experiment.cells.iter().filter(|cell| cell.game == game && !cell.is_reference) {
+                let group = (cell.row_name(experiment.usual_preset()), cell.runs.clone());
                 if !cell.runs.is_empty() && !groups.contains(&group) {
                     groups.push(group);
                 }
@@ -166,14 +174,14 @@ impl Report {
         figures
     }
 
-    fn latents(&self, study: &Study) -> Vec<(String, Option<Figure>)> {
+    fn latents(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
         let mut figures = Vec::new();
-        for cell in study.cells.iter().filter(|cell| !cell.is_reference) {
+        for cell in experiment.cells.iter().filter(|cell| !cell.is_reference) {
             // One agent says enough; a layout has no mean.
             let first = cell.runs.iter().find_map(|run| {
                 Some((&self.runs[*run], self.runs[*run].embeddings.get(&cell.evaluation_file)?))
             });
-            let name = cell.row_name(study.usual_preset());
+            let name = cell.row_name(experiment.usual_preset());
             let scatter = first.and_then(|(run, record)| {
                 Scatter::of(
                     &format!("{name}: latents of one encounter with each peer, seed {}", run.train.seed),
@@ -186,20 +194,21 @@ impl Report {
     }
 
     /// Means per game and evaluation, the methods below each other.
-    fn means(&self, study: &Study) -> Vec<(String, Option<Figure>)> {
-        let grid = study.grid(&self.runs);
+    fn means(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
+        let table = experiment.table(&self.runs);
         let mut figures = Vec::new();
-        for (across, column) in grid.columns.iter().enumerate() {
+        for (across, column) in table.columns.iter().enumerate() {
             let cells: Vec<_> =
-                grid.rows.iter().filter_map(|(name, cells)| Some((name, cells[across].as_ref()?))).collect();
+                table.rows.iter().filter_map(|(name, cells)| Some((name, cells[across].as_ref()?))).collect();
             let Some(record) = cells.iter().find_map(|(_, found)| found.cell.records(&self.runs).next())
             else {
                 continue;
             };
             let record = record.1;
             // With another number of peers it is another game; a line of one game says nothing about the other.
-            let kept =
-                |name: &str| study.view != View::PeerCount && ["oracle", "bayes", "static"].contains(&name);
+            let kept = |name: &str| {
+                experiment.view != View::PeerCount && ["oracle", "bayes", "static"].contains(&name)
+            };
             let game = record.game_name();
             let rows = cells
                 .iter()
@@ -207,11 +216,11 @@ impl Report {
             let intervals = Intervals {
                 title: if column == game { column.clone() } else { format!("{game}: {column}") },
                 label: record.words.score.clone(),
-                limits: limits(&record.metric),
+                limits: record.metric.limits(),
                 rows: cells
                     .iter()
                     .filter(|(_, found)| !found.cell.is_reference)
-                    .map(|(name, found)| ((*name).clone(), found.measured.clone(), found.cell.paper))
+                    .map(|(name, found)| ((*name).clone(), found.statistics.clone(), found.cell.paper))
                     .collect(),
                 references: record
                     .references_in_order()
@@ -226,13 +235,16 @@ impl Report {
         figures
     }
 
-    /// Runs that no study asks for, together with the other seeds of the same keys.
-    pub fn groups_beside(&self) -> Vec<RunGroup> {
+    /// Runs that no experiment asks for, together with the other seeds of the same keys.
+    pub fn runs_outside_experiments(&self) -> Vec<SeedGroup> {
         let is_used = |place: usize| {
-            self.studies.iter().flat_map(|study| &study.cells).any(|cell| cell.runs.contains(&place))
+            self.experiments
+                .iter()
+                .flat_map(|experiment| &experiment.cells)
+                .any(|cell| cell.runs.contains(&place))
         };
         // A group is known by the beginning of its folders' names and the keys of its runs.
-        let mut groups: Vec<(String, String, RunGroup)> = Vec::new();
+        let mut groups: Vec<(String, String, SeedGroup)> = Vec::new();
         for (place, run) in self.runs.iter().enumerate().filter(|(place, _)| !is_used(*place)) {
             let train = &run.train;
             let changes = if run.changes.is_empty() { String::new() } else { format!(", {}", run.changes) };
@@ -245,48 +257,49 @@ impl Report {
                     group.runs.push(place);
                 }
                 None => {
-                    let group = RunGroup { name: run.name.clone(), runs: vec![place] };
+                    let group = SeedGroup { name: run.name.clone(), runs: vec![place] };
                     groups.push((folder.to_owned(), keys, group));
                 }
             }
         }
-        let named = |(_, keys, group): (String, String, RunGroup)| RunGroup {
+        let named = |(_, keys, group): (String, String, SeedGroup)| SeedGroup {
             name: format!("{} ({keys})", group.name),
             ..group
         };
         groups.into_iter().map(named).collect()
     }
 
-    /// One row per cell of a study: what was measured, over how many seeds, and what the paper has.
-    pub fn table_csv(&self, study: &Study) -> String {
+    /// One row per cell of an experiment: what was measured, over how many seeds, and what the paper has.
+    pub fn table_csv(&self, experiment: &ExperimentResult) -> String {
         let mut text = "study,game,method,preset,variant,evaluation,seeds,seeds_wanted,mean,std,iqm,iqm_low,iqm_high,normalised,\
                         scale,paper_mean,paper_std,paper_comparable,runs\n"
             .to_owned();
         let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-        for cell in &study.cells {
-            let measured = cell.measured(&self.runs);
-            let of = |value: fn(&Measured) -> Option<f64>| optional(measured.as_ref().and_then(value));
-            let runs: Vec<&str> = measured
+        for cell in &experiment.cells {
+            let statistics = cell.statistics(&self.runs);
+            let of =
+                |value: fn(&SeedStatistics) -> Option<f64>| optional(statistics.as_ref().and_then(value));
+            let runs: Vec<&str> = statistics
                 .iter()
-                .flat_map(|measured| &measured.seeds)
+                .flat_map(|statistics| &statistics.seeds)
                 .map(|(run, ..)| self.runs[*run].name.as_str())
                 .collect();
             let words =
-                [&study.name, &cell.game, &cell.method, &cell.preset, &cell.variant, &cell.evaluation];
+                [&experiment.name, &cell.game, &cell.method, &cell.preset, &cell.variant, &cell.evaluation];
             let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             writeln!(
                 text,
                 "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 words.join(","),
-                measured.as_ref().map_or(0, Measured::n_seeds),
+                statistics.as_ref().map_or(0, SeedStatistics::n_seeds),
                 cell.n_seeds,
-                of(|measured| Some(measured.mean)),
-                of(|measured| measured.std),
-                of(|measured| Some(measured.iqm?.value)),
-                of(|measured| Some(measured.iqm?.low)),
-                of(|measured| Some(measured.iqm?.high)),
-                of(|measured| measured.normalised),
-                of(|measured| Some(measured.scale)),
+                of(|statistics| Some(statistics.mean)),
+                of(|statistics| statistics.std),
+                of(|statistics| Some(statistics.iqm?.value)),
+                of(|statistics| Some(statistics.iqm?.low)),
+                of(|statistics| Some(statistics.iqm?.high)),
+                of(|statistics| statistics.normalised),
+                of(|statistics| Some(statistics.scale)),
                 optional(cell.paper.map(|paper| paper.mean)),
                 optional(cell.paper.and_then(|paper| paper.std)),
                 cell.paper.map_or(String::new(), |paper| paper.is_comparable().to_string()),
@@ -335,13 +348,13 @@ impl Report {
     }
 }
 
-impl RunGroup {
+impl SeedGroup {
     /// One row per evaluation that its runs went through: the file, a cell for it, and what it came to.
-    pub fn rows(&self, runs: &[RunEntry]) -> Vec<(String, StudyCell, Measured)> {
+    pub fn rows(&self, runs: &[RunEntry]) -> Vec<(String, ResultCell, SeedStatistics)> {
         let files = distinct(self.runs.iter().flat_map(|run| runs[*run].evaluations.keys().cloned()));
         let row = |file: String| {
             let record = self.runs.iter().find_map(|run| runs[*run].evaluations.get(&file))?;
-            let cell = StudyCell {
+            let cell = ResultCell {
                 game: record.game.clone(),
                 game_title: record.game_name().to_owned(),
                 method: record.method.clone(),
@@ -354,8 +367,8 @@ impl RunGroup {
                 n_seeds: self.runs.len(),
                 runs: self.runs.clone(),
             };
-            let measured = cell.measured(runs)?;
-            Some((file, cell, measured))
+            let statistics = cell.statistics(runs)?;
+            Some((file, cell, statistics))
         };
         files.into_iter().filter_map(row).collect()
     }

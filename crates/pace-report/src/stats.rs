@@ -58,6 +58,16 @@ impl Estimate {
         }
     }
 
+    /// Like [`Estimate::of_groups`], but groups of one value each form one group: tuples that were met once are a sample of a
+    /// family, so that their difference is part of the error.
+    ///
+    /// # Panics
+    /// If there is no group or one without values.
+    pub fn over_encounters(groups: Vec<Vec<f64>>) -> Estimate {
+        let is_family = groups.len() > 1 && groups.iter().all(|group| group.len() == 1);
+        Estimate::of_groups(&if is_family { vec![groups.concat()] } else { groups })
+    }
+
     /// The 95 % confidence interval, by Student's t.
     pub fn confidence_95(&self) -> Option<[f64; 2]> {
         let reach = self.standard_error? * student_t_975(self.degrees_of_freedom);

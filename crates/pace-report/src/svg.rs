@@ -70,16 +70,16 @@ pub struct Series {
     /// Its name, written at its end.
     pub name: String,
     /// How it looks.
-    pub look: Look,
+    pub style: LineStyle,
     /// Where it goes, from left to right.
-    pub points: Vec<Point>,
+    pub points: Vec<ChartPoint>,
     /// Decimals of the value written beside the name; no value if nothing.
     pub end_decimals: Option<usize>,
 }
 
 /// A point of a line.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct ChartPoint {
     /// Its place across.
     pub x: f64,
     /// Its height.
@@ -93,7 +93,7 @@ pub struct Point {
 /// Colour and dashes of a line. Reference agents have colours beside a single agent; beside several methods they are grey, so
 /// that a colour always means a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum LineStyle {
     /// The one the chart is about: solid and strong.
     Agent,
     /// The reference agent that knows its peers.
@@ -114,7 +114,7 @@ pub enum Look {
 
 /// The room a chart gets.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Frame {
+pub struct ChartFrame {
     /// Across.
     pub width: f64,
     /// Upwards.
@@ -224,7 +224,7 @@ const SWATCH: f64 = 26.0;
 #[derive(Debug)]
 struct LegendEntry<'a> {
     /// The look of its line; nothing for the band.
-    look: Option<Look>,
+    style: Option<LineStyle>,
     name: &'a str,
     x: f64,
     line: usize,
@@ -232,29 +232,29 @@ struct LegendEntry<'a> {
 
 impl Chart {
     /// The chart as a file of its own, with its styles.
-    pub fn document(&self, frame: Frame) -> String {
+    pub fn document(&self, frame: ChartFrame) -> String {
         document(frame.width, frame.height, &self.title, &self.description, &self.draw(frame))
     }
 
     /// The chart within a page that has the styles already. `id` must be new on that page.
-    pub(crate) fn inline(&self, frame: Frame, id: &str) -> Markup {
+    pub(crate) fn inline(&self, frame: ChartFrame, id: &str) -> Markup {
         inline(frame.width, frame.height, id, &self.title, &self.description, &self.draw(frame))
     }
 
     /// The lines of a chart without the `svg` around them.
-    pub(crate) fn draw(&self, frame: Frame) -> Markup {
+    pub(crate) fn draw(&self, frame: ChartFrame) -> Markup {
         self.draw_from(frame, 0.0)
     }
 
     /// How far from the left the upward axis stands, with room for its numbers.
-    pub(crate) fn axis_at(&self, frame: Frame) -> f64 {
+    pub(crate) fn axis_at(&self, frame: ChartFrame) -> f64 {
         self.plot(frame, 0.0, 0.0).left
     }
 
     /// As `draw`, with the upward axis at `least_left` or further: panels above each other line up.
-    pub(crate) fn draw_from(&self, frame: Frame, least_left: f64) -> Markup {
+    pub(crate) fn draw_from(&self, frame: ChartFrame, least_left: f64) -> Markup {
         let mut out = Markup::new();
-        let compares = self.series.iter().any(|series| matches!(series.look, Look::Compared(_)));
+        let compares = self.series.iter().any(|series| matches!(series.style, LineStyle::Compared(_)));
         out.open("g", if compares { &[("class", &"compared")] } else { &[] });
         let mut top = 4.0;
         if frame.heading {
@@ -277,7 +277,7 @@ impl Chart {
         out
     }
 
-    fn draw_heading(&self, frame: Frame, top: f64, out: &mut Markup) -> f64 {
+    fn draw_heading(&self, frame: ChartFrame, top: f64, out: &mut Markup) -> f64 {
         let mut y = top;
         for line in wrap(&self.title, TITLE_SIZE, frame.width) {
             y += TITLE_SIZE + 2.0;
@@ -299,32 +299,32 @@ impl Chart {
     /// The entries of the legend in their places; none for a single line, which its title names.
     fn legend(&self, width: f64) -> Vec<LegendEntry<'_>> {
         let named = self.series.iter().filter(|series| series.has_points());
-        let mut names: Vec<(Option<Look>, &str)> =
-            named.map(|series| (Some(series.look), &*series.name)).collect();
+        let mut names: Vec<(Option<LineStyle>, &str)> =
+            named.map(|series| (Some(series.style), &*series.name)).collect();
         names.extend(self.band.as_deref().map(|band| (None, band)));
         if names.len() < 2 {
             return Vec::new();
         }
         let (mut x, mut line) = (0.0, 0);
-        let place = |(look, name)| {
+        let place = |(style, name)| {
             let room = SWATCH + 6.0 + text_width(name, TEXT_SIZE);
             if x > 0.0 && x + room > width {
                 (x, line) = (0.0, line + 1);
             }
-            let entry = LegendEntry { look, name, x, line };
+            let entry = LegendEntry { style, name, x, line };
             x += room + 16.0;
             entry
         };
         names.into_iter().map(place).collect()
     }
 
-    fn draw_legend(&self, frame: Frame, top: f64, out: &mut Markup) -> f64 {
-        for LegendEntry { look, name, x, line } in self.legend(frame.width) {
+    fn draw_legend(&self, frame: ChartFrame, top: f64, out: &mut Markup) -> f64 {
+        for LegendEntry { style, name, x, line } in self.legend(frame.width) {
             let y = top + 13.0 + LINE_HEIGHT * line as f64;
-            match look {
-                Some(look) => {
+            match style {
+                Some(style) => {
                     let path = format!("M{} {}h{SWATCH}", Px(x), Px(y - 4.0));
-                    out.empty("path", &[("class", &format!("line {}", look.class())), ("d", &path)]);
+                    out.empty("path", &[("class", &format!("line {}", style.class())), ("d", &path)]);
                 }
                 None => out.empty(
                     "rect",
@@ -348,11 +348,11 @@ impl Chart {
     }
 
     /// Whether lines are named at their ends. Names that would take the room of the lines are in the legend alone.
-    fn has_end_labels(&self, frame: Frame) -> bool {
+    fn has_end_labels(&self, frame: ChartFrame) -> bool {
         frame.names && self.widest_end_label() <= 0.35 * frame.width
     }
 
-    fn plot(&self, frame: Frame, top: f64, least_left: f64) -> Plot {
+    fn plot(&self, frame: ChartFrame, top: f64, least_left: f64) -> Plot {
         let points = || self.series.iter().flat_map(Series::finite_points);
         let xs = points().map(|point| point.x);
         let ys = points().flat_map(|point| {
@@ -479,7 +479,7 @@ impl Chart {
         let wanted: Vec<f64> = ends.iter().map(|(_, _, y)| *y).collect();
         let places = spread(&wanted, 15.0, plot.top, plot.bottom);
         for ((series, x, y), place) in ends.into_iter().zip(places) {
-            let class = series.look.class();
+            let class = series.style.class();
             let label_x = plot.right + 12.0;
             // From the end of the line to its name, however far it had to move.
             let path = format!(
@@ -502,7 +502,7 @@ impl Chart {
 }
 
 impl Series {
-    fn finite_points(&self) -> impl Iterator<Item = &Point> {
+    fn finite_points(&self) -> impl Iterator<Item = &ChartPoint> {
         self.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite())
     }
 
@@ -518,7 +518,7 @@ impl Series {
     }
 
     fn draw(&self, plot: &Plot, out: &mut Markup) {
-        let class = self.look.class();
+        let class = self.style.class();
         let mut upper = String::new();
         let mut lower = String::new();
         let mut line = String::new();
@@ -550,36 +550,36 @@ impl Series {
     }
 }
 
-impl Look {
+impl LineStyle {
     /// Reference agents with their looks, in the same order: names that are not known here get looks of their own by their number.
-    pub fn of_references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, Look)> {
+    pub fn of_references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, LineStyle)> {
         let mut n_others = 0;
-        let look = |name| match name {
-            "oracle" => Look::Oracle,
-            "bayes" => Look::Bayes,
-            "static" => Look::Static,
-            "nash" => Look::Nash,
-            "random" => Look::Random,
+        let style = |name| match name {
+            "oracle" => LineStyle::Oracle,
+            "bayes" => LineStyle::Bayes,
+            "static" => LineStyle::Static,
+            "nash" => LineStyle::Nash,
+            "random" => LineStyle::Random,
             _ => {
                 n_others += 1;
-                Look::Other(n_others - 1)
+                LineStyle::Other(n_others - 1)
             }
         };
         let names: Vec<&str> = names.into_iter().collect();
-        let looks: Vec<Look> = names.iter().copied().map(look).collect();
-        names.into_iter().zip(looks).collect()
+        let styles: Vec<LineStyle> = names.iter().copied().map(style).collect();
+        names.into_iter().zip(styles).collect()
     }
 
     pub(crate) fn class(self) -> &'static str {
         match self {
-            Look::Agent => "agent",
-            Look::Oracle => "reference oracle",
-            Look::Bayes => "reference bayes",
-            Look::Static => "reference static",
-            Look::Nash => "reference nash",
-            Look::Random => "reference random",
-            Look::Other(number) => OTHERS[number % OTHERS.len()],
-            Look::Compared(number) => match COMPARED.get(number) {
+            LineStyle::Agent => "agent",
+            LineStyle::Oracle => "reference oracle",
+            LineStyle::Bayes => "reference bayes",
+            LineStyle::Static => "reference static",
+            LineStyle::Nash => "reference nash",
+            LineStyle::Random => "reference random",
+            LineStyle::Other(number) => OTHERS[number % OTHERS.len()],
+            LineStyle::Compared(number) => match COMPARED.get(number) {
                 Some(class) => class,
                 None => COMPARED_AFTER[number % COMPARED_AFTER.len()],
             },
@@ -634,7 +634,7 @@ impl Plot {
 
 /// A drawing and the room it takes.
 #[derive(Debug)]
-pub(crate) struct Drawing {
+pub(crate) struct SvgFragment {
     pub(crate) width: f64,
     pub(crate) height: f64,
     pub(crate) drawing: Markup,
@@ -810,7 +810,8 @@ pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::{
-        Axis, COMPARED, Chart, Frame, Look, PALETTE, Point, Series, Ticks, round_ticks, span, spread, wrap,
+        Axis, COMPARED, Chart, ChartFrame, ChartPoint, LineStyle, PALETTE, Series, Ticks, round_ticks, span,
+        spread, wrap,
     };
 
     /// The linear sRGB of `#rrggbb` or `#rgb`.
@@ -916,7 +917,7 @@ mod tests {
         let names =
             ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "planner"];
         let mut classes: Vec<&str> =
-            Look::of_references(names).into_iter().map(|(_, look)| look.class()).collect();
+            LineStyle::of_references(names).into_iter().map(|(_, style)| style.class()).collect();
         assert!(classes.iter().all(|class| class.starts_with("reference ")), "{classes:?}");
         classes.sort_unstable();
         classes.dedup();
@@ -925,7 +926,7 @@ mod tests {
 
     #[test]
     fn eighteen_compared_lines_look_different() {
-        let mut classes: Vec<&str> = (0..18).map(|number| Look::Compared(number).class()).collect();
+        let mut classes: Vec<&str> = (0..18).map(|number| LineStyle::Compared(number).class()).collect();
         classes.sort_unstable();
         classes.dedup();
         assert_eq!(classes.len(), 18);
@@ -933,7 +934,7 @@ mod tests {
 
     #[test]
     fn an_axis_ends_where_values_end() {
-        let point = |x: f64, y: f64| Point { x, y, band: Some((y - 0.1, y + 0.3)), note: None };
+        let point = |x: f64, y: f64| ChartPoint { x, y, band: Some((y - 0.1, y + 0.3)), note: None };
         let axis = |limits, ticks| Axis { label: String::new(), domain: None, limits, ticks };
         let chart = |limits| Chart {
             title: String::new(),
@@ -943,7 +944,7 @@ mod tests {
             y: axis(limits, Ticks::Plain),
             series: vec![Series {
                 name: "share".to_owned(),
-                look: Look::Compared(0),
+                style: LineStyle::Compared(0),
                 points: vec![point(1.0, 0.05), point(2.0, 0.9)],
                 end_decimals: None,
             }],
@@ -951,7 +952,7 @@ mod tests {
             marks: Vec::new(),
         };
         let ends = |limits| {
-            let frame = Frame { width: 400.0, height: 300.0, heading: false, names: true };
+            let frame = ChartFrame { width: 400.0, height: 300.0, heading: false, names: true };
             let plot = chart(limits).plot(frame, 0.0, 0.0);
             (plot.y_low, plot.y_high)
         };

@@ -58,7 +58,7 @@ pub fn blocks(record: &AdaptRecord) -> String {
     let has_rate = record.keypoint_rate.is_some();
     let has_guess = record.blocks.iter().any(|block| block.identification.is_some());
     let has_steps = record.blocks.iter().any(|block| block.steps.is_some());
-    let mut table = Table::new(&record.words.episodes, record.method_name());
+    let mut table = TextTable::new(&record.words.episodes, record.method_name());
     for (name, _) in &references {
         table.columns.push(clean(name));
     }
@@ -154,7 +154,7 @@ pub fn identification(record: &AdaptRecord) -> String {
     if bins.is_empty() {
         return String::new();
     }
-    let mut table = Table::new("decisions", "best guess is right");
+    let mut table = TextTable::new("decisions", "best guess is right");
     table.columns.extend(["belief in the truth".to_owned(), "encounters".to_owned()]);
     for bin in bins.iter().step_by(bins.len().div_ceil(10)) {
         let error = bin.accuracy_error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
@@ -215,7 +215,7 @@ pub(crate) fn mean_steps(record: &AdaptRecord) -> Option<f64> {
 /// One row per tuple of peers: what the agent scored with it, what an oracle scores, and the difference.
 pub fn peers(record: &AdaptRecord) -> String {
     let decimals = number::decimals(record.standard_error);
-    let mut table = Table::new("peer", record.method_name());
+    let mut table = TextTable::new("peer", record.method_name());
     table.columns.extend(["oracle".to_owned(), "regret".to_owned(), "description".to_owned()]);
     table.left_from = 4;
     for peer in &record.peers {
@@ -237,16 +237,16 @@ pub(crate) fn at(reference: &ReferenceRecord, block: &BlockRecord) -> f64 {
     reference.blocks.iter().find(same).map_or(reference.mean, |other| other.mean)
 }
 
-struct Table {
+struct TextTable {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
     /// Columns from this one on are texts and stand to the left; those before are numbers and stand to the right.
     left_from: usize,
 }
 
-impl Table {
-    fn new(first: &str, second: &str) -> Table {
-        Table { columns: vec![clean(first), clean(second)], rows: Vec::new(), left_from: usize::MAX }
+impl TextTable {
+    fn new(first: &str, second: &str) -> TextTable {
+        TextTable { columns: vec![clean(first), clean(second)], rows: Vec::new(), left_from: usize::MAX }
     }
 
     fn render(&self) -> String {
@@ -348,11 +348,11 @@ fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Table, WIDTH};
+    use super::{TextTable, WIDTH};
 
     #[test]
     fn no_table_is_wider_than_a_terminal() {
-        let mut table = Table::new("hands", "PACE");
+        let mut table = TextTable::new("hands", "PACE");
         let names =
             ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "showdown"];
         table.columns.extend(names.map(str::to_owned));
@@ -370,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_long_description_continues_below_itself() {
-        let mut table = Table::new("peer", "PACE");
+        let mut table = TextTable::new("peer", "PACE");
         table.columns.extend(["oracle".to_owned(), "description".to_owned()]);
         table.left_from = 3;
         let description =

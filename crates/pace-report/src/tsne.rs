@@ -1,11 +1,11 @@
 //! Points of many dimensions laid out in two, so that neighbours stay neighbours: exact t-SNE (van der Maaten and Hinton, 2008).
 //!
-//! Every pair counts, which is quick enough for [`MOST_POINTS`]. The layout depends on the points and the seed alone.
+//! Every pair counts, which is quick enough for [`MAX_POINTS`]. The layout depends on the points and the seed alone.
 
 use crate::stats::unit;
 
 /// More points than this take minutes; callers leave some out.
-pub const MOST_POINTS: usize = 2000;
+pub const MAX_POINTS: usize = 2000;
 
 /// How a layout is sought.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,10 +30,10 @@ impl Tsne {
     /// The layout of these points, centred on zero. Fewer than three points have none to be sought; they lie in a row.
     ///
     /// # Panics
-    /// If the points are not all of one length, or more than [`MOST_POINTS`].
+    /// If the points are not all of one length, or more than [`MAX_POINTS`].
     pub fn layout(&self, points: &[&[f32]]) -> Vec<[f64; 2]> {
         let n = points.len();
-        assert!(n <= MOST_POINTS, "{n} points, at most {MOST_POINTS}");
+        assert!(n <= MAX_POINTS, "{n} points, at most {MAX_POINTS}");
         assert!(points.iter().all(|point| point.len() == points[0].len()), "points of one length");
         if n < 3 {
             return (0..n).map(|place| [place as f64, 0.0]).collect();

@@ -1,13 +1,12 @@
 //! The adaptation curve: the agent's score as an encounter goes on, beside the references on the same peers.
 
-use crate::figures::limits;
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord, SwitchRecord};
-use crate::svg::{Axis, Chart, Frame, Look, Mark, Point, Series, Ticks};
+use crate::svg::{Axis, Chart, ChartFrame, ChartPoint, LineStyle, Mark, Series, Ticks};
 
 /// The figure as a file of its own.
 pub fn figure(record: &AdaptRecord) -> String {
-    chart(record).document(Frame { width: 720.0, height: 440.0, heading: true, names: true })
+    chart(record).document(ChartFrame { width: 720.0, height: 440.0, heading: true, names: true })
 }
 
 /// The figure to be drawn at any size.
@@ -17,16 +16,16 @@ pub fn chart(record: &AdaptRecord) -> Chart {
     let domain = episode_domain(&record.blocks, record.episodes);
     let mut series = vec![Series {
         name: record.method_name().to_owned(),
-        look: Look::Agent,
+        style: LineStyle::Agent,
         points: record.blocks.iter().map(|block| agent_point(record, block)).collect(),
         end_decimals: Some(decimals),
     }];
     // A random ego is so far below all others that it would press them together; its score is in the tables.
-    for (name, look) in Look::of_references(record.reference_names()) {
+    for (name, style) in LineStyle::of_references(record.reference_names()) {
         if name != "random" {
             series.push(Series {
                 name: name.to_owned(),
-                look,
+                style,
                 points: reference_points(&record.references[name], domain),
                 end_decimals: Some(decimals),
             });
@@ -47,7 +46,7 @@ pub fn chart(record: &AdaptRecord) -> Chart {
         y: Axis {
             label: words.score.clone(),
             domain: None,
-            limits: limits(&record.metric),
+            limits: record.metric.limits(),
             ticks: Ticks::Plain,
         },
         series,
@@ -93,11 +92,11 @@ pub(super) fn episode_domain(blocks: &[BlockRecord], n_episodes: usize) -> (f64,
     (0.5, last as f64 + 0.5)
 }
 
-fn agent_point(record: &AdaptRecord, block: &BlockRecord) -> Point {
+fn agent_point(record: &AdaptRecord, block: &BlockRecord) -> ChartPoint {
     let decimals = number::decimals(record.standard_error);
     let error = block.standard_error;
     let error_text = error.map_or(String::new(), |error| format!(" ± {}", number::typeset(error, decimals)));
-    Point {
+    ChartPoint {
         x: block.middle(),
         y: block.mean,
         band: error.map(|error| (block.mean - error, block.mean + error)),
@@ -109,8 +108,8 @@ fn agent_point(record: &AdaptRecord, block: &BlockRecord) -> Point {
     }
 }
 
-fn reference_points(reference: &ReferenceRecord, (low, high): (f64, f64)) -> Vec<Point> {
-    let point = |x: f64, y: f64| Point { x, y, band: None, note: None };
+fn reference_points(reference: &ReferenceRecord, (low, high): (f64, f64)) -> Vec<ChartPoint> {
+    let point = |x: f64, y: f64| ChartPoint { x, y, band: None, note: None };
     if reference.blocks.is_empty() {
         return vec![point(low, reference.mean), point(high, reference.mean)];
     }

@@ -8,7 +8,7 @@ use crate::figures::{limits, other_scales};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, TrainRecord};
 use crate::stats::{mean, population_std};
-use crate::svg::{Axis, Chart, Look, Point, Series, Ticks};
+use crate::svg::{Axis, Chart, ChartPoint, LineStyle, Series, Ticks};
 
 /// A line to be: its name and the records of its seeds.
 pub type Group<'a, R> = (String, Vec<&'a R>);
@@ -17,21 +17,21 @@ pub type Group<'a, R> = (String, Vec<&'a R>);
 pub fn adaptation(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Chart> {
     let first = groups.iter().find_map(|(_, records)| records.first().copied())?;
     let mut chart = over_blocks(title, &first.words.score, groups, |block| Some(block.mean))?;
-    chart.y.limits = limits(&first.metric);
+    chart.y.limits = first.metric.limits();
     let rows = groups.iter().filter_map(|(name, records)| Some((name.as_str(), *records.first()?)));
     chart.description.push_str(&other_scales(first, rows));
     let domain = chart.x.domain.expect("set by the blocks");
-    for (name, look) in Look::of_references(first.reference_names()) {
+    for (name, style) in LineStyle::of_references(first.reference_names()) {
         if !["oracle", "bayes", "static"].contains(&name) {
             continue;
         }
-        let point = |x: f64, y: f64| Point { x, y, band: None, note: None };
+        let point = |x: f64, y: f64| ChartPoint { x, y, band: None, note: None };
         let reference = &first.references[name];
         let points = match &reference.blocks[..] {
             [] => vec![point(domain.0, reference.mean), point(domain.1, reference.mean)],
             blocks => blocks.iter().map(|block| point(block.middle(), block.mean)).collect(),
         };
-        chart.series.push(Series { name: name.to_owned(), look, points, end_decimals: None });
+        chart.series.push(Series { name: name.to_owned(), style, points, end_decimals: None });
     }
     Some(chart)
 }
@@ -56,7 +56,7 @@ fn over_blocks(
     let mut series = Vec::new();
     for (number, (name, records)) in groups.iter().enumerate() {
         let n_blocks = records.iter().map(|record| record.blocks.len()).min().unwrap_or(0);
-        let points: Vec<Point> = (0..n_blocks)
+        let points: Vec<ChartPoint> = (0..n_blocks)
             .filter_map(|place| {
                 let values: Option<Vec<f64>> =
                     records.iter().map(|record| value(&record.blocks[place])).collect();
@@ -76,7 +76,7 @@ fn over_blocks(
         if !points.is_empty() {
             series.push(Series {
                 name: name.clone(),
-                look: Look::Compared(number),
+                style: LineStyle::Compared(number),
                 points,
                 end_decimals: None,
             });
@@ -85,7 +85,7 @@ fn over_blocks(
     if series.is_empty() {
         return None;
     }
-    let n_most = groups.iter().map(|(_, records)| records.len()).max().unwrap_or(0);
+    let max_seeds = groups.iter().map(|(_, records)| records.len()).max().unwrap_or(0);
     let ends: Vec<String> = series
         .iter()
         .filter_map(|series| {
@@ -106,7 +106,7 @@ fn over_blocks(
         },
         y: Axis { label: label.to_owned(), domain: None, limits: None, ticks: Ticks::Plain },
         series,
-        band: (n_most > 1).then(|| "± standard deviation over seeds".to_owned()),
+        band: (max_seeds > 1).then(|| "± standard deviation over seeds".to_owned()),
         marks: switch_mark(first),
     })
 }
@@ -120,20 +120,20 @@ pub fn training(
 ) -> Option<Chart> {
     let mut series = Vec::new();
     for (number, (name, records)) in groups.iter().enumerate() {
-        let curves: Vec<Vec<Point>> =
+        let curves: Vec<Vec<ChartPoint>> =
             records.iter().filter_map(|record| Some(thin(record.curves.get(metric)?))).collect();
         // Seeds have the same rows; one that is not finished yet has fewer.
         let n_points = curves.iter().map(Vec::len).min().unwrap_or(0);
-        let points: Vec<Point> = (0..n_points)
+        let points: Vec<ChartPoint> = (0..n_points)
             .map(|place| {
                 let values: Vec<f64> = curves.iter().map(|curve| factor * curve[place].y).collect();
-                Point { note: None, ..point(curves[0][place].x, &values, |_, _| String::new()) }
+                ChartPoint { note: None, ..point(curves[0][place].x, &values, |_, _| String::new()) }
             })
             .collect();
         if !points.is_empty() {
             series.push(Series {
                 name: name.clone(),
-                look: Look::Compared(number),
+                style: LineStyle::Compared(number),
                 points,
                 end_decimals: None,
             });
@@ -145,7 +145,7 @@ pub fn training(
             Some(format!("{} ends at {}", series.name, number::typeset(series.points.last()?.y, 3)))
         })
         .collect();
-    let n_most = groups.iter().map(|(_, records)| records.len()).max().unwrap_or(0);
+    let max_seeds = groups.iter().map(|(_, records)| records.len()).max().unwrap_or(0);
     let known = TITLES.iter().find(|(known, _)| *known == metric).map_or(metric, |(_, title)| title);
     (!series.is_empty()).then(|| Chart {
         title: title.to_owned(),
@@ -159,16 +159,21 @@ pub fn training(
             ticks: Ticks::Plain,
         },
         series,
-        band: (n_most > 1).then(|| "± standard deviation over seeds".to_owned()),
+        band: (max_seeds > 1).then(|| "± standard deviation over seeds".to_owned()),
         marks: Vec::new(),
     })
 }
 
 /// The mean over seeds, with a band of one standard deviation where there are several.
-fn point(x: f64, values: &[f64], note: impl Fn(f64, Option<f64>) -> String) -> Point {
+fn point(x: f64, values: &[f64], note: impl Fn(f64, Option<f64>) -> String) -> ChartPoint {
     let middle = mean(values);
     let std = (values.len() > 1).then(|| population_std(values));
-    Point { x, y: middle, band: std.map(|std| (middle - std, middle + std)), note: Some(note(middle, std)) }
+    ChartPoint {
+        x,
+        y: middle,
+        band: std.map(|std| (middle - std, middle + std)),
+        note: Some(note(middle, std)),
+    }
 }
 
 /// The lines of a chart as a table: series, x, y and the ends of the band.

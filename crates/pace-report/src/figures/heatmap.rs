@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use crate::csv::quoted;
+use crate::experiment_result::{PlacedCell, ResultTable};
 use crate::markup::{Markup, Px};
 use crate::number;
-use crate::study::{Grid, GridCell};
-use crate::svg::{Drawing, TEXT_SIZE, text_width, wrap};
+use crate::svg::{SvgFragment, TEXT_SIZE, text_width, wrap};
 
 /// A table as shades.
 #[derive(Clone, Debug)]
@@ -39,32 +39,32 @@ impl HeatMap {
     pub fn of(
         title: &str,
         axes: (&str, &str),
-        grid: &Grid<'_>,
+        table: &ResultTable<'_>,
         references: &[(&str, f64)],
     ) -> Option<HeatMap> {
-        let shade = |found: &GridCell<'_>| {
+        let shade = |found: &PlacedCell<'_>| {
             let paper = found.cell.paper.filter(|paper| paper.is_comparable());
             let detail =
                 paper.map_or(String::new(), |paper| format!("paper {}", number::typeset(paper.mean, 3)));
-            let Some(measured) = &found.measured else {
+            let Some(statistics) = &found.statistics else {
                 return Shade { text: "not run".to_owned(), detail, ..Shade::default() };
             };
-            let spread = measured.std.map_or(String::new(), |std| format!(" ±{}", number::typeset(std, 4)));
-            let text = format!("{}{spread}", number::typeset(measured.mean, 4));
-            Shade { value: Some(measured.mean), text, detail }
+            let spread = statistics.std.map_or(String::new(), |std| format!(" ±{}", number::typeset(std, 4)));
+            let text = format!("{}{spread}", number::typeset(statistics.mean, 4));
+            Shade { value: Some(statistics.mean), text, detail }
         };
-        let shades = |cells: &[Option<GridCell<'_>>]| {
+        let shades = |cells: &[Option<PlacedCell<'_>>]| {
             cells.iter().map(|cell| cell.as_ref().map_or(Shade::default(), shade)).collect()
         };
         let rows: Vec<(String, Vec<Shade>)> =
-            grid.rows.iter().map(|(name, cells)| (name.clone(), shades(cells))).collect();
+            table.rows.iter().map(|(name, cells)| (name.clone(), shades(cells))).collect();
         let values: Vec<f64> =
             rows.iter().flat_map(|(_, shades)| shades.iter().filter_map(|shade| shade.value)).collect();
         if values.is_empty() {
             return None;
         }
-        let measured = grid.rows.iter().flat_map(|(_, cells)| cells).flatten();
-        let noise = measured.filter_map(|found| found.measured.as_ref()?.std).fold(0.0, f64::max);
+        let statistics = table.rows.iter().flat_map(|(_, cells)| cells).flatten();
+        let noise = statistics.filter_map(|found| found.statistics.as_ref()?.std).fold(0.0, f64::max);
         let all = values.iter().copied().chain(references.iter().map(|(_, value)| *value));
         let (low, high) = crate::svg::span(all);
         let missing = (NOISE * noise - (high - low)).max(0.0);
@@ -83,7 +83,7 @@ impl HeatMap {
             title: title.to_owned(),
             description,
             axes: (axes.0.to_owned(), axes.1.to_owned()),
-            columns: grid.columns.clone(),
+            columns: table.columns.clone(),
             rows,
             range,
         })
@@ -95,7 +95,7 @@ impl HeatMap {
         (value - low) / (high - low)
     }
 
-    pub(super) fn draw(&self, width: f64) -> Drawing {
+    pub(super) fn draw(&self, width: f64) -> SvgFragment {
         const AXES: f64 = 12.0;
         /// A cell has room for a number and its spread where there is any, and always for the number.
         const NARROWEST: f64 = 84.0;
@@ -121,7 +121,7 @@ impl HeatMap {
             top = self.draw_block(first..last, (left, across, top), &mut out);
         }
         out.close("g");
-        Drawing { width, height: top + 4.0, drawing: out }
+        SvgFragment { width, height: top + 4.0, drawing: out }
     }
 
     /// Draws some of the columns with all rows; gives the height at which they end.
@@ -200,10 +200,10 @@ impl HeatMap {
 #[cfg(test)]
 mod tests {
     use super::HeatMap;
-    use crate::study::{Grid, GridCell, Measured, StudyCell};
+    use crate::experiment_result::{PlacedCell, ResultCell, ResultTable, SeedStatistics};
 
-    fn cell() -> StudyCell {
-        StudyCell {
+    fn cell() -> ResultCell {
+        ResultCell {
             game: String::new(),
             game_title: String::new(),
             method: "pace".to_owned(),
@@ -218,10 +218,10 @@ mod tests {
         }
     }
 
-    fn map(cell: &StudyCell, columns: &[(&str, f64)], references: &[(&str, f64)]) -> HeatMap {
-        let found = |mean: f64| GridCell {
+    fn map(cell: &ResultCell, columns: &[(&str, f64)], references: &[(&str, f64)]) -> HeatMap {
+        let found = |mean: f64| PlacedCell {
             cell,
-            measured: Some(Measured {
+            statistics: Some(SeedStatistics {
                 seeds: vec![(0, mean, None)],
                 mean,
                 std: Some(0.002),
@@ -231,12 +231,12 @@ mod tests {
             }),
             is_best: false,
         };
-        let grid = Grid {
+        let table = ResultTable {
             corner: "",
             columns: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
             rows: vec![("row".to_owned(), columns.iter().map(|(_, mean)| Some(found(*mean))).collect())],
         };
-        HeatMap::of("", ("", ""), &grid, references).expect("numbers")
+        HeatMap::of("", ("", ""), &table, references).expect("numbers")
     }
 
     #[test]

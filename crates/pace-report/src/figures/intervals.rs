@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use crate::csv::quoted;
+use crate::experiment_result::{PaperNumber, SeedStatistics};
 use crate::markup::{Markup, Px};
 use crate::number;
-use crate::study::{Measured, PaperNumber};
-use crate::svg::{Drawing, Look, TEXT_SIZE, Ticks, round_ticks, span, text_width, wrap};
+use crate::svg::{LineStyle, SvgFragment, TEXT_SIZE, Ticks, round_ticks, span, text_width, wrap};
 
 /// Rows of means.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct Intervals {
     /// What is measured.
     pub label: String,
     /// The rows: a name, what was measured, and what the paper has.
-    pub rows: Vec<(String, Option<Measured>, Option<PaperNumber>)>,
+    pub rows: Vec<(String, Option<SeedStatistics>, Option<PaperNumber>)>,
     /// The range of possible values; no limits if nothing.
     pub limits: Option<(f64, f64)>,
     /// Reference agents on the same peers.
@@ -32,7 +32,7 @@ const LABEL_LINE: f64 = 14.0;
 #[derive(Debug)]
 struct ReferenceLabel {
     name: String,
-    look: Look,
+    style: LineStyle,
     /// The place of the line across.
     x: f64,
     /// The middle of the name.
@@ -45,7 +45,7 @@ struct ReferenceLabel {
 
 fn draw_references(labels: &[ReferenceLabel], (top, bottom): (f64, f64), out: &mut Markup) {
     for label in labels {
-        let class = label.look.class();
+        let class = label.style.class();
         let height = top - 4.0 - LABEL_LINE * label.line as f64;
         let path = format!("M{} {}V{}", Px(label.x), Px(height), Px(bottom));
         out.empty("path", &[("class", &format!("line {class}")), ("d", &path)]);
@@ -63,15 +63,15 @@ fn comparable(paper: Option<PaperNumber>) -> Option<PaperNumber> {
     paper.filter(|paper| paper.is_comparable())
 }
 
-fn row_name((name, measured, _): &(String, Option<Measured>, Option<PaperNumber>)) -> String {
-    if measured.is_some() { name.clone() } else { format!("{name}: not run") }
+fn row_name((name, statistics, _): &(String, Option<SeedStatistics>, Option<PaperNumber>)) -> String {
+    if statistics.is_some() { name.clone() } else { format!("{name}: not run") }
 }
 
 impl Intervals {
     /// The figure in words.
     pub fn description(&self) -> String {
-        let of_row = |(name, measured, paper): &(String, Option<Measured>, Option<PaperNumber>)| {
-            let ours = measured.as_ref().map(|measured| number::typeset(measured.mean, 4));
+        let of_row = |(name, statistics, paper): &(String, Option<SeedStatistics>, Option<PaperNumber>)| {
+            let ours = statistics.as_ref().map(|statistics| number::typeset(statistics.mean, 4));
             let papers = comparable(*paper).map(|paper| format!("paper {}", number::typeset(paper.mean, 3)));
             Some(format!("{name} {}{}", ours?, papers.map_or(String::new(), |papers| format!(" ({papers})"))))
         };
@@ -89,16 +89,16 @@ impl Intervals {
         )
     }
 
-    pub(super) fn draw(&self, width: f64) -> Drawing {
+    pub(super) fn draw(&self, width: f64) -> SvgFragment {
         let names: Vec<String> = self.rows.iter().map(row_name).collect();
         let widest = names.iter().map(|name| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
         let left = (widest + 16.0).min(width * 0.42);
         let right = width - 16.0;
-        let of_rows = self.rows.iter().flat_map(|(_, measured, paper)| {
-            let ours = measured.as_ref().map_or(Vec::new(), |measured| {
-                let reach = measured.std.unwrap_or(0.0);
-                let seeds = measured.seeds.iter().map(|(_, value, _)| *value);
-                seeds.chain([measured.mean - reach, measured.mean + reach]).collect()
+        let of_rows = self.rows.iter().flat_map(|(_, statistics, paper)| {
+            let ours = statistics.as_ref().map_or(Vec::new(), |statistics| {
+                let reach = statistics.std.unwrap_or(0.0);
+                let seeds = statistics.seeds.iter().map(|(_, value, _)| *value);
+                seeds.chain([statistics.mean - reach, statistics.mean + reach]).collect()
             });
             let papers = comparable(*paper).map_or(Vec::new(), |paper| {
                 let reach = paper.std.unwrap_or(0.0);
@@ -137,12 +137,12 @@ impl Intervals {
             &self.label,
         );
         draw_references(&labels, (top, bottom), &mut out);
-        for (place, ((name, measured, paper), shown)) in self.rows.iter().zip(&names).enumerate() {
+        for (place, ((name, statistics, paper), shown)) in self.rows.iter().zip(&names).enumerate() {
             let y = top + (place as f64 + 0.5) * ROW;
             let lines = wrap(shown, TEXT_SIZE, left - 8.0);
             let first = y + 4.0 - (lines.len() - 1) as f64 * LABEL_LINE / 2.0;
             for (line, text) in lines.iter().enumerate() {
-                let class = if measured.is_some() { "" } else { "quiet" };
+                let class = if statistics.is_some() { "" } else { "quiet" };
                 let y = Px(first + line as f64 * LABEL_LINE);
                 out.leaf("text", &[("class", &class), ("x", &0), ("y", &y)], text);
             }
@@ -157,33 +157,33 @@ impl Intervals {
                 out.leaf("title", &[], &format!("the paper: {}", number::typeset(paper.mean, 3)));
                 out.close("path");
             }
-            let Some(measured) = measured else { continue };
+            let Some(statistics) = statistics else { continue };
             let y = y - 6.0;
-            if let Some(std) = measured.std {
+            if let Some(std) = statistics.std {
                 let path =
-                    format!("M{} {}H{}", Px(x(measured.mean - std)), Px(y), Px(x(measured.mean + std)));
+                    format!("M{} {}H{}", Px(x(statistics.mean - std)), Px(y), Px(x(statistics.mean + std)));
                 out.empty("path", &[("class", &"whisker"), ("d", &path)]);
             }
-            for (_, value, _) in measured.seeds.iter().filter(|_| measured.seeds.len() > 1) {
+            for (_, value, _) in statistics.seeds.iter().filter(|_| statistics.seeds.len() > 1) {
                 out.empty("circle", &[("class", &"seed"), ("cx", &Px(x(*value))), ("cy", &Px(y)), ("r", &3)]);
             }
-            let class = if measured.is_rehearsal() { "mean rehearsed" } else { "mean" };
+            let class = if statistics.is_scaled() { "mean rehearsed" } else { "mean" };
             out.open(
                 "circle",
-                &[("class", &class), ("cx", &Px(x(measured.mean))), ("cy", &Px(y)), ("r", &5.5)],
+                &[("class", &class), ("cx", &Px(x(statistics.mean))), ("cy", &Px(y)), ("r", &5.5)],
             );
-            out.leaf("title", &[], &format!("{name}: {}", number::typeset(measured.mean, 4)));
+            out.leaf("title", &[], &format!("{name}: {}", number::typeset(statistics.mean, 4)));
             out.close("circle");
         }
         out.close("g");
-        Drawing { width, height, drawing: out }
+        SvgFragment { width, height, drawing: out }
     }
 
     /// The name of every reference agent above its line. Names that would cover each other stand on different lines.
     fn reference_labels(&self, width: f64, x: &impl Fn(f64) -> f64) -> Vec<ReferenceLabel> {
-        let looks = Look::of_references(self.references.iter().map(|(name, _)| name.as_str()));
+        let styles = LineStyle::of_references(self.references.iter().map(|(name, _)| name.as_str()));
         let mut labels: Vec<ReferenceLabel> = Vec::new();
-        for ((name, look), (_, value)) in looks.into_iter().zip(&self.references) {
+        for ((name, style), (_, value)) in styles.into_iter().zip(&self.references) {
             let half = text_width(name, TEXT_SIZE) / 2.0;
             let middle = x(*value).min(width - half);
             let collides = |line: usize| {
@@ -191,7 +191,7 @@ impl Intervals {
                 on_line.into_iter().any(|label| (label.middle - middle).abs() < label.half + half)
             };
             let line = (0..).find(|line| !collides(*line)).expect("a line has room sooner or later");
-            labels.push(ReferenceLabel { name: name.to_owned(), look, x: x(*value), middle, half, line });
+            labels.push(ReferenceLabel { name: name.to_owned(), style, x: x(*value), middle, half, line });
         }
         labels
     }
@@ -199,10 +199,10 @@ impl Intervals {
     pub(super) fn csv(&self) -> String {
         let mut text = "row,mean,std,seeds,paper_mean,paper_std,paper_comparable\n".to_owned();
         let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
-        for (name, measured, paper) in &self.rows {
-            let (mean, std, seeds) = measured
-                .as_ref()
-                .map_or((None, None, 0), |measured| (Some(measured.mean), measured.std, measured.n_seeds()));
+        for (name, statistics, paper) in &self.rows {
+            let (mean, std, seeds) = statistics.as_ref().map_or((None, None, 0), |statistics| {
+                (Some(statistics.mean), statistics.std, statistics.n_seeds())
+            });
             let (paper_mean, paper_std) = paper.map_or((None, None), |paper| (Some(paper.mean), paper.std));
             writeln!(
                 text,
@@ -223,10 +223,10 @@ impl Intervals {
 #[cfg(test)]
 mod tests {
     use super::Intervals;
-    use crate::study::{Measured, PaperNumber};
+    use crate::experiment_result::{PaperNumber, SeedStatistics};
 
     fn figure(references: &[(&str, f64)], other_scale: Option<usize>) -> Intervals {
-        let measured = Measured {
+        let statistics = SeedStatistics {
             seeds: vec![(0, 0.95, None), (1, 0.85, None)],
             mean: 0.9,
             std: Some(0.2),
@@ -238,7 +238,7 @@ mod tests {
         Intervals {
             title: String::new(),
             label: String::new(),
-            rows: vec![("PACE".to_owned(), Some(measured), Some(paper))],
+            rows: vec![("PACE".to_owned(), Some(statistics), Some(paper))],
             limits: Some((0.0, 1.0)),
             references: references.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             note: String::new(),

@@ -3,37 +3,37 @@
 use crate::figures::adaptation::{axis_label, episode_domain, switch_mark};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord};
-use crate::svg::{Axis, Chart, Frame, Look, Point, Series, Ticks};
+use crate::svg::{Axis, Chart, ChartFrame, ChartPoint, LineStyle, Series, Ticks};
 
 /// The figure as a file of its own; nothing if the record does not know.
 pub fn figure(record: &AdaptRecord) -> Option<String> {
-    Some(chart(record)?.document(Frame { width: 560.0, height: 360.0, heading: true, names: true }))
+    Some(chart(record)?.document(ChartFrame { width: 560.0, height: 360.0, heading: true, names: true }))
 }
 
 /// The figure to be drawn at any size; nothing if the record does not know.
 pub fn chart(record: &AdaptRecord) -> Option<Chart> {
     let words = &record.words;
-    let points = |blocks: &[BlockRecord], has_notes: bool| -> Vec<Point> {
+    let points = |blocks: &[BlockRecord], has_notes: bool| -> Vec<ChartPoint> {
         let with_rate = blocks.iter().filter_map(|block| Some((block, block.keypoint_rate?)));
         with_rate
             .map(|(block, rate)| {
                 let note =
                     || format!("{}: {} {}", record.block_name(block), words.keypoint, number::percent(rate));
-                Point { x: block.middle(), y: rate, band: None, note: has_notes.then(note) }
+                ChartPoint { x: block.middle(), y: rate, band: None, note: has_notes.then(note) }
             })
             .collect()
     };
     let mut series = vec![Series {
         name: record.method_name().to_owned(),
-        look: Look::Agent,
+        style: LineStyle::Agent,
         points: points(&record.blocks, true),
         end_decimals: None,
     }];
     let (first, last) = (series[0].points.first()?.y, series[0].points.last()?.y);
-    for (name, look) in Look::of_references(record.reference_names()) {
+    for (name, style) in LineStyle::of_references(record.reference_names()) {
         let points = points(&record.references[name].blocks, false);
         if !points.is_empty() {
-            series.push(Series { name: name.to_owned(), look, points, end_decimals: None });
+            series.push(Series { name: name.to_owned(), style, points, end_decimals: None });
         }
     }
     Some(Chart {

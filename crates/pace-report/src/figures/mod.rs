@@ -12,12 +12,12 @@ pub mod training;
 use crate::markup::Markup;
 use crate::number;
 use crate::record::AdaptRecord;
-use crate::svg::{self, Chart, Drawing, Frame};
+use crate::svg::{self, Chart, ChartFrame, SvgFragment};
 
-/// The range of possible values of a metric, where it has one: shares of episodes or decisions lie between 0 and 1.
+/// The range of possible values of a training metric, where it has one: shares of episodes or decisions lie between 0 and 1.
 pub(crate) fn limits(metric: &str) -> Option<(f64, f64)> {
-    const SHARES: [&str; 6] =
-        ["success", "charts/success", "charts/keypoint", "peer/top1", "peer/accuracy", "peer/posterior"];
+    const SHARES: [&str; 5] =
+        ["charts/success", "charts/keypoint", "peer/top1", "peer/accuracy", "peer/posterior"];
     SHARES.contains(&metric).then_some((0.0, 1.0))
 }
 
@@ -96,7 +96,7 @@ impl Figure {
 
     /// The figure as a file of its own.
     pub fn document(&self) -> String {
-        let Drawing { width, height, drawing } = self.draw(720.0, true);
+        let SvgFragment { width, height, drawing } = self.draw(720.0, true);
         if matches!(self, Figure::Lines(_)) {
             return svg::document(width, height, self.title(), &self.description(), &drawing);
         }
@@ -123,16 +123,16 @@ impl Figure {
     }
 
     pub(crate) fn inline(&self, width: f64, id: &str) -> Markup {
-        let Drawing { width, height, drawing } = self.draw(width, false);
+        let SvgFragment { width, height, drawing } = self.draw(width, false);
         svg::inline(width, height, id, self.title(), &self.description(), &drawing)
     }
 
-    fn draw(&self, width: f64, heading: bool) -> Drawing {
+    fn draw(&self, width: f64, heading: bool) -> SvgFragment {
         match self {
             Figure::Lines(chart) => {
                 let height = if width < 500.0 { 290.0 } else { 0.45 * width } + chart.legend_height(width);
-                let frame = Frame { width, height, heading, names: true };
-                Drawing { width, height, drawing: chart.draw(frame) }
+                let frame = ChartFrame { width, height, heading, names: true };
+                SvgFragment { width, height, drawing: chart.draw(frame) }
             }
             Figure::Heat(map) => map.draw(width),
             Figure::Points(scatter) => scatter.draw(width),

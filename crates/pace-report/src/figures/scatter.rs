@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::embedding::EmbeddingRecord;
 use crate::markup::{Markup, Px};
 use crate::number;
-use crate::svg::{COMPARED, Drawing, TEXT_SIZE, text_width};
+use crate::svg::{COMPARED, SvgFragment, TEXT_SIZE, text_width};
 
 /// A layout to be drawn.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Scatter {
         })
     }
 
-    pub(super) fn draw(&self, width: f64) -> Drawing {
+    pub(super) fn draw(&self, width: f64) -> SvgFragment {
         let points = &self.record.points;
         let side = width.min(560.0);
         let reach = points.iter().flat_map(|point| [point.x.abs(), point.y.abs()]).fold(1e-9, f64::max);
@@ -97,7 +97,7 @@ impl Scatter {
             "light: early, strong: late",
         );
         out.close("g");
-        Drawing { width, height: if beside { side } else { y + 10.0 }, drawing: out }
+        SvgFragment { width, height: if beside { side } else { y + 10.0 }, drawing: out }
     }
 
     pub(super) fn csv(&self) -> String {

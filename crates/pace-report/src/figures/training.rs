@@ -4,13 +4,13 @@ use crate::figures::limits;
 use crate::markup::Markup;
 use crate::number;
 use crate::record::TrainRecord;
-use crate::svg::{self, Axis, Chart, Drawing, Frame, Look, Point, Series, Ticks};
+use crate::svg::{self, Axis, Chart, ChartFrame, ChartPoint, LineStyle, Series, SvgFragment, Ticks};
 
 /// More points than this across a panel are pixels on top of each other.
-const MOST_POINTS: usize = 160;
+const MAX_POINTS: usize = 160;
 
 /// More panels than this are a list, not a figure.
-const MOST_PANELS: usize = 12;
+const MAX_PANELS: usize = 12;
 
 /// The metrics everybody wants to see first, in this order, and what people call them.
 pub(super) const TITLES: [(&str, &str); 15] = [
@@ -34,7 +34,7 @@ pub(super) const TITLES: [(&str, &str); 15] = [
 /// The figure as a file of its own; nothing if there is no curve.
 pub fn figure(record: &TrainRecord) -> Option<String> {
     let panels = panels(record);
-    let Drawing { width, height, drawing } = draw(&panels, 3, 250.0)?;
+    let SvgFragment { width, height, drawing } = draw(&panels, 3, 250.0)?;
     Some(svg::document(width, height, &title(record), &in_words(&panels), &drawing))
 }
 
@@ -44,25 +44,25 @@ pub fn panels(record: &TrainRecord) -> Vec<Chart> {
     let mut curves: Vec<_> = record.curves.iter().filter(|(_, points)| !points.is_empty()).collect();
     curves.sort_by_key(|(name, _)| place(name));
     let last_step = record.curves.values().flatten().map(|(step, _)| *step).max().unwrap_or(0);
-    curves.truncate(MOST_PANELS);
+    curves.truncate(MAX_PANELS);
     curves.into_iter().map(|(name, points)| panel(name, points, last_step)).collect()
 }
 
 /// The panels in a grid on one page, `n_columns` wide.
 pub(crate) fn inline(record: &TrainRecord, n_columns: usize, panel_width: f64, id: &str) -> Option<Markup> {
     let panels = panels(record);
-    let Drawing { width, height, drawing } = draw(&panels, n_columns, panel_width)?;
+    let SvgFragment { width, height, drawing } = draw(&panels, n_columns, panel_width)?;
     Some(svg::inline(width, height, id, &title(record), &in_words(&panels), &drawing))
 }
 
-fn draw(panels: &[Chart], n_columns: usize, panel_width: f64) -> Option<Drawing> {
+fn draw(panels: &[Chart], n_columns: usize, panel_width: f64) -> Option<SvgFragment> {
     const GAP: f64 = 22.0;
     const HEIGHT: f64 = 168.0;
     if panels.is_empty() {
         return None;
     }
     let n_columns = n_columns.min(panels.len());
-    let frame = Frame { width: panel_width, height: HEIGHT, heading: true, names: false };
+    let frame = ChartFrame { width: panel_width, height: HEIGHT, heading: true, names: false };
     let left = panels.iter().map(|panel| panel.axis_at(frame)).fold(0.0, f64::max);
     let mut drawing = Markup::new();
     drawing.open("g", &[]);
@@ -75,7 +75,7 @@ fn draw(panels: &[Chart], n_columns: usize, panel_width: f64) -> Option<Drawing>
     }
     drawing.close("g");
     let n_rows = panels.len().div_ceil(n_columns) as f64;
-    Some(Drawing {
+    Some(SvgFragment {
         width: n_columns as f64 * (panel_width + GAP) - GAP,
         height: n_rows * (HEIGHT + GAP) - GAP,
         drawing,
@@ -98,7 +98,7 @@ fn panel(name: &str, points: &[(u64, f64)], last_step: u64) -> Chart {
         y: Axis { label: String::new(), domain: None, limits: limits(name), ticks: Ticks::Plain },
         series: vec![Series {
             name: title.to_owned(),
-            look: Look::Agent,
+            style: LineStyle::Agent,
             points: thin(points),
             end_decimals: None,
         }],
@@ -107,9 +107,9 @@ fn panel(name: &str, points: &[(u64, f64)], last_step: u64) -> Chart {
     }
 }
 
-/// At most [`MOST_POINTS`] points: means of neighbours, with a band from the lowest to the highest of them.
-pub(super) fn thin(points: &[(u64, f64)]) -> Vec<Point> {
-    let length = points.len().div_ceil(MOST_POINTS);
+/// At most [`MAX_POINTS`] points: means of neighbours, with a band from the lowest to the highest of them.
+pub(super) fn thin(points: &[(u64, f64)]) -> Vec<ChartPoint> {
+    let length = points.len().div_ceil(MAX_POINTS);
     points
         .chunks(length)
         .map(|chunk| {
@@ -117,7 +117,7 @@ pub(super) fn thin(points: &[(u64, f64)]) -> Vec<Point> {
             let values = || chunk.iter().map(|(_, value)| *value);
             let (low, high) =
                 (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-            Point {
+            ChartPoint {
                 x: chunk.iter().map(|(step, _)| *step as f64).sum::<f64>() / n,
                 y: values().sum::<f64>() / n,
                 band: (length > 1).then_some((low, high)),
@@ -144,13 +144,13 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_POINTS, thin};
+    use super::{MAX_POINTS, thin};
 
     #[test]
     fn long_curves_keep_their_mean_and_their_extremes() {
         let points: Vec<(u64, f64)> = (0..1000).map(|step| (step, f64::from(step as u32 % 7))).collect();
         let thinned = thin(&points);
-        assert!(thinned.len() <= MOST_POINTS);
+        assert!(thinned.len() <= MAX_POINTS);
         // Seven neighbours at a time: 0 to 6, mean 3.
         assert_eq!(thinned[0].y, 3.0);
         assert_eq!(thinned[0].band, Some((0.0, 6.0)));

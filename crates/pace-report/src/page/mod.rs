@@ -16,7 +16,7 @@ pub use run::RunPage;
 use crate::markup::Markup;
 use crate::number;
 use crate::record::{AdaptRecord, TrainRecord};
-use crate::svg::{self, Chart, Frame};
+use crate::svg::{self, Chart, ChartFrame};
 
 const STYLE: &str = include_str!("../../assets/page.css");
 
@@ -70,7 +70,7 @@ fn card(out: &mut Markup, name: &str, class: &str, value: &str, detail: &str) {
 }
 
 fn figure(out: &mut Markup, chart: &Chart, id: &str, wide: (f64, f64), narrow: (f64, f64)) {
-    let frame = |(width, height)| Frame { width, height, heading: false, names: true };
+    let frame = |(width, height)| ChartFrame { width, height, heading: false, names: true };
     out.open("figure", &[]);
     let wide = chart.inline(frame(wide), &format!("{id}-wide"));
     let narrow = chart.inline(frame(narrow), &format!("{id}-narrow"));

@@ -2,13 +2,15 @@
 //! the runs behind each number; then encounters to step through, and the runs themselves.
 
 use super::replay::{self, GameDrawing};
-use super::run::{command, rehearsal_note};
+use super::run::{command, scaled_note};
 use super::{both, cell, counted, files, nothing, shell};
+use crate::experiment_result::{
+    ExperimentResult, MIN_SEEDS_FOR_BEST, PaperNumber, PlacedCell, RunEntry, SeedStatistics, View, over_games,
+};
 use crate::markup::Markup;
 use crate::number;
 use crate::replay::ReplayRecord;
-use crate::report::{Report, StudyFigure};
-use crate::study::{GridCell, Measured, PaperNumber, RunEntry, SEEDS_TO_JUDGE, Study, View, over_games};
+use crate::report::{Report, ResultFigure};
 
 const STYLE: &str = include_str!("../../assets/overview.css");
 
@@ -19,8 +21,8 @@ pub fn render(report: &Report, replays: &[ReplayRecord], drawings: &[GameDrawing
     let script = replay::script(replays, drawings);
     shell("PACE: results", &styles, script.as_deref(), |out| {
         header(report, replays, out);
-        for (number, study) in report.studies.iter().enumerate() {
-            study_section(report, number, study, out);
+        for (number, experiment) in report.experiments.iter().enumerate() {
+            experiment_section(report, number, experiment, out);
         }
         replay::section(replays, out);
         groups_section(report, out);
@@ -34,12 +36,12 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
     out.open("header", &[]);
     out.leaf("p", &[("class", &"kicker")], "pace · report");
     out.leaf("h1", &[], "Fast peer adaptation, measured");
-    let begun = report.studies.iter().filter(|study| study.coverage(runs).n_begun > 0).count();
+    let begun = report.experiments.iter().filter(|experiment| experiment.coverage(runs).n_begun > 0).count();
     let lead = format!(
         "{} {begun} of {} tables and figures of the paper. Click a score to see its runs, seeds, keys and commits. Missing \
          scores are marked “not run”.",
         counted(runs.len(), "run covers", "runs cover"),
-        report.studies.len()
+        report.experiments.len()
     );
     out.leaf("p", &[("class", &"lead")], &lead);
     let scale = runs.iter().map(|run| run.scale).filter(|scale| *scale != 1.0).min_by(f64::total_cmp);
@@ -54,11 +56,11 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
         out.leaf("p", &[("class", &"rehearsal"), ("role", &"note")], &text);
     }
     out.open("nav", &[("aria-label", &"contents")]);
-    for study in &report.studies {
-        let coverage = study.coverage(runs);
+    for experiment in &report.experiments {
+        let coverage = experiment.coverage(runs);
         let class = if coverage.n_begun == 0 { "empty" } else { "" };
-        let target = format!("#{}", study.name);
-        out.leaf("a", &[("href", &target), ("class", &class)], &study.title);
+        let target = format!("#{}", experiment.name);
+        out.leaf("a", &[("href", &target), ("class", &class)], &experiment.title);
     }
     if !replays.is_empty() {
         out.leaf("a", &[("href", &"#replay")], "Encounters");
@@ -68,28 +70,32 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
     out.close("header");
 }
 
-fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup) {
+fn experiment_section(report: &Report, number: usize, experiment: &ExperimentResult, out: &mut Markup) {
     let runs = &report.runs;
-    let grid = study.grid(runs);
-    let coverage = study.coverage(runs);
-    out.open("section", &[("id", &study.name)]);
-    out.leaf("h2", &[], &study.title);
-    out.leaf("p", &[("class", &"note")], &format!("Reproduces {}.", study.reproduces.trim_end_matches('.')));
-    if let Some(claim) = &study.claim {
+    let table = experiment.table(runs);
+    let coverage = experiment.coverage(runs);
+    out.open("section", &[("id", &experiment.name)]);
+    out.leaf("h2", &[], &experiment.title);
+    out.leaf(
+        "p",
+        &[("class", &"note")],
+        &format!("Reproduces {}.", experiment.reproduces.trim_end_matches('.')),
+    );
+    if let Some(claim) = &experiment.claim {
         out.leaf("p", &[("class", &"note")], &format!("The paper: {}.", claim.trim_end_matches('.')));
     }
-    rehearsal_note(grid.rehearsal(), out);
-    // A study that is about numbers begins with them, one about curves ends with them.
+    scaled_note(table.smallest_scale(), out);
+    // A experiment that is about numbers begins with them, one about curves ends with them.
     let begins_with_table =
-        matches!(study.view, View::MainTable | View::SuddenChange | View::Ablation | View::Plain);
+        matches!(experiment.view, View::MainTable | View::SuddenChange | View::Ablation | View::Plain);
     if begins_with_table {
-        grid_table(report, number, study, &grid, out);
+        result_table(report, number, experiment, &table, out);
     }
-    for (place, found) in report.figures_of(study).iter().enumerate() {
-        figure_of(out, found, &format!("{}-{place}", study.name));
+    for (place, found) in report.figures_of(experiment).iter().enumerate() {
+        figure_of(out, found, &format!("{}-{place}", experiment.name));
     }
     if !begins_with_table {
-        grid_table(report, number, study, &grid, out);
+        result_table(report, number, experiment, &table, out);
     }
     let missing = coverage.n_cells - coverage.n_whole;
     if missing > 0 {
@@ -99,7 +105,7 @@ fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup
             coverage.n_cells,
             coverage.n_cells - coverage.n_begun
         );
-        let rest = format!("pace reproduce {}", study.name);
+        let rest = format!("pace reproduce {}", experiment.name);
         let pieces =
             [(None, text.as_str()), (Some(("code", "word")), rest.as_str()), (None, " completes the rest.")];
         out.pieces("p", &[("class", &"note")], &pieces);
@@ -107,7 +113,7 @@ fn study_section(report: &Report, number: usize, study: &Study, out: &mut Markup
     out.close("section");
 }
 
-fn figure_of(out: &mut Markup, StudyFigure { name, figure }: &StudyFigure, id: &str) {
+fn figure_of(out: &mut Markup, ResultFigure { name, figure }: &ResultFigure, id: &str) {
     out.open("figure", &[]);
     out.leaf("h3", &[], figure.title());
     let wide = figure.inline(832.0, &format!("{id}-wide"));
@@ -120,35 +126,35 @@ fn figure_of(out: &mut Markup, StudyFigure { name, figure }: &StudyFigure, id: &
     out.close("figure");
 }
 
-fn grid_table(
+fn result_table(
     report: &Report,
     number: usize,
-    study: &Study,
-    grid: &crate::study::Grid<'_>,
+    experiment: &ExperimentResult,
+    table: &crate::experiment_result::ResultTable<'_>,
     out: &mut Markup,
 ) {
     let runs = &report.runs;
-    let over_all = study.view == View::MainTable;
+    let over_all = experiment.view == View::MainTable;
     out.open("table", &[("role", &"table"), ("class", &"grid")]);
     out.open("thead", &[("role", &"rowgroup")]);
     out.open("tr", &[("role", &"row")]);
     let all_games = "normalised, IQM";
-    let columns = std::iter::once(grid.corner).chain(grid.columns.iter().map(String::as_str));
+    let columns = std::iter::once(table.corner).chain(table.columns.iter().map(String::as_str));
     for name in columns.chain(over_all.then_some(all_games)) {
         out.leaf("th", &[("role", &"columnheader"), ("scope", &"col")], name);
     }
     out.close("tr");
     out.close("thead");
     out.open("tbody", &[("role", &"rowgroup")]);
-    for (down, (name, cells)) in grid.rows.iter().enumerate() {
+    for (down, (name, cells)) in table.rows.iter().enumerate() {
         out.open("tr", &[("role", &"row")]);
-        cell(out, grid.corner, "row words", name);
-        for (across, (found, column)) in cells.iter().zip(&grid.columns).enumerate() {
+        cell(out, table.corner, "row words", name);
+        for (across, (found, column)) in cells.iter().zip(&table.columns).enumerate() {
             let id = format!("cell-{number}-{down}-{across}");
             match found {
                 None => cell(out, column, "number", ""),
                 Some(found) => {
-                    let scale = found.cell.paper.and_then(|paper| study.scale_label(paper));
+                    let scale = found.cell.paper.and_then(|paper| experiment.scale_label(paper));
                     number_cell(report, found, scale, (column, &id), out);
                 }
             }
@@ -167,52 +173,52 @@ fn grid_table(
     }
     out.close("tbody");
     out.close("table");
-    for scale in study.other_scales() {
+    for scale in experiment.other_scales() {
         let pieces =
             [(Some(("strong", "")), scale.label.as_str()), (None, ": "), (None, scale.note.as_str())];
         out.pieces("p", &[("class", &"note")], &pieces);
     }
-    files(&[("this table as CSV", &format!("tables/{}.csv", study.name))], out);
+    files(&[("this table as CSV", &format!("tables/{}.csv", experiment.name))], out);
 }
 
 /// Our number as a button that shows where it comes from, and the paper's below; `scale` is the label of the scale of the
 /// paper's number, where it is not ours.
 fn number_cell(
     report: &Report,
-    found: &GridCell<'_>,
+    found: &PlacedCell<'_>,
     scale: Option<&str>,
     (column, id): (&str, &str),
     out: &mut Markup,
 ) {
     out.open("td", &[("role", &"cell"), ("class", &"number cell"), ("data-name", &column)]);
-    let Some(measured) = &found.measured else {
+    let Some(statistics) = &found.statistics else {
         out.leaf("span", &[("class", &"missing")], "not run");
         papers(found.cell.paper, scale, out);
         out.close("td");
         return;
     };
-    let (mean, spread) = texts(measured);
+    let (mean, spread) = texts(statistics);
     let mut class = "origin".to_owned();
     if found.is_best {
         class.push_str(" best");
     }
-    if measured.is_rehearsal() {
+    if statistics.is_scaled() {
         class.push_str(" rehearsed");
     }
     let label =
-        format!("{mean}{spread}, from {}; show the runs", counted(measured.n_seeds(), "seed", "seeds"));
+        format!("{mean}{spread}, from {}; show the runs", counted(statistics.n_seeds(), "seed", "seeds"));
     let pieces = [(Some(("span", "score")), mean.as_str()), (Some(("span", "error")), spread.as_str())];
     out.pieces(
         "button",
         &[("type", &"button"), ("class", &class), ("popovertarget", &id), ("aria-label", &label)],
         &pieces,
     );
-    if !found.cell.is_reference && measured.n_seeds() < found.cell.n_seeds {
-        let text = format!("{} of {} seeds", measured.n_seeds(), found.cell.n_seeds);
+    if !found.cell.is_reference && statistics.n_seeds() < found.cell.n_seeds {
+        let text = format!("{} of {} seeds", statistics.n_seeds(), found.cell.n_seeds);
         out.leaf("span", &[("class", &"few")], &text);
     }
     papers(found.cell.paper, scale, out);
-    popover(report, found, measured, id, out);
+    popover(report, found, statistics, id, out);
     out.close("td");
 }
 
@@ -234,14 +240,14 @@ pub(crate) fn as_printed(paper: PaperNumber) -> String {
 }
 
 /// A mean and its spread, with the decimals that the spread allows.
-pub(crate) fn texts(measured: &Measured) -> (String, String) {
-    let error = measured.std.filter(|std| *std > 0.0).or(measured.seeds[0].2);
+pub(crate) fn texts(statistics: &SeedStatistics) -> (String, String) {
+    let error = statistics.std.filter(|std| *std > 0.0).or(statistics.seeds[0].2);
     let decimals = number::decimals_of_two_figures(error);
-    let spread = measured.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
-    (number::typeset(measured.mean, decimals), spread)
+    let spread = statistics.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
+    (number::typeset(statistics.mean, decimals), spread)
 }
 
-fn popover(report: &Report, found: &GridCell<'_>, measured: &Measured, id: &str, out: &mut Markup) {
+fn popover(report: &Report, found: &PlacedCell<'_>, statistics: &SeedStatistics, id: &str, out: &mut Markup) {
     let cell = found.cell;
     out.open("div", &[("popover", &"auto"), ("id", &id), ("class", &"popover")]);
     let title = format!("{} in {}", cell.row_name(""), cell.game_title);
@@ -252,16 +258,16 @@ fn popover(report: &Report, found: &GridCell<'_>, measured: &Measured, id: &str,
     } else {
         let mut text = format!(
             "Mean {} over {}",
-            number::typeset(measured.mean, 4),
-            counted(measured.n_seeds(), "seed", "seeds")
+            number::typeset(statistics.mean, 4),
+            counted(statistics.n_seeds(), "seed", "seeds")
         );
-        if let Some(std) = measured.std {
+        if let Some(std) = statistics.std {
             text.push_str(&format!(
                 ", standard deviation {} (divisor n, as the paper)",
                 number::typeset(std, 4)
             ));
         }
-        if let Some(iqm) = measured.iqm {
+        if let Some(iqm) = statistics.iqm {
             text.push_str(&format!(
                 "; interquartile mean {}, bootstrap 95\u{a0}% interval {} to {}",
                 number::typeset(iqm.value, 4),
@@ -269,13 +275,13 @@ fn popover(report: &Report, found: &GridCell<'_>, measured: &Measured, id: &str,
                 number::typeset(iqm.high, 4)
             ));
         }
-        if let Some(share) = measured.normalised {
+        if let Some(share) = statistics.normalised {
             text.push_str(&format!("; {} of the way from static to oracle", number::percent(share)));
         }
         out.leaf("p", &[("class", &"note")], &format!("{text}."));
     }
     out.open("ul", &[]);
-    for (run, value, error) in &measured.seeds {
+    for (run, value, error) in &statistics.seeds {
         let entry = &report.runs[*run];
         out.open("li", &[]);
         let error = error.map_or(String::new(), |error| format!(" ± {}", number::typeset(error, 4)));
@@ -308,9 +314,9 @@ fn anchor(report: &Report, run: usize) -> String {
     format!("{run}-{}", report.runs[run].id)
 }
 
-/// Runs that belong together but to no study: the same keys, other seeds.
+/// Runs that belong together but to no experiment: the same keys, other seeds.
 fn groups_section(report: &Report, out: &mut Markup) {
-    let groups = report.groups_beside();
+    let groups = report.runs_outside_experiments();
     if groups.is_empty() {
         return;
     }
@@ -330,15 +336,15 @@ fn groups_section(report: &Report, out: &mut Markup) {
     out.close("thead");
     out.open("tbody", &[("role", &"rowgroup")]);
     for (place, group) in groups.iter().enumerate() {
-        for (line, (file, cell_of, measured)) in group.rows(&report.runs).into_iter().enumerate() {
+        for (line, (file, cell_of, statistics)) in group.rows(&report.runs).into_iter().enumerate() {
             out.open("tr", &[("role", &"row")]);
             cell(out, "runs", "words", &group.name);
             cell(out, "game", "number", &cell_of.game_title);
             cell(out, "evaluation", "number", &file);
-            let found = GridCell { cell: &cell_of, measured: Some(measured.clone()), is_best: false };
+            let found = PlacedCell { cell: &cell_of, statistics: Some(statistics.clone()), is_best: false };
             number_cell(report, &found, None, ("score", &format!("group-{place}-{line}")), out);
-            cell(out, "normalised", "number", &measured.normalised.map_or(nothing(), number::percent));
-            cell(out, "seeds", "number", &measured.n_seeds().to_string());
+            cell(out, "normalised", "number", &statistics.normalised.map_or(nothing(), number::percent));
+            cell(out, "seeds", "number", &statistics.n_seeds().to_string());
             out.close("tr");
         }
     }
@@ -404,7 +410,7 @@ fn reading_section(report: &Report, out: &mut Markup) {
     let few = format!(
         "± is the standard deviation over training seeds (divisor n), as in the paper; with one seed there is none. Intervals are \
          of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest of a column is set in bold, \
-         among the methods under the preset that the study asks for, and only where at least two of them have {SEEDS_TO_JUDGE} seeds or \
+         among the methods under the preset that the study asks for, and only where at least two of them have {MIN_SEEDS_FOR_BEST} seeds or \
          more at full budget."
     );
     let normalised = "A normalised score is 0 where the agent earns as much as static, a reference agent that never adapts, and 1 \

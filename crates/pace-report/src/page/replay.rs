@@ -4,6 +4,7 @@ use super::counted;
 use super::script::{bundle, enclosed};
 use crate::markup::Markup;
 use crate::number;
+use crate::record::{EpisodeEnding, ScoreMetric};
 use crate::replay::ReplayRecord;
 
 /// How a game is drawn, by a script that comes with the game.
@@ -87,7 +88,7 @@ fn one(replay: &ReplayRecord, out: &mut Markup) {
     out.leaf("p", &[("class", &"note")], &format!("True peers: {}.", replay.description));
     out.open("div", &[("class", &"replay-stage")]);
     // Without scripts, and until they have run: how every episode ended.
-    let good = replay.episodes.iter().filter(|episode| episode.ending == "succeeded").count();
+    let good = replay.episodes.iter().filter(|episode| episode.ending == EpisodeEnding::Succeeded).count();
     let mean = replay.episodes.iter().map(|episode| episode.task_return).sum::<f64>();
     let mean = mean / replay.episodes.len().max(1) as f64;
     let mut text = format!(
@@ -97,7 +98,7 @@ fn one(replay: &ReplayRecord, out: &mut Markup) {
         words.episode,
         number::typeset(mean, 2)
     );
-    if replay.metric == "success" {
+    if replay.metric == ScoreMetric::Success {
         text.push_str(&format!(", {good} succeeded"));
     }
     out.leaf("p", &[("class", &"note")], &format!("{text}. Enable JavaScript to step through it."));

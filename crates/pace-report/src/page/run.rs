@@ -44,7 +44,7 @@ impl RunPage<'_> {
                 Some(adapt) => headline(adapt, out),
                 None => bare_headline(self.train, out),
             }
-            rehearsal_note(self.scale, out);
+            scaled_note(self.scale, out);
             if let Some(adapt) = main {
                 adaptation_section(adapt, out);
                 change_section(adapt, out);
@@ -65,7 +65,7 @@ impl RunPage<'_> {
 }
 
 /// Says in red that numbers come from shortened runs.
-pub(super) fn rehearsal_note(scale: Option<f64>, out: &mut Markup) {
+pub(super) fn scaled_note(scale: Option<f64>, out: &mut Markup) {
     if let Some(scale) = scale.filter(|scale| *scale != 1.0) {
         let text = format!(
             "Scaled run: trained for {} of the full budget; the scores are not results.",
@@ -204,7 +204,7 @@ fn making_section(
         ("run", Some(run.folder.clone())),
         ("game, preset", game.or(train.map(|train| format!("{}, {}", train.game, train.preset)))),
         ("method", adapt.map(|adapt| adapt.method.clone()).or(of_train(|train| &train.method))),
-        ("metric", adapt.map(|adapt| adapt.metric.clone())),
+        ("metric", adapt.map(|adapt| adapt.metric.name().to_owned())),
         ("game keys changed for this evaluation", adapt.map(game_keys)),
         ("context", context),
         ("seed", Some(run.seed.to_string())),

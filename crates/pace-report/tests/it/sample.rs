@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pace_report::{
-    AdaptRecord, BlockRecord, DecisionsRecord, DetectionRecord, EpisodeAlarmsRecord, FormatVersion,
-    PartRecord, PeerRecord, ReferenceRecord, RunRecord, SwitchRecord, TrainRecord, VisitsRecord, WordsRecord,
+    AdaptRecord, BlockRecord, DecisionsRecord, DetectionRecord, DisplayNamesRecord, EpisodeAlarmsRecord,
+    FormatVersion, PartRecord, PeerRecord, ReferenceRecord, RunRecord, ScoreMetric, SwitchRecord,
+    TrainRecord, VisitsRecord,
 };
 
 pub fn golden_path(name: &str) -> PathBuf {
@@ -54,8 +55,8 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         preset: text(),
         method: text(),
         pool: text(),
-        metric: text(),
-        words: WordsRecord {
+        metric: ScoreMetric::Return,
+        words: DisplayNamesRecord {
             game: Some(text()),
             method: Some(text()),
             episode: text(),
@@ -131,10 +132,10 @@ pub fn switched() -> AdaptRecord {
         identification: None,
         steps: Some(30.0 + episode as f64),
     };
-    record.words = WordsRecord {
+    record.words = DisplayNamesRecord {
         game: Some("A kitchen".to_owned()),
         method: Some("PACE".to_owned()),
-        ..WordsRecord::default()
+        ..DisplayNamesRecord::default()
     };
     record.episodes = 6;
     record.context_episodes = Some(3);

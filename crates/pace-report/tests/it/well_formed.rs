@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pace_report::svg::Frame;
+use pace_report::svg::ChartFrame;
 use pace_report::{figures, page};
 
 use crate::sample::{hostile, kuhn, switched};
@@ -103,7 +103,7 @@ fn a_change_of_peers_is_marked_and_told() {
     // The curve ends where half of the encounters have ended.
     let chart = figures::identification::by_decision(&record).expect("the record knows");
     assert_eq!(chart.series[0].points.len(), 3);
-    check(&chart.document(Frame { width: 560.0, height: 360.0, heading: true, names: true }));
+    check(&chart.document(ChartFrame { width: 560.0, height: 360.0, heading: true, names: true }));
     // Single episodes are drawn apart only where the blocks are longer.
     assert!(figures::adaptation::by_episode(&record).is_none());
     let (mut kuhn, _) = kuhn();
@@ -144,7 +144,7 @@ fn names_at_the_ends_of_lines_keep_their_distance() {
         reference.mean = 0.056;
     }
     for (width, height) in [(832.0, 430.0), (344.0, 380.0)] {
-        let frame = Frame { width, height, heading: false, names: true };
+        let frame = ChartFrame { width, height, heading: false, names: true };
         let svg = figures::adaptation::chart(&adapt).document(frame);
         let mut heights: Vec<f64> = tags(&svg)
             .into_iter()

@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pace_games::Split;
-use pace_lab::{
-    AdaptOptions, Adaptation, CheckpointLimits, EMBEDDING, LabError, RunView, adapt_run, embed,
-    prepare_folder, write_atomically, write_record,
-};
+use pace_lab::{AdaptOptions, Adaptation, LabError, RunView, adapt_run, prepare_folder, write_atomically};
 use pace_learn::{ClearKeeps, DETECTORS, Detector};
 use pace_report::{AdaptRecord, table};
 
@@ -145,32 +142,20 @@ fn print(record: &AdaptRecord, json: bool, out: &mut dyn Write) -> anyhow::Resul
     Ok(())
 }
 
-/// Plays the encounters and leaves the record in the run folder. The results come back also where they cannot be written;
-/// a folder that takes no files is refused before anything is played.
+/// Evaluates a run's agent and writes the record into the run folder. The results are returned also if they cannot be written.
 pub fn adapt_and_save(
     view: &RunView,
     options: &AdaptOptions,
 ) -> Result<(Adaptation, Result<(), LabError>), LabError> {
-    prepare_folder(&view.adapt_path())?;
-    let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
     let adaptation = adapt_run(view, options)?;
-    let steps = adaptation.record.run.steps;
-    if let Some(newest) = newest.filter(|newest| *newest > steps) {
+    if let Some(newest) = adaptation.skipped_checkpoint {
+        let steps = adaptation.record.run.steps;
         say(&format!(
             "warning: checkpoint {newest} is damaged and was passed over; this is the agent of step {steps}"
         ));
     }
-    let saved = save(view, &adaptation);
+    let saved = adaptation.save(view);
     Ok((adaptation, saved))
-}
-
-fn save(view: &RunView, adaptation: &Adaptation) -> Result<(), LabError> {
-    let Adaptation { name, record, .. } = adaptation;
-    write_record(&view.adapt_path().join(format!("{name}.json")), &record.to_json()?)?;
-    if let Some(embedding) = embed(adaptation, &view.run_config()?)? {
-        write_record(&view.adapt_path().join(format!("{name}{EMBEDDING}")), &embedding.to_json()?)?;
-    }
-    Ok(())
 }
 
 /// An error in writing results that were printed.

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use clap::Args;
-use pace_games::{EpisodeOutcome, GAMES, GameEntry, Metric, Preset, Split, find_game};
+use pace_games::{GAMES, GameEntry, Metric, Preset, Split, find_game};
 use serde::Serialize;
 use serde_json::{Map, json};
 
@@ -13,7 +13,7 @@ use crate::game_args::KeyArgs;
 use crate::ranges::{seed, whole};
 use crate::say;
 use pace_lab::{Experiment, Meetings, PaperCell};
-use pace_report::ReferenceRecord;
+use pace_report::{EncounterGroups, EpisodeRow, ReferenceRecord};
 
 #[derive(Debug, Args)]
 pub struct ReferencesArgs {
@@ -140,17 +140,18 @@ fn measure(
         seed,
         n_threads: all_threads(),
     };
-    let outcomes = meetings.play(game)?;
-    let mean = |value: &dyn Fn(&EpisodeOutcome) -> f64| outcomes.estimate(0..n_episodes, value).mean;
+    let rows = meetings.play(game)?;
+    let groups = EncounterGroups::of(&rows);
+    let mean = |value: fn(&EpisodeRow) -> f64| groups.estimate(0..n_episodes, value).mean;
     Ok(ReferenceRow {
         game: spec.id,
         preset: preset.name(),
         pool: split.to_string(),
         agent,
-        score: outcomes.record(n_episodes, None, |outcome| outcome.score(spec.metric)),
+        score: ReferenceRecord::of(&rows, n_episodes, None),
         metric: spec.metric,
-        keypoint_rate: mean(&|outcome| f64::from(u8::from(outcome.keypoint_visited))),
-        sampled_return: mean(&|outcome| outcome.task_return),
+        keypoint_rate: mean(|row| f64::from(u8::from(row.keypoint_visited))),
+        sampled_return: mean(|row| row.task_return),
         n_tuples,
         encounters_per_tuple: n_encounters,
         seed,

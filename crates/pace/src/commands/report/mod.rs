@@ -1,21 +1,19 @@
 //! `pace report`: pages, tables and figures from record files alone.
 //!
-//! One run becomes its own page (`run_page`). A folder of runs is joined with the experiments (`studies`) and becomes a page with
-//! the paper's tables beside ours, figures, tables and exchange files.
+//! One run becomes its own page (`run_page`). A folder of runs is joined with the experiments and becomes a page with the
+//! paper's tables beside ours, figures, tables and exchange files.
 
-mod folders;
 pub mod run_page;
-mod studies;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pace_games::GAMES;
-use pace_lab::{LabError, create_folder, write_atomically};
+use pace_lab::{LabError, create_folder, join_with_experiments, write_atomically};
 use pace_report::page::{GameDrawing, overview};
 use pace_report::report::Report;
-use pace_report::{ReplayRecord, exchange, markdown};
+use pace_report::{ReplayRecord, markdown, marl_eval};
 
 use crate::say;
 
@@ -46,7 +44,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         );
         return run_page::write(&records, args.out.as_deref().unwrap_or(&records), out);
     }
-    let (report, replays) = studies::gather(&records, &args.experiments)?;
+    let (report, replays) = join_with_experiments(&records, &args.experiments)?;
     let written = match &args.markdown {
         Some(file) => {
             write_atomically(file, markdown::render(&report).as_bytes())?;
@@ -81,9 +79,12 @@ fn write_report(report: &Report, replays: &[ReplayRecord], folder: &Path) -> Res
     let (figures, tables) = (folder.join("figures"), folder.join("tables"));
     create_folder(&figures)?;
     create_folder(&tables)?;
-    for study in &report.studies {
-        write_atomically(&tables.join(format!("{}.csv", study.name)), report.table_csv(study).as_bytes())?;
-        for found in report.figures_of(study) {
+    for experiment in &report.experiments {
+        write_atomically(
+            &tables.join(format!("{}.csv", experiment.name)),
+            report.table_csv(experiment).as_bytes(),
+        )?;
+        for found in report.figures_of(experiment) {
             write_atomically(
                 &figures.join(format!("{}.svg", found.name)),
                 found.figure.document().as_bytes(),
@@ -92,7 +93,7 @@ fn write_report(report: &Report, replays: &[ReplayRecord], folder: &Path) -> Res
         }
     }
     write_atomically(&tables.join("runs.csv"), report.runs_csv().as_bytes())?;
-    write_atomically(&folder.join("marl-eval.json"), exchange::marl_eval(report).as_bytes())?;
+    write_atomically(&folder.join("marl-eval.json"), marl_eval::render(report).as_bytes())?;
     write_atomically(&folder.join("RESULTS.md"), markdown::render(report).as_bytes())?;
     let page = folder.join("index.html");
     write_atomically(&page, overview::render(report, replays, &drawings()).as_bytes())?;

@@ -3,11 +3,10 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use pace_lab::{LabError, RunRecords, create_folder, write_atomically};
+use pace_lab::{LabError, RunRecords, create_folder, folder_names, write_atomically};
 use pace_report::figures;
 use pace_report::page::RunPage;
 
-use super::folders;
 use crate::say;
 
 pub fn write(run: &Path, folder: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -20,7 +19,7 @@ pub fn write(run: &Path, folder: &Path, out: &mut dyn Write) -> anyhow::Result<(
 pub fn write_page(run: &Path, folder: &Path) -> Result<PathBuf, LabError> {
     let mut records = RunRecords::read(run)?;
     let name = run.canonicalize().map_or_else(|_| records.name(), |path| name_of(&path));
-    folders::update(&mut records, &name);
+    folder_names::update(&mut records, &name);
     let replays: Vec<_> = std::mem::take(&mut records.replays).into_values().collect();
     let evaluations = records.evaluations_in_order();
     let mut figures: Vec<(String, Option<String>)> =

@@ -232,7 +232,7 @@ impl<'a> Teller<'a> {
             if has_goal { "  success" } else { "" },
             if self.finished[0].guesses.is_empty() { "" } else { "  guess" }
         ));
-        for block in pace_lab::blocks(self.n_episodes, None) {
+        for block in pace_report::outcomes::blocks(self.n_episodes, None) {
             let episodes = &self.finished[block.clone()];
             let n = episodes.len();
             let label = match n {

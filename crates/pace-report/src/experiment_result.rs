@@ -12,7 +12,7 @@ use crate::record::{AdaptRecord, TrainRecord};
 use crate::stats::{Interval, interquartile_mean_95, mean, population_std};
 
 /// Nothing is called best on fewer seeds than this.
-pub const SEEDS_TO_JUDGE: usize = 3;
+pub const MIN_SEEDS_FOR_BEST: usize = 3;
 
 /// Resamples of every bootstrap, and its seed.
 const RESAMPLES: usize = 2000;
@@ -47,7 +47,7 @@ pub struct RunEntry {
 
 /// A table or figure of the paper, and what we have for it.
 #[derive(Clone, Debug)]
-pub struct Study {
+pub struct ExperimentResult {
     /// The experiment's name.
     pub name: String,
     /// What people call it.
@@ -61,7 +61,7 @@ pub struct Study {
     /// Scales on which the paper measured, where they are not those of our cells.
     pub scales: Vec<PaperScale>,
     /// Its cells, in the order of its file.
-    pub cells: Vec<StudyCell>,
+    pub cells: Vec<ResultCell>,
 }
 
 /// A scale of the paper's numbers that is not the scale of some of our cells: such numbers are not comparable with ours.
@@ -73,7 +73,7 @@ pub struct PaperScale {
     pub note: String,
 }
 
-/// How a study is shown.
+/// How an experiment is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
@@ -107,9 +107,9 @@ pub enum View {
     Plain,
 }
 
-/// One number of a study.
+/// One number of an experiment.
 #[derive(Clone, Debug)]
-pub struct StudyCell {
+pub struct ResultCell {
     /// The game's id.
     pub game: String,
     /// The game as people call it.
@@ -122,13 +122,13 @@ pub struct StudyCell {
     pub preset: String,
     /// The variant's name; empty for the plain one.
     pub variant: String,
-    /// The evaluation's name in the study.
+    /// The evaluation's name in the experiment.
     pub evaluation: String,
-    /// The name of its file; empty where the study is about training itself.
+    /// The name of its file; empty where the experiment is about training itself.
     pub evaluation_file: String,
     /// The paper's number.
     pub paper: Option<PaperNumber>,
-    /// How many seeds the study asks for.
+    /// How many seeds the experiment asks for.
     pub n_seeds: usize,
     /// The runs that are there, as places in the list of all runs.
     pub runs: Vec<usize>,
@@ -141,7 +141,7 @@ pub struct PaperNumber {
     pub mean: f64,
     /// The standard deviation over seeds, where it is given.
     pub std: Option<f64>,
-    /// The index in [`Study::scales`] of its scale, where that is not the scale of the cell; nothing if both are comparable.
+    /// The index in [`ExperimentResult::scales`] of its scale, where that is not the scale of the cell; nothing if both are comparable.
     pub other_scale: Option<usize>,
 }
 
@@ -154,7 +154,7 @@ impl PaperNumber {
 
 /// What the runs of a cell came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct SeedStatistics {
     /// The score of each seed, with the place of its run and its standard error over encounters.
     pub seeds: Vec<(usize, f64, Option<f64>)>,
     /// The mean over seeds.
@@ -169,14 +169,14 @@ pub struct Measured {
     pub scale: f64,
 }
 
-impl StudyCell {
+impl ResultCell {
     /// The records of its evaluation, with the places of their runs.
     pub fn records<'a>(&'a self, runs: &'a [RunEntry]) -> impl Iterator<Item = (usize, &'a AdaptRecord)> {
         self.runs.iter().filter_map(|run| Some((*run, runs[*run].evaluations.get(&self.evaluation_file)?)))
     }
 
     /// What its runs came to; nothing if none of them has the record.
-    pub fn measured(&self, runs: &[RunEntry]) -> Option<Measured> {
+    pub fn statistics(&self, runs: &[RunEntry]) -> Option<SeedStatistics> {
         let mut seeds = Vec::new();
         if self.evaluation_file.is_empty() {
             seeds.extend(
@@ -204,7 +204,7 @@ impl StudyCell {
         }
         let values: Vec<f64> = seeds.iter().map(|(_, value, _)| *value).collect();
         let is_spread = values.len() > 1;
-        Some(Measured {
+        Some(SeedStatistics {
             mean: mean(&values),
             std: is_spread.then(|| population_std(&values)),
             iqm: is_spread
@@ -236,61 +236,61 @@ fn end_of_training(train: &TrainRecord) -> Option<f64> {
     (!last.is_empty()).then(|| mean(&last.iter().map(|(_, value)| *value).collect::<Vec<_>>()))
 }
 
-impl Measured {
+impl SeedStatistics {
     /// How many seeds there are.
     pub fn n_seeds(&self) -> usize {
         self.seeds.len()
     }
 
     /// Whether any of it is a rehearsal.
-    pub fn is_rehearsal(&self) -> bool {
+    pub fn is_scaled(&self) -> bool {
         self.scale != 1.0
     }
 
     /// Whether it may be compared with others.
-    pub fn may_be_judged(&self) -> bool {
-        self.n_seeds() >= SEEDS_TO_JUDGE && !self.is_rehearsal()
+    pub fn has_enough_seeds(&self) -> bool {
+        self.n_seeds() >= MIN_SEEDS_FOR_BEST && !self.is_scaled()
     }
 }
 
-/// Rows and columns of a study's cells.
+/// Rows and columns of an experiment's cells.
 #[derive(Clone, Debug)]
-pub struct Grid<'a> {
+pub struct ResultTable<'a> {
     /// What the rows are.
     pub corner: &'static str,
     /// The columns.
     pub columns: Vec<String>,
     /// The rows: a name, and a cell for each column where there is one.
-    pub rows: Vec<(String, Vec<Option<GridCell<'a>>>)>,
+    pub rows: Vec<(String, Vec<Option<PlacedCell<'a>>>)>,
 }
 
 /// A cell in its place.
 #[derive(Clone, Debug)]
-pub struct GridCell<'a> {
+pub struct PlacedCell<'a> {
     /// The cell.
-    pub cell: &'a StudyCell,
+    pub cell: &'a ResultCell,
     /// Its number, where there is one.
-    pub measured: Option<Measured>,
+    pub statistics: Option<SeedStatistics>,
     /// Whether no other of its column is higher, among several that may be judged.
     pub is_best: bool,
 }
 
-impl Study {
-    /// The preset that the study asks for: that of its first cell.
+impl ExperimentResult {
+    /// The preset that the experiment asks for: that of its first cell.
     pub fn usual_preset(&self) -> &str {
         self.cells.first().map_or("", |cell| &cell.preset)
     }
 
     /// The cells as a table.
-    pub fn grid(&self, runs: &[RunEntry]) -> Grid<'_> {
+    pub fn table(&self, runs: &[RunEntry]) -> ResultTable<'_> {
         let usual = self.usual_preset().to_owned();
-        let several = |value: fn(&StudyCell) -> &str| {
+        let several = |value: fn(&ResultCell) -> &str| {
             let mut all = self.cells.iter().map(value);
             let first = all.next();
             all.any(|other| Some(other) != first)
         };
         let (games, evaluations) = (several(|cell| &cell.game), several(|cell| &cell.evaluation));
-        let column = |cell: &StudyCell| match (games, evaluations) {
+        let column = |cell: &ResultCell| match (games, evaluations) {
             (true, true) => format!("{}, {}", cell.game_title, cell.evaluation),
             (false, true) => cell.evaluation.clone(),
             _ => cell.game_title.clone(),
@@ -298,26 +298,26 @@ impl Study {
         let (corner, key): (&'static str, Key<'_>) = match self.view {
             View::HorizonHeatmap => (
                 "episodes of the test",
-                Box::new(|cell: &StudyCell| (cell.evaluation.clone(), cell.row_name(&usual))),
+                Box::new(|cell: &ResultCell| (cell.evaluation.clone(), cell.row_name(&usual))),
             ),
-            _ => ("method", Box::new(|cell: &StudyCell| (cell.row_name(&usual), column(cell)))),
+            _ => ("method", Box::new(|cell: &ResultCell| (cell.row_name(&usual), column(cell)))),
         };
-        let mut grid = Grid { corner, columns: Vec::new(), rows: Vec::new() };
+        let mut table = ResultTable { corner, columns: Vec::new(), rows: Vec::new() };
         for cell in &self.cells {
             let (row, column) = key(cell);
-            let across = place_of(&mut grid.columns, &column);
-            let down = grid.rows.iter().position(|(name, _)| *name == row).unwrap_or_else(|| {
-                grid.rows.push((row, Vec::new()));
-                grid.rows.len() - 1
+            let across = place_of(&mut table.columns, &column);
+            let down = table.rows.iter().position(|(name, _)| *name == row).unwrap_or_else(|| {
+                table.rows.push((row, Vec::new()));
+                table.rows.len() - 1
             });
-            let cells = &mut grid.rows[down].1;
+            let cells = &mut table.rows[down].1;
             cells.resize_with(cells.len().max(across + 1), || None);
-            cells[across] = Some(GridCell { cell, measured: cell.measured(runs), is_best: false });
+            cells[across] = Some(PlacedCell { cell, statistics: cell.statistics(runs), is_best: false });
         }
-        let n_columns = grid.columns.len();
-        grid.rows.iter_mut().for_each(|(_, cells)| cells.resize_with(n_columns, || None));
-        grid.mark_best(&usual);
-        grid
+        let n_columns = table.columns.len();
+        table.rows.iter_mut().for_each(|(_, cells)| cells.resize_with(n_columns, || None));
+        table.mark_best(&usual);
+        table
     }
 
     /// The label of the scale of a number, where it is not comparable with the cell beside it.
@@ -337,7 +337,7 @@ impl Study {
     pub fn coverage(&self, runs: &[RunEntry]) -> Coverage {
         let mut coverage = Coverage::default();
         for cell in self.cells.iter().filter(|cell| !cell.is_reference) {
-            let n_seeds = cell.measured(runs).map_or(0, |measured| measured.n_seeds());
+            let n_seeds = cell.statistics(runs).map_or(0, |statistics| statistics.n_seeds());
             coverage.n_cells += 1;
             coverage.n_begun += usize::from(n_seeds > 0);
             coverage.n_whole += usize::from(n_seeds >= cell.n_seeds);
@@ -346,7 +346,7 @@ impl Study {
     }
 }
 
-/// How much of a study there is.
+/// How much of an experiment there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Cells.
@@ -357,7 +357,7 @@ pub struct Coverage {
     pub n_whole: usize,
 }
 
-type Key<'a> = Box<dyn Fn(&StudyCell) -> (String, String) + 'a>;
+type Key<'a> = Box<dyn Fn(&ResultCell) -> (String, String) + 'a>;
 
 fn place_of(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -366,18 +366,18 @@ fn place_of(names: &mut Vec<String>, name: &str) -> usize {
     })
 }
 
-impl Grid<'_> {
+impl ResultTable<'_> {
     fn mark_best(&mut self, usual_preset: &str) {
         for column in 0..self.columns.len() {
-            let judged = |cells: &[Option<GridCell<'_>>]| {
+            let judged = |cells: &[Option<PlacedCell<'_>>]| {
                 // Other presets may have been chosen with these very peers in view.
-                let is_rival = |cell: &StudyCell| !cell.is_reference && cell.preset == usual_preset;
+                let is_rival = |cell: &ResultCell| !cell.is_reference && cell.preset == usual_preset;
                 let found = cells[column].as_ref().filter(|found| is_rival(found.cell))?;
                 found
-                    .measured
+                    .statistics
                     .as_ref()
-                    .filter(|measured| measured.may_be_judged())
-                    .map(|measured| measured.mean)
+                    .filter(|statistics| statistics.has_enough_seeds())
+                    .map(|statistics| statistics.mean)
             };
             let means: Vec<Option<f64>> = self.rows.iter().map(|(_, cells)| judged(cells)).collect();
             if means.iter().flatten().count() < 2 {
@@ -393,21 +393,21 @@ impl Grid<'_> {
     }
 
     /// Whether any number of it is a rehearsal's; then the smallest scale.
-    pub fn rehearsal(&self) -> Option<f64> {
+    pub fn smallest_scale(&self) -> Option<f64> {
         let all = self.rows.iter().flat_map(|(_, cells)| cells).flatten();
         let scales =
-            all.filter_map(|found| found.measured.as_ref()).filter(|measured| measured.is_rehearsal());
-        scales.map(|measured| measured.scale).min_by(f64::total_cmp)
+            all.filter_map(|found| found.statistics.as_ref()).filter(|statistics| statistics.is_scaled());
+        scales.map(|statistics| statistics.scale).min_by(f64::total_cmp)
     }
 }
 
 /// Over all games of a method: the interquartile mean of its normalised scores, with a bootstrap that draws within each game.
-pub fn over_games(cells: &[&StudyCell], runs: &[RunEntry]) -> Option<Interval> {
+pub fn over_games(cells: &[&ResultCell], runs: &[RunEntry]) -> Option<Interval> {
     let strata: Vec<Vec<f64>> = cells
         .iter()
         .map(|cell| cell.records(runs).filter_map(|(_, record)| record.normalised).collect())
         .collect();
     let is_whole =
-        strata.len() > 1 && strata.iter().all(|stratum: &Vec<f64>| stratum.len() >= SEEDS_TO_JUDGE);
+        strata.len() > 1 && strata.iter().all(|stratum: &Vec<f64>| stratum.len() >= MIN_SEEDS_FOR_BEST);
     is_whole.then(|| interquartile_mean_95(&strata, RESAMPLES, BOOTSTRAP_SEED))
 }

@@ -1,64 +1,48 @@
-//! Runs and experiments joined: which run is behind which cell of which table.
+//! Joins runs with experiments: which runs are behind each cell of a table of the paper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use pace_games::{Preset, find_game};
-use pace_lab::{
-    Choices, EXPERIMENTS, Experiment, ExperimentRun, LabError, NumberScale, PaperCell, RunConfig, RunRecords,
-    RunRequest, find_runs, id_of_run,
-};
-use pace_learn::find_method;
+use pace_games::{GAMES, Preset, find_game};
+use pace_learn::{RunConfig, RunRequest, find_method};
 use pace_report::ReplayRecord;
+use pace_report::experiment_result::{ExperimentResult, PaperNumber, PaperScale, ResultCell, RunEntry};
 use pace_report::report::Report;
-use pace_report::study::{PaperNumber, PaperScale, RunEntry, Study, StudyCell};
 use serde_json::{Map, Value};
 
-use super::folders;
+use crate::error::LabError;
+use crate::experiment::{Choices, EXPERIMENTS, Experiment, ExperimentRun, NumberScale, PaperCell, SMOKE};
+use crate::folder_names;
+use crate::records::{RunRecords, find_runs};
+use crate::run_config::id_of_run;
 
-/// More seeds than this are not looked for.
-const MOST_SEEDS: u64 = 100;
+/// Seeds above this one are not assigned to cells.
+const MAX_SEEDS: u64 = 100;
 
-/// More encounters than this on one page are too many to step through, and too large.
-const MOST_REPLAYS: usize = 6;
+/// Maximum number of encounters on one page: more are too many to step through, and too large.
+const MAX_REPLAYS: usize = 6;
 
-/// Everything below `folder` beside these experiments, and the encounters to show.
-pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, Vec<ReplayRecord>)> {
-    if !folder.is_dir() {
-        return Err(LabError::NoRuns { path: folder.to_owned() }.into());
-    }
-    let mut paths = find_runs(folder)?;
-    // What lies deeper was put aside: a run that is there twice counts where it is nearer.
-    paths.sort_by_key(|path| (path.components().count(), path.clone()));
-    if paths.is_empty() {
-        return Err(LabError::NoRuns { path: folder.to_owned() }.into());
-    }
-    // Where it is written to is no part of what it says.
+/// Joins all runs below `folder` with these experiments (all of the paper's if there are none), and selects the encounters to
+/// show.
+pub fn join_with_experiments(
+    folder: &Path,
+    experiments: &[String],
+) -> Result<(Report, Vec<ReplayRecord>), LabError> {
+    // The folder that the report is written to is not part of its content.
     let chosen = experiments.iter().map(|name| format!(" --experiment {name}")).collect::<String>();
     let command = format!("pace report {}{chosen}", folder.display());
     let mut report = Report { command, ..Report::default() };
-    let mut read = Vec::new();
-    let mut ids = BTreeMap::new();
-    for path in paths {
-        let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
-        match RunRecords::read(&path).and_then(|records| Ok((id_of_run(&records.config, &path)?, records))) {
-            Err(error) => report.damaged.push(error.to_string()),
-            Ok((id, mut records)) => {
-                folders::update(&mut records, &name);
-                ids.insert(name.clone(), id);
-                read.push((name, records));
-            }
-        }
-    }
+    let found = read_runs(folder, &mut report.damaged)?;
+    let ids: BTreeMap<String, String> = found.iter().map(|run| (run.name.clone(), run.id.clone())).collect();
     let mut configs = Vec::new();
     let mut replays = Vec::new();
-    for (name, records) in read {
+    for FoundRun { name, id, mut records } in found {
         report.damaged.extend(records.damaged.iter().map(LabError::to_string));
-        replays.extend(records.replays.values().cloned());
+        replays.extend(std::mem::take(&mut records.replays).into_values());
         configs.push(records.config.clone());
         let id = match fallback_id(&records, &ids) {
             Some(fallback) => records.config.id_falling_back_on(fallback)?,
-            None => ids[&name].clone(),
+            None => id,
         };
         report.runs.push(entry(name, id, records));
     }
@@ -70,19 +54,49 @@ pub fn gather(folder: &Path, experiments: &[String]) -> anyhow::Result<(Report, 
     let names: Vec<String> = if experiments.is_empty() { all() } else { experiments.to_vec() };
     for name in names {
         let experiment = Experiment::find(&name)?;
-        let study = study(&experiment, &configs, &by_id, &report.runs)?;
-        // The smoke test is nobody's result; it is shown where it was run.
-        if name != pace_lab::experiment::SMOKE || study.cells.iter().any(|cell| !cell.runs.is_empty()) {
-            report.studies.push(study);
+        let result = experiment_result(&experiment, &configs, &by_id, &report.runs)?;
+        // The smoke test is not a result; it is shown only where it was run.
+        if name != SMOKE || result.cells.iter().any(|cell| !cell.runs.is_empty()) {
+            report.experiments.push(result);
         }
     }
     let place = |replay: &ReplayRecord| {
-        let game = pace_games::GAMES.iter().position(|entry| entry.id == replay.game);
+        let game = GAMES.iter().position(|entry| entry.id == replay.game);
         (replay.method != "pace", game, replay.method.clone(), replay.index)
     };
     replays.sort_by_key(place);
-    replays.truncate(MOST_REPLAYS);
+    replays.truncate(MAX_REPLAYS);
     Ok((report, replays))
+}
+
+/// A run below the folder of a report.
+struct FoundRun {
+    /// The path below that folder.
+    name: String,
+    id: String,
+    records: RunRecords,
+}
+
+/// Reads every run below a folder; the reasons why some cannot be read go to `damaged`.
+fn read_runs(folder: &Path, damaged: &mut Vec<String>) -> Result<Vec<FoundRun>, LabError> {
+    let mut paths = if folder.is_dir() { find_runs(folder)? } else { Vec::new() };
+    if paths.is_empty() {
+        return Err(LabError::NoRuns { path: folder.to_owned() });
+    }
+    // Runs further down were put aside: of two copies of a run the nearer one counts.
+    paths.sort_by_key(|path| (path.components().count(), path.clone()));
+    let mut found = Vec::new();
+    for path in paths {
+        let name = path.strip_prefix(folder).unwrap_or(&path).display().to_string();
+        match RunRecords::read(&path).and_then(|records| Ok((id_of_run(&records.config, &path)?, records))) {
+            Err(error) => damaged.push(error.to_string()),
+            Ok((id, mut records)) => {
+                folder_names::update(&mut records, &name);
+                found.push(FoundRun { name, id, records });
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The id of the run that this one falls back on, if it does, has no copy of it that tells, and that one lies here too.
@@ -95,7 +109,7 @@ fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> O
 }
 
 fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
-    let command = folders::train_command(&records, &name);
+    let command = folder_names::train_command(&records, &name);
     let spec = &records.manifest.spec;
     let status = match serde_json::to_value(records.manifest.status) {
         Ok(Value::String(status)) => status,
@@ -144,16 +158,16 @@ fn changes(config: &RunConfig) -> String {
 }
 
 /// The cells of an experiment, with the runs that are there for each.
-fn study(
+fn experiment_result(
     experiment: &Experiment,
     configs: &[RunConfig],
     by_id: &BTreeMap<String, usize>,
     runs: &[RunEntry],
-) -> anyhow::Result<Study> {
+) -> Result<ExperimentResult, LabError> {
     let last_seed =
-        configs.iter().map(|config| config.seed).filter(|seed| *seed <= MOST_SEEDS).max().unwrap_or(0);
+        configs.iter().map(|config| config.seed).filter(|seed| *seed <= MAX_SEEDS).max().unwrap_or(0);
     let seeds = experiment.seeds.max(last_seed);
-    // Runs in earnest first; a rehearsal only fills a gap.
+    // Runs with the full budget first; a scaled run only fills a gap.
     let mut scales: Vec<f64> = vec![1.0];
     for config in configs.iter().filter(|config| config.scale != 1.0) {
         if !scales.contains(&config.scale) {
@@ -169,7 +183,7 @@ fn study(
             presets.push(preset);
         }
     });
-    let mut cells: Vec<StudyCell> = Vec::new();
+    let mut cells: Vec<ResultCell> = Vec::new();
     for preset in presets {
         for scale in &scales {
             let choices = Choices { seeds: Some(seeds), preset: Some(preset), scale: Some(*scale) };
@@ -191,7 +205,7 @@ fn study(
         let preset = usize::from(cell.preset != own.name());
         (order.iter().position(|method| *method == cell.method), preset)
     });
-    Ok(Study {
+    Ok(ExperimentResult {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
         reproduces: experiment.reproduces.clone(),
@@ -208,10 +222,10 @@ fn add(
     preset: Preset,
     place: Option<usize>,
     runs: &[RunEntry],
-    cells: &mut Vec<StudyCell>,
-) -> anyhow::Result<()> {
+    cells: &mut Vec<ResultCell>,
+) -> Result<(), LabError> {
     let (game, method) = (&run.config.game, &run.config.method);
-    // A study of training itself evaluates nothing.
+    // An experiment about training itself evaluates nothing.
     let of_training = [("training".to_owned(), String::new())];
     let evaluated =
         run.evaluations.iter().map(|evaluation| (evaluation.label.clone(), evaluation.name.clone()));
@@ -226,7 +240,7 @@ fn add(
             Some(cell) => cell,
             None => {
                 let paper = paper_number(experiment, preset.name(), [game, method, &run.variant, label]);
-                cells.push(StudyCell {
+                cells.push(ResultCell {
                     game: game.clone(),
                     game_title: find_game(game)?.open(Preset::Paper, &Map::new())?.spec().title.to_owned(),
                     method: method.clone(),
@@ -267,7 +281,7 @@ fn paper_number(experiment: &Experiment, preset: &str, place: [&String; 4]) -> O
 
 /// Reference agents: those that the paper has numbers of, then those that the experiment asks for. Our numbers are in the records
 /// of whoever met the same peers.
-fn reference_cells(experiment: &Experiment, cells: &[StudyCell], runs: &[RunEntry]) -> Vec<StudyCell> {
+fn reference_cells(experiment: &Experiment, cells: &[ResultCell], runs: &[RunEntry]) -> Vec<ResultCell> {
     let mut names: Vec<&String> = Vec::new();
     let of_paper = experiment.paper.iter().map(|paper| &paper.method);
     for name in of_paper.filter(|method| find_method(method).is_err()).chain(&experiment.references) {
@@ -275,9 +289,9 @@ fn reference_cells(experiment: &Experiment, cells: &[StudyCell], runs: &[RunEntr
             names.push(name);
         }
     }
-    let mut found: Vec<StudyCell> = Vec::new();
+    let mut found: Vec<ResultCell> = Vec::new();
     for (name, like) in names.iter().flat_map(|name| cells.iter().map(move |like| (*name, like))) {
-        let is_same = |cell: &StudyCell| {
+        let is_same = |cell: &ResultCell| {
             (&cell.game, &cell.evaluation, &cell.variant) == (&like.game, &like.evaluation, &like.variant)
         };
         if found.iter().any(|cell| cell.method == *name && is_same(cell)) {
@@ -289,8 +303,8 @@ fn reference_cells(experiment: &Experiment, cells: &[StudyCell], runs: &[RunEntr
         let mut places: Vec<usize> = met_same.flat_map(|cell| cell.runs.clone()).collect();
         places.sort_unstable();
         let cell =
-            StudyCell { method: name.clone(), is_reference: true, paper, runs: places, ..like.clone() };
-        if paper.is_some() || (experiment.references.contains(name) && cell.measured(runs).is_some()) {
+            ResultCell { method: name.clone(), is_reference: true, paper, runs: places, ..like.clone() };
+        if paper.is_some() || (experiment.references.contains(name) && cell.statistics(runs).is_some()) {
             found.push(cell);
         }
     }

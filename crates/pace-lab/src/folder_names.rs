@@ -1,6 +1,6 @@
 //! The folders that records name: a run may have been moved or copied since its commands were typed.
 
-use pace_lab::RunRecords;
+use crate::records::RunRecords;
 
 /// Replaces the folder that the run had when its records were made by `name`, the folder that it has today, in the origins and
 /// the commands of its evaluations and encounters.
@@ -14,7 +14,7 @@ pub fn update(records: &mut RunRecords, name: &str) {
 }
 
 /// The command that trained the run, with `name` in place of the folder that it was given.
-pub fn train_command(records: &RunRecords, name: &str) -> String {
+pub(crate) fn train_command(records: &RunRecords, name: &str) -> String {
     let words = &records.manifest.spec.argv;
     let command = words.join(" ");
     let value = |(place, word): (usize, &String)| match word.strip_prefix("--out=") {

@@ -10,7 +10,7 @@ use crate::record::AdaptRecord;
 use crate::report::Report;
 
 /// Every evaluation of every run. Names are in small letters, as the readers of this format want them.
-pub fn marl_eval(report: &Report) -> String {
+pub fn render(report: &Report) -> String {
     let mut document = Map::new();
     for run in &report.runs {
         for (evaluation, record) in &run.evaluations {
