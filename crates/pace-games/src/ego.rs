@@ -3,11 +3,12 @@
 //! The references themselves live in their game's folder. Averages over many encounters are the lab's business.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::config::GameError;
 use crate::encounter::{EgoStep, Encounter, PeerViews};
 use crate::game::{Action, Boundary, Ending, Game, Metric, NO_ACTION, Seat};
-use crate::peer::SpecOf;
+use crate::peer::{PeerSpec, SpecOf};
 use crate::seed::{Seed, Stream};
 
 /// An agent in the ego's seat. It is given observations and nothing else: no argument could carry a peer's identity.
@@ -41,10 +42,20 @@ pub trait Ego: Send {
 pub struct Opinion {
     /// The kind of peer, in words; see [`crate::PeerSpec::kind`].
     pub kind: String,
+    /// The same as plain data; see [`crate::PeerSpec::kind_data`].
+    pub data: Value,
     /// Its traits; see [`crate::PeerSpec::traits`].
     pub traits: Vec<f32>,
     /// The ego's probability.
     pub probability: f32,
+}
+
+impl Opinion {
+    /// The opinion that a peer is of the same kind as `spec`.
+    pub fn of(spec: &impl PeerSpec, probability: f64) -> Opinion {
+        let probability = probability as f32;
+        Opinion { kind: spec.kind(), data: spec.kind_data(), traits: spec.traits(), probability }
+    }
 }
 
 /// A reference agent, as a recipe to make it. Learned agents are compared with it; its score is no bound.

@@ -8,7 +8,7 @@ use crate::config::{GameError, Preset, configure};
 use crate::contract::{ContractBreach, check_contract};
 use crate::ego::{Ego, EpisodeOutcome, Moment, Reference, play_encounter};
 use crate::encounter::{EgoStep, Encounter, PeerViews};
-use crate::game::{Action, DecisionPoint, Drawing, Game, GameSpec, NO_ACTION, Seat};
+use crate::game::{Action, DecisionPoint, Game, GameSpec, NO_ACTION, Page, Seat, Viewpoint};
 use crate::peer::{PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
@@ -22,8 +22,8 @@ pub struct GameEntry {
     pub id: &'static str,
     /// Rules, layout of the observation and rewards, for people.
     pub readme: &'static str,
-    /// How pages draw it; as text if nothing.
-    pub drawing: Option<Drawing>,
+    /// The files with which pages show it; see [`Game::PAGE`].
+    pub page: Option<Page>,
     open: Open,
 }
 
@@ -35,7 +35,7 @@ impl GameEntry {
         GameEntry {
             id: G::ID,
             readme: G::README,
-            drawing: G::DRAWING,
+            page: G::PAGE,
             open: |preset, overrides| Ok(Box::new(Opened::<G>::new(G::new(configure(preset, overrides)?)?))),
         }
     }
@@ -93,8 +93,8 @@ pub trait AnyGame: Send + Sync {
         n_episodes: usize,
         seed: Seed,
     ) -> Result<Box<dyn AnyTable>, GameError>;
-    /// See [`Game::setting`].
-    fn setting(&self) -> Value;
+    /// See [`Game::constants`].
+    fn constants(&self) -> Value;
     /// Lanes in which encounters with the tuples of `split` can be played.
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
     /// See [`Game::decision_points`].
@@ -120,8 +120,8 @@ pub trait AnyEncounter {
     fn next_episode(&mut self);
     /// The state as text for people.
     fn render(&self) -> String;
-    /// The state as pages draw it, with what the ego does not see marked; see [`Game::picture`].
-    fn picture(&self) -> Value;
+    /// The state from a viewpoint, as plain data; see [`Game::view`].
+    fn view(&self, from: Viewpoint) -> Value;
 }
 
 /// Is shown the rendered state at every moment of an encounter.
@@ -167,6 +167,8 @@ pub struct TupleListing {
     pub description: String,
     /// The kind of each peer, in words; see [`PeerSpec::kind`].
     pub kinds: Vec<String>,
+    /// The same as plain data; see [`PeerSpec::kind_data`].
+    pub kind_data: Vec<Value>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
     /// The traits of each peer; see [`PeerSpec::traits`].
@@ -248,6 +250,7 @@ impl<G: Game> AnyGame for Opened<G> {
                 .map(|tuple| TupleListing {
                     description: tuple.describe(),
                     kinds: tuple.specs.iter().map(PeerSpec::kind).collect(),
+                    kind_data: tuple.specs.iter().map(PeerSpec::kind_data).collect(),
                     classes: tuple.classes,
                     traits: tuple.specs.iter().map(PeerSpec::traits).collect(),
                     aspects: tuple.specs.iter().map(PeerSpec::aspects).collect(),
@@ -340,8 +343,8 @@ impl<G: Game> AnyGame for Opened<G> {
         Ok(Box::new(Table::begin(&self.game, &specs, people, n_episodes, seed)))
     }
 
-    fn setting(&self) -> Value {
-        self.game.setting()
+    fn constants(&self) -> Value {
+        self.game.constants()
     }
 
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
@@ -407,7 +410,7 @@ impl<G: Game> AnyEncounter for OpenedEncounter<'_, G> {
         self.game.render(self.encounter.state())
     }
 
-    fn picture(&self) -> Value {
-        self.game.picture(self.encounter.state(), Seat::EGO)
+    fn view(&self, from: Viewpoint) -> Value {
+        self.game.view(self.encounter.state(), from)
     }
 }

@@ -51,8 +51,8 @@ pub use ego::{
 pub use encounter::{EgoStep, Encounter, PeerViews};
 pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, Onlooker, PoolListing, TupleListing};
 pub use game::{
-    Action, Boundary, DecisionPoint, Drawing, EarlierStep, Ending, Eyes, Game, GameSpec, JointAction,
-    MAX_SEATS, Metric, Moved, Movers, NO_ACTION, Nouns, Portrait, Seat,
+    Action, Boundary, DecisionPoint, EarlierStep, Ending, Game, GameSpec, JointAction,
+    MAX_SEATS, Metric, Moved, Movers, NO_ACTION, Nouns, Page, Portrait, Seat, Viewpoint,
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};

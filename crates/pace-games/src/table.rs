@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::game::{
-    Action, Boundary, Eyes, Game, JointAction, MAX_SEATS, Moved, Movers, NO_ACTION, Portrait, Seat,
+    Action, Boundary, Game, JointAction, MAX_SEATS, Moved, Movers, NO_ACTION, Portrait, Seat, Viewpoint,
 };
 use crate::peer::{Peer, SpecOf};
 use crate::seed::{Seed, Stream};
@@ -118,8 +118,8 @@ pub trait AnyTable: Send {
     fn observe(&self, seat: Seat, observation: &mut [f32]);
     /// Why the person in `seat` may not do this now; see [`Peer::objection`].
     fn objection(&self, seat: Seat, action: Action) -> Option<String>;
-    /// The state as plain data for a page; see [`Game::scene`].
-    fn scene(&self, eyes: Eyes) -> Value;
+    /// The state from a viewpoint, as plain data; see [`Game::view`].
+    fn view(&self, from: Viewpoint) -> Value;
     /// How the peer in `seat` was played so far.
     fn portrait(&self, seat: Seat) -> Portrait;
 }
@@ -149,8 +149,8 @@ impl<G: Game> AnyTable for Table<G> {
         self.peers.get(seat.0.checked_sub(1)?)?.objection(&self.game, &self.state, seat, action)
     }
 
-    fn scene(&self, eyes: Eyes) -> Value {
-        self.game.scene(&self.state, eyes)
+    fn view(&self, from: Viewpoint) -> Value {
+        self.game.view(&self.state, from)
     }
 
     fn portrait(&self, seat: Seat) -> Portrait {

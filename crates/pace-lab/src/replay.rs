@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pace_games::{Action, Boundary, Ego, EgoStep, Ending, Metric, NO_ACTION, Seed, Split};
+use pace_games::{Action, Boundary, Ego, EgoStep, Ending, Metric, NO_ACTION, Seat, Seed, Split, Viewpoint};
 use pace_learn::{Aftermath, Thought};
 use pace_report::{
     FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
@@ -74,7 +74,8 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     loop {
         let observation = encounter.observation().to_vec();
         let mut moment = ReplayMoment {
-            picture: encounter.picture(),
+            view: encounter.view(Viewpoint::Omniscient),
+            seen: Some(encounter.view(Viewpoint::Seat(Seat::EGO))),
             context: n_entries,
             action: None,
             probabilities: Vec::new(),
@@ -131,7 +132,11 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         kinds: mind.as_ref().map_or(Vec::new(), |mind| {
             let kinds = mind.slots()[slot].kinds();
             kinds
-                .map(|(name, traits)| ReplayKind { name: name.to_owned(), traits: all_short(&traits) })
+                .map(|(name, data, traits)| ReplayKind {
+                    name: name.to_owned(),
+                    data: data.clone(),
+                    traits: all_short(&traits),
+                })
                 .collect()
         }),
         truth: mind.as_ref().and_then(|mind| mind.slots()[slot].truth()),
@@ -151,6 +156,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         }
         .to_owned(),
         words: words(spec, &config.method),
+        constants: Some(game.constants()),
         action_names: spec.action_names.iter().map(|name| (*name).to_owned()).collect(),
         peers: peers.collect(),
         seed: options.seed,

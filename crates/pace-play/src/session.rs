@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use pace_games::{
-    Action, AnyTable, Boundary, Ending, EpisodeOutcome, Eyes, JointAction, MAX_SEATS, NO_ACTION, PeerSight,
-    Portrait, Seat, Seed, Split, Stream, TableMove, sample_action,
+    Action, AnyTable, Boundary, Ending, EpisodeOutcome, JointAction, MAX_SEATS, NO_ACTION, PeerSight,
+    Portrait, Seat, Seed, Split, Stream, TableMove, Viewpoint, sample_action,
 };
 use pace_learn::Aftermath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::PlayError;
-use crate::mind::{MindFrame, Player, Recognition};
+use crate::mind::{MindFrame, MindKind, Player, Recognition};
 use crate::offer::{Offer, OfferKind};
 
 /// Everything that an encounter follows from, but for what the person does.
@@ -372,8 +372,8 @@ impl Session {
         Frame {
             episode: self.table.episode(),
             n_moves: self.n_moves,
-            scene: self.table.scene(Eyes::Of(self.booking.seat())),
-            everything: looks_back.then(|| self.table.scene(Eyes::All)),
+            scene: self.table.view(Viewpoint::Seat(self.booking.seat())),
+            everything: looks_back.then(|| self.table.view(Viewpoint::Omniscient)),
             actions: actions.filter(|_| looks_back),
             is_asked: self.table.asked().contains(self.booking.seat()),
             ending,
@@ -417,7 +417,8 @@ impl Session {
     pub fn missing_oracle_score(&self) -> Option<usize> {
         let tuple = self.booking.tuple;
         let is_known = self.table.portrait(self.booking.seat()).best_answer.is_some()
-            || self.offer.known_oracle_score(tuple).is_some();
+            || self.offer.known_oracle_score(tuple).is_some()
+            || !self.offer.has_oracle();
         (!is_known).then_some(tuple)
     }
 
@@ -427,16 +428,18 @@ impl Session {
         let portrait = self.table.portrait(self.booking.seat());
         let scores: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.score(spec.metric)).collect();
         let oracle = match portrait.best_answer {
-            Some(best_answer) => best_answer,
-            None => self.offer.oracle_score(self.booking.tuple)?,
+            Some(best_answer) => Some(best_answer),
+            None if self.offer.has_oracle() => Some(self.offer.oracle_score(self.booking.tuple)?),
+            None => None,
         };
         let part = self.part_kind();
         let recognition = self.recognition.best().map(|(kind, probability, since)| {
-            let name = &self.offer.slots[self.booking.slot].kinds[kind].name;
+            let MindKind { name, data, .. } = &self.offer.slots[self.booking.slot].kinds[kind];
             // A kind that the agent does not know cannot be recognised.
             let is_known = part.as_ref().filter(|part| self.knows(part));
             RecognitionSummary {
                 kind: name.clone(),
+                data: data.clone(),
                 probability,
                 is_right: is_known.map(|part| part == name),
                 since_episode: since.0,
@@ -480,8 +483,8 @@ pub struct Summary {
     /// The mean of their scores.
     pub mean_score: Option<f64>,
     /// What an ego that knew the person would score: in closed form for how they played, or else as measured with a scripted
-    /// peer that plays the person's part.
-    pub oracle: f64,
+    /// peer that plays the person's part. Absent in a game without an oracle.
+    pub oracle: Option<f64>,
     /// What the agent took the person for in the end.
     pub recognition: Option<RecognitionSummary>,
     /// How the person played.
@@ -506,6 +509,8 @@ pub struct EpisodeSummary {
 pub struct RecognitionSummary {
     /// In words.
     pub kind: String,
+    /// The same as plain data; see `PeerSpec::kind_data`.
+    pub data: Value,
     /// How sure it was.
     pub probability: f32,
     /// Whether that is the part that the person was given, where the agent could know it.

@@ -1,8 +1,8 @@
 //! Tables: a person may take any peer's seat, does as it likes, and sees no more than that seat does.
 
 use pace_games::{
-    Action, AnyGame, AnyTable, Boundary, Ego, Eyes, GAMES, JointAction, MAX_SEATS, NO_ACTION, Preset, Seat,
-    Seed, Split, Stream, TableMove,
+    Action, AnyGame, AnyTable, Boundary, Ego, GAMES, JointAction, MAX_SEATS, NO_ACTION, Preset, Seat,
+    Seed, Split, Stream, TableMove, Viewpoint,
 };
 use serde_json::Value;
 
@@ -152,9 +152,9 @@ fn a_scene_shows_a_seat_what_its_observation_shows_and_no_more() {
                 table.observe(seat, &mut observation);
                 seen.push((
                     observation.iter().map(|v| v.to_bits()).collect(),
-                    table.scene(Eyes::Of(seat)).to_string(),
+                    table.view(Viewpoint::Seat(seat)).to_string(),
                 ));
-                let all = table.scene(Eyes::All);
+                let all = table.view(Viewpoint::Omniscient);
                 assert!(!all.to_string().contains("null") || spec.id != "kuhn-poker", "{all}");
             };
             play(&*game, &mut *table, &mut *ego, &mut seed.stream("ego"), &mut person, &mut onlooker);

@@ -88,8 +88,8 @@ impl AnyGame for Doctored {
         self.game.table(split, self.real(split, tuple), people, n_episodes, seed)
     }
 
-    fn setting(&self) -> Value {
-        self.game.setting()
+    fn constants(&self) -> Value {
+        self.game.constants()
     }
 
     fn play(

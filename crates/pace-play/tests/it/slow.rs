@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pace_games::{
-    Action, AnyEncounter, AnyGame, AnyTable, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, Eyes, GAMES,
+    Action, AnyEncounter, AnyGame, AnyTable, ContractBreach, DecisionPoint, Ego, EpisodeOutcome, GAMES,
     GameError, GameSpec, JointAction, Lanes, Meeting, Movers, Onlooker, Opinion, PeerSight, PoolListing,
-    Portrait, Preset, Seat, Seed, Split, TableMove,
+    Portrait, Preset, Seat, Seed, Split, TableMove, Viewpoint,
 };
 use pace_play::{Offers, ServerConfig};
 use serde_json::{Map, Value, json};
@@ -102,8 +102,8 @@ impl AnyTable for WithoutClosedForm {
         self.0.objection(seat, action)
     }
 
-    fn scene(&self, eyes: Eyes) -> Value {
-        self.0.scene(eyes)
+    fn view(&self, from: Viewpoint) -> Value {
+        self.0.view(from)
     }
 
     fn portrait(&self, seat: Seat) -> Portrait {
@@ -185,8 +185,8 @@ impl AnyGame for SlowGame {
         Ok(if self.needs_oracle { Box::new(WithoutClosedForm(table)) } else { table })
     }
 
-    fn setting(&self) -> Value {
-        self.game.setting()
+    fn constants(&self) -> Value {
+        self.game.constants()
     }
 
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {

@@ -321,7 +321,7 @@ fn an_encounter_is_written_down_as_it_is_watched() {
                 "{game}: {n_steps} steps, return {}: {shown}",
                 episode.task_return
             );
-            assert!(episode.moments.iter().all(|moment| moment.picture.is_object()));
+            assert!(episode.moments.iter().all(|moment| moment.view.is_object()));
             let last = episode.moments.last().expect("an end");
             assert!(last.action.is_none() && episode.moments[0].action.is_some());
         }
