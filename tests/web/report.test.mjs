@@ -41,6 +41,18 @@ test("the page of one run", async () => {
   for (const screen of SCREENS) await check(join(folder, "report.html"), "report-of-one", screen);
 });
 
+test("encounters of every game that are recorded now", async () => {
+  for (const game of ["kuhn-poker", "overcooked", "predator-prey"]) {
+    const run_folder = join(folder, game);
+    const keys = ["encounters_per_tuple=1", "epochs=1", "minibatches=2", "warm_up_steps=0", "hidden_width=8"];
+    await run("train", game, "--steps", "2000", "--out", run_folder, ...keys.flatMap((key) => ["--set", key]));
+    await run("watch", run_folder, "--peer", "1", "--episodes", "2", "--record");
+    await run("adapt", run_folder, "--passes", "1", "--episodes", "2");
+    await run("report", run_folder);
+    for (const screen of SCREENS) await check(join(run_folder, "report.html"), `report-of-${game}`, screen);
+  }
+});
+
 async function check(path, name, screen) {
   const { width, height, scheme } = screen;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce" });

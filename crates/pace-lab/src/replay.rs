@@ -73,9 +73,10 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     let mut taken = None;
     loop {
         let observation = encounter.observation().to_vec();
+        let view = encounter.view(Viewpoint::Omniscient);
         let mut moment = ReplayMoment {
-            view: encounter.view(Viewpoint::Omniscient),
-            seen: Some(encounter.view(Viewpoint::Seat(Seat::EGO))),
+            seen: Some(encounter.view(Viewpoint::Seat(Seat::EGO))).filter(|seen| *seen != view),
+            view,
             context: n_entries,
             action: None,
             probabilities: Vec::new(),
