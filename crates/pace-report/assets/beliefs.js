@@ -45,13 +45,15 @@ function belief(game, peer, title, part) {
   const figure = svg("svg", { role: "img" });
   const pen = penFor(figure);
   const list = bars(title);
-  node.append(figure, list.node);
+  const outlined = Number.isInteger(peer.truth) && el("p", { class: "mind-note" }, "The true kind is outlined.");
+  node.append(figure, ...[outlined].filter(Boolean), list.node);
   return {
     node,
     show(shares) {
       const label = game.belief?.(pen, peer, shares) ?? null;
       figure.toggleAttribute("hidden", label === null);
       list.node.hidden = label !== null;
+      if (outlined) outlined.hidden = label === null;
       if (label !== null) {
         figure.setAttribute("aria-label", label);
         return pen.done();

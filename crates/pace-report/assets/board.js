@@ -16,6 +16,7 @@ export function boardOf(game, about) {
       node.setAttribute("aria-label", game.draw(pen, { ...about, view, seen, past }));
       pen.done();
       const { width, height } = node.viewBox.baseVal;
+      node.style.setProperty("--aspect", width / height);
       node.classList.toggle("tall", height > 1.25 * width);
     },
   };
