@@ -158,7 +158,7 @@ function body(pen, index, group, { r, isCaught, inside, above }) {
   pen.group(key, group, () => {
     pen.shape(`${key}-body`, "circle", { class: "prey-body", cx: 0, cy: 0, r });
     if (inside) pen.shape(`${key}-name`, "text", { class: "prey-name", x: 0, y: r * 0.38, "font-size": r * 1.1 }, inside);
-    if (above) pen.shape(`${key}-above`, "text", { class: "prey-above", x: 0, y: group.at[1] > 40 ? -r - 5 : r + 15 }, above);
+    if (above) pen.shape(`${key}-above`, "text", { class: "prey-above", x: 0, y: group.at[1] > 40 ? -r - (isCaught ? 9 : 5) : r + 19 }, above);
     if (isCaught) pen.shape(`${key}-caught`, "circle", { class: "prey-caught", cx: 0, cy: 0, r: r + 5 });
   });
 }
