@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { findings, run, shots, startBrowser, startServer } from "./program.mjs";
+import { assetFile, example, findings, run, shots, startBrowser, startServer } from "./program.mjs";
 
 let browser;
 let server;
@@ -53,7 +53,10 @@ async function open(address, { viewport = DESKTOP, ...more } = {}) {
   });
   // For work on the page itself: its files as they are, and not as they were built in.
   if (process.env.PACE_ASSETS) {
-    await page.route("**/assets/**", (route) => route.fulfill({ path: join(process.env.PACE_ASSETS, new URL(route.request().url()).pathname.slice("/assets/".length)) }));
+    await page.route("**/assets/**", (route) => {
+      const path = assetFile(new URL(route.request().url()).pathname.slice("/assets/".length));
+      return path ? route.fulfill({ path }) : route.continue();
+    });
   }
   await page.goto(address);
   return view;
@@ -131,7 +134,7 @@ async function isOneReplay(view) {
     const answer = page.waitForResponse("**/api/replay");
     await page.evaluate((hash) => { location.hash = hash; }, escaped);
     await answer;
-    await page.getByLabel("Moment").waitFor();
+    await page.getByLabel("Moment of the encounter").waitFor();
   }
   const session = await context.newCDPSession(page);
   const { result } = await session.send("Runtime.evaluate", { expression: "document" });
@@ -199,7 +202,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
 
   await page.locator("#replay-link").click();
   await page.getByRole("heading", { name: /^Replay/ }).waitFor();
-  const range = page.getByLabel("Moment");
+  const range = page.getByLabel("Moment of the encounter");
   const last = Number(await range.getAttribute("max"));
   assert.ok(last > 20, "every moment is there");
   await range.fill(String(Math.floor(last / 2)));
@@ -207,8 +210,15 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   await isAccessible(view, "kuhn-replay");
   const address = page.url();
   await isOneReplay(view);
-  await page.getByRole("button", { name: "Only what you saw" }).click();
+  // What the player did not see is drawn dim, and is not there when only that is shown.
+  const unseen = page.locator(".stage .unseen");
+  await page.getByLabel("Moment of the encounter").fill("0");
+  assert.ok((await unseen.count()) > 0, "the agent’s card is dim");
+  await page.getByLabel("only what you saw").check();
+  assert.equal(await unseen.count(), 0);
+  await page.locator("h1").first().click();
   await page.keyboard.press("ArrowRight");
+  assert.equal(await page.locator(".stage").getAttribute("data-moment"), "1", "keys step, wherever the focus is");
   await close(spectator);
   await close(view);
 
@@ -625,8 +635,8 @@ test("a prey that leaves the map stays in the picture, and is told the way back"
   for (let count = 0; count < 30 && own()[0] < 1.6 && !view.over; count += 1) await step(view, "ArrowRight");
   assert.ok(own()[0] >= 1.6, `the prey is outside: ${own()}`);
   const [figure, picture] = await page.evaluate(() => {
-    const label = [...document.querySelectorAll(".plane text")].find((node) => node.textContent === "you");
-    return [label.closest("g"), document.querySelector(".plane")].map((node) => node.getBoundingClientRect().toJSON());
+    const label = [...document.querySelectorAll(".board text")].find((node) => node.textContent === "you");
+    return [label.closest("g"), document.querySelector(".board")].map((node) => node.getBoundingClientRect().toJSON());
   });
   assert.ok(figure.left >= picture.left && figure.right <= picture.right, `the figure is in the picture: ${figure.right} of ${picture.right}`);
   assert.match(await page.locator(".say").textContent(), /^Outside the map by \d\.\d\. Push west to come back\.$/);
@@ -641,7 +651,8 @@ test("the summary: a verdict that follows from the belief, bars that say who won
   const summaryOf = (about, summary) => page.evaluate(async ([about, summary]) => {
     const { summaryCard } = await import("/assets/summary.js");
     const { gameOf } = await import("/assets/games/index.js");
-    document.getElementById("main").replaceChildren(summaryCard(about, summary, gameOf(about.game)));
+    const { personOf } = await import("/assets/elements.js");
+    document.getElementById("main").replaceChildren(summaryCard({ ...about, person: personOf("you") }, summary, gameOf(about)));
   }, [about, summary]);
   const main = page.locator("main");
   const about = { game: "predator-prey", slot: 0, role: "predator 1", setting: { horizon_steps: 40, n_predators: 2 } };
@@ -649,7 +660,7 @@ test("the summary: a verdict that follows from the belief, bars that say who won
   const summary = {
     episodes: [episode(-8.3, "timed-out"), episode(-5.1, "timed-out"), episode(-1.2, "succeeded")],
     mean_score: -4.9, oracle: -2.5, portrait: { lines: [["mean distance to prey A", "0.31"]] },
-    recognition: { kind: "predator after prey A", probability: 1, is_right: false, since_episode: 0, since_moves: 14 },
+    recognition: { kind: "predator after prey A", data: { prefers: 0 }, probability: 1, is_right: false, since_episode: 0, since_moves: 14 },
   };
   await summaryOf(about, summary);
   await shoot(view, "predator-prey-summary-desktop");
@@ -666,7 +677,7 @@ test("the summary: a verdict that follows from the belief, bars that say who won
   assert.deepEqual(await page.locator(".chart-y span").allTextContents(), ["−10", "−5", "0"]);
   // Where the rules hold the player to their part, the belief is right or wrong.
   const cook = { game: "overcooked", slot: 0, role: "cook", setting: { horizon_steps: 40 } };
-  const order = { ...summary, recognition: { ...summary.recognition, kind: "Tomato and Onion" } };
+  const order = { ...summary, recognition: { ...summary.recognition, kind: "Tomato and Onion", data: { left: "Tomato", right: "Onion" } } };
   await summaryOf(cook, order);
   assert.match(await main.innerText(), /It did not identify you\. Its belief in the end: tomato with onion/);
   await summaryOf(cook, { ...order, recognition: { ...order.recognition, is_right: true } });
@@ -678,8 +689,10 @@ test("the expected return has a horizon and a unit", async () => {
   const view = await open(server.address);
   await view.page.getByRole("heading", { name: "Meet an agent" }).waitFor();
   await view.page.evaluate(async () => {
-    const { MindPanel } = await import("/assets/mind.js");
-    const panel = new MindPanel({ offer: "kuhn-poker.bayes", game: "kuhn-poker", slot: 0, action_names: ["pass", "bet"], mind_slots: [], is_simultaneous: false });
+    const { Beliefs } = await import("/assets/beliefs.js");
+    const { gameOf } = await import("/assets/games/index.js");
+    const about = { game: "kuhn-poker", slot: 0, action_names: ["pass", "bet"], peers: [], is_simultaneous: false };
+    const panel = new Beliefs(gameOf(about), about);
     document.getElementById("main").replaceChildren(panel.node);
     panel.add({ scene: { stage: "ego-speaks" }, mind: { slots: [], probabilities: [0.25, 0.75], value: 0.4, place: null } });
   });
@@ -729,33 +742,43 @@ test("a spectator is told that the player has left, until they are back", async 
   await close(view);
 });
 
-test("a game without a drawing is shown as text and leaves the others alone", async () => {
-  const view = await open("about:blank");
+test("a game of one's own without a page is shown as text, from the first page to the replay", async (test) => {
+  const own = await startServer({ program: example("own_game") });
+  test.after(() => own.stop());
+  const view = await open(own.address);
   const { page } = view;
-  const toPage = (text) => text.replaceAll('"game":"kuhn-poker"', '"game":"matrix-game"');
-  await rewrite(page, toPage, (message) => message);
-  await page.route("**/api/offers", async (route) => {
-    const response = await route.fetch();
-    const answer = await response.json();
-    // Kuhn Poker under a name that the page does not know, next to the three games.
-    const others = answer.games.map((game) => ({ ...game }));
-    const game = { ...answer.games.find(({ id }) => id === "kuhn-poker"), id: "matrix-game", title: "Matrix Game" };
-    const offers = answer.offers.map((offer) => (offer.id === "kuhn-poker.nash" ? { ...offer, game: "matrix-game" } : offer));
-    await route.fulfill({ response, json: { ...answer, games: [...others, game], offers } });
-  });
-  await page.goto(server.address);
   await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
-  assert.equal(await page.getByRole("radio").count(), 4, "every game is offered");
-  await page.getByRole("radio", { name: "Matrix Game" }).check({ force: true });
-  await page.getByLabel("Length").selectOption("100");
+  assert.equal(await page.getByRole("radio").count(), 4, "it is offered next to the others");
+  await shoot(view, "text-game-lobby-desktop");
+  await page.getByRole("radio", { name: "Matching pennies" }).check({ force: true });
+  await page.getByLabel("Agent", { exact: true }).selectOption("pennies.bayes");
+  await page.getByLabel("The agent’s beliefs").selectOption("live");
+  assert.equal(await page.getByLabel("Length").inputValue(), "10");
   await page.getByRole("button", { name: "Start" }).click();
+  await page.getByText("Round 1 of 10").waitFor();
   const text = page.getByLabel("The state of the game");
   await page.locator(".say", { hasText: "Choose an action." }).waitFor();
-  const before = await text.textContent();
-  assert.match(before, /"stage"/);
+  assert.equal(await text.textContent(), "both hands are closed");
   await isAccessible(view, "text-game");
-  await page.keyboard.press("2");
-  await page.waitForFunction((old) => document.querySelector(".as-text").textContent !== old, before);
-  await page.locator("button[data-action='0']:not([aria-disabled=true])").click();
+  for (let round = 0; !view.over; round += 1) {
+    await until(view, () => view.over || view.frame.is_asked, "a turn");
+    if (view.over) break;
+    const seq = view.seq;
+    // By key and by button in turn.
+    if (round % 2 === 0) await step(view, "2");
+    else await page.locator("button[data-action='0']:not([aria-disabled=true])").click();
+    await until(view, () => view.over || view.seq > seq, "an answer");
+    await page.keyboard.press("Space");
+  }
+  await page.getByRole("heading", { name: "The encounter is over" }).waitFor();
+  await page.getByRole("heading", { name: "Rounds, one by one" }).waitFor();
+  await shoot(view, "text-game-summary-desktop");
+  await isAccessible(view, "text-game-summary");
+  await page.locator("#replay-link").click();
+  await page.getByRole("heading", { name: /^Replay/ }).waitFor();
+  await page.getByRole("button", { name: "step forward" }).click();
+  assert.match(await page.getByLabel("The state of the game").textContent(), /^ego (heads|tails), peer tails$/);
+  await shoot(view, "text-game-replay-desktop");
+  await isAccessible(view, "text-game-replay");
   await close(view);
 });

@@ -29,9 +29,25 @@ export function program() {
   return found;
 }
 
-/** Starts `pace play` and waits for its address. */
+/** An example, built next to the program. */
+export function example(name) {
+  const found = join(dirname(program()), "examples", name);
+  if (!existsSync(found)) throw new Error(`build the example first: cargo build --example ${name}`);
+  return found;
+}
+
+/** The source of a file below `/assets/`; null for one that the server makes. */
+export function assetFile(path) {
+  const game = /^games\/(.*)\.js$/.exec(path)?.[1];
+  const folders = game ? [] : ["crates/pace-play/assets", "crates/pace-report/assets"];
+  const files = [...folders.map((folder) => join(root, folder, path)), game && join(root, "crates/pace-games/src", game.replaceAll("-", "_"), "page.js")];
+  return files.find((file) => file && existsSync(file)) ?? null;
+}
+
+/** Starts `pace play`, or an example that serves the same page, and waits for its address. */
 export async function startServer(...args) {
-  const child = spawn(program(), ["play", "--port", "0", ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const own = args[0]?.program;
+  const child = spawn(own ?? program(), own ? [] : ["play", "--port", "0", ...args], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   child.stderr.on("data", (data) => { said += data; });
   const address = await new Promise((found, failed) => {

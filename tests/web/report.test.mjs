@@ -41,6 +41,18 @@ test("the page of one run", async () => {
   for (const screen of SCREENS) await check(join(folder, "report.html"), "report-of-one", screen);
 });
 
+test("encounters of every game that are recorded now", async () => {
+  for (const game of ["kuhn-poker", "overcooked", "predator-prey"]) {
+    const run_folder = join(folder, game);
+    const keys = ["encounters_per_tuple=1", "epochs=1", "minibatches=2", "warm_up_steps=0", "hidden_width=8"];
+    await run("train", game, "--steps", "2000", "--out", run_folder, ...keys.flatMap((key) => ["--set", key]));
+    await run("watch", run_folder, "--peer", "1", "--episodes", "2", "--record");
+    await run("adapt", run_folder, "--passes", "1", "--episodes", "2");
+    await run("report", run_folder);
+    for (const screen of SCREENS) await check(join(run_folder, "report.html"), `report-of-${game}`, screen);
+  }
+});
+
 async function check(path, name, screen) {
   const { width, height, scheme } = screen;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: "reduce" });
@@ -99,15 +111,15 @@ function overlaps(page) {
 // Forward and back, by button, by key and by hand, and what is shown follows.
 async function stepThrough(page, stage) {
   const now = () => stage.evaluate((node) => Number(node.dataset.moment));
-  const shown = () => stage.evaluate((node) => node.querySelector(".replay-view").innerHTML);
+  const shown = () => stage.evaluate((node) => node.querySelector(".stage-view").innerHTML);
   const press = async (label) => (await stage.$(`button[aria-label="${label}"]`)).click();
   const last = await stage.evaluate((node) => Number(node.querySelector("input[type=range]").max));
   assert.ok(last >= 4, `an encounter of ${last + 1} moments`);
   assert.equal(await now(), 0);
   const first = await shown();
   assert.match(first, /<(svg|pre)/, "the game is drawn");
-  assert.match(first, />action probabilities</);
-  assert.match(first, />belief about /);
+  assert.match(first, />Action probabilities</);
+  assert.match(first, />Belief about /);
 
   await press("step forward");
   assert.equal(await now(), 1);
@@ -138,21 +150,19 @@ async function stepThrough(page, stage) {
   const scrubber = await stage.$("input[type=range]");
   await scrubber.fill("3");
   assert.equal(await now(), 3);
-  const chips = await stage.$$(".replay-strip button");
+  const chips = await stage.$$(".stage-strip button");
   await chips[1].click();
   assert.equal(await now(), second, "a chip is an episode");
 
-  // As the agent sees it: what it does not see is gone, and comes back.
-  const hidden = () => stage.evaluate((node) => {
-    const isHidden = (one) => getComputedStyle(one).visibility === "hidden";
-    return [...node.querySelectorAll(".unseen")].filter(isHidden).length;
-  });
+  // As the agent sees it: what it does not see is not there, and comes back.
+  const unseen = () => stage.evaluate((node) => node.querySelectorAll(".unseen").length);
   await scrubber.fill("0");
-  const eyes = await stage.$(".replay-eyes input");
+  assert.ok((await unseen()) > 0, "what the agent does not see is marked");
+  const eyes = await stage.$(".stage-eyes input");
   await eyes.check();
-  assert.ok((await hidden()) > 0, "what the agent does not see is hidden");
+  assert.equal(await unseen(), 0);
   await eyes.uncheck();
-  assert.equal(await hidden(), 0);
+  assert.ok((await unseen()) > 0);
 
   await stage.focus();
   await page.keyboard.press("Home");

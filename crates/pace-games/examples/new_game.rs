@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 // What a person may choose, with a value for each preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PenniesConfig {
+pub struct PenniesConfig {
     episodes_per_encounter: usize,
 }
 
@@ -26,13 +26,13 @@ impl Configure for PenniesConfig {
 
 // A point in play: nothing, and then both sides. Plain data, so that it can be written, read and compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Round {
+pub struct Round {
     shown: Option<(Action, Action)>,
 }
 
 // A peer as data, and the player of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Habit {
+pub struct Habit {
     heads: f64,
 }
 
@@ -43,7 +43,7 @@ impl PeerSpec for Habit {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Shower(Habit);
+pub struct Shower(Habit);
 
 const HEADS: Action = 0;
 const TAILS: Action = 1;
@@ -68,7 +68,7 @@ impl Peer<Pennies> for Shower {
 
 // The game itself.
 #[derive(Clone, Debug)]
-struct Pennies {
+pub struct Pennies {
     config: PenniesConfig,
     spec: GameSpec,
 }

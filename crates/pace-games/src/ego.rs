@@ -4,12 +4,13 @@
 //! encounters are in pace-lab.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::arena::PeerSight;
 use crate::config::GameError;
 use crate::entry::OpenedEncounter;
 use crate::game::{Action, Ending, Game, Metric};
-use crate::peer::SpecOf;
+use crate::peer::{PeerSpec, SpecOf};
 use crate::seed::{Seed, Stream};
 use crate::session::AgentSession;
 
@@ -59,10 +60,20 @@ pub trait Ego: Send {
 pub struct Opinion {
     /// The kind of peer, in words; see [`crate::PeerSpec::kind`].
     pub kind: String,
+    /// The same as plain data; see [`crate::PeerSpec::kind_data`].
+    pub data: Value,
     /// Its traits; see [`crate::PeerSpec::traits`].
     pub traits: Vec<f32>,
     /// The ego's probability.
     pub probability: f32,
+}
+
+impl Opinion {
+    /// The opinion that a peer is of the same kind as `spec`.
+    pub fn of(spec: &impl PeerSpec, probability: f64) -> Opinion {
+        let probability = probability as f32;
+        Opinion { kind: spec.kind(), data: spec.kind_data(), traits: spec.traits(), probability }
+    }
 }
 
 /// A reference agent, as a recipe to make it. Learned agents are compared with it; its score is no bound.

@@ -9,7 +9,7 @@ use crate::contract::{ContractBreach, check_contract};
 use crate::ego::{Ego, EpisodeOutcome, Reference, begin_reference};
 use crate::encounter::{Encounter, EncounterMove, PeerStepBuffers};
 use crate::game::{
-    Action, DecisionPoint, Drawing, Eyes, Game, GameSpec, JointAction, Portrait, Seat, SeatSet,
+    Action, DecisionPoint, Game, GameSpec, JointAction, Page, Portrait, Seat, SeatSet, Viewpoint,
 };
 use crate::peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
@@ -26,8 +26,8 @@ pub struct GameEntry {
     pub readme: &'static str,
     /// See [`Game::TRAINING`].
     pub training: &'static str,
-    /// How pages draw it; as text if nothing.
-    pub drawing: Option<Drawing>,
+    /// The files with which pages show it; see [`Game::PAGE`].
+    pub page: Option<Page>,
     open: Open,
 }
 
@@ -40,7 +40,7 @@ impl GameEntry {
             id: G::ID,
             readme: G::README,
             training: G::TRAINING,
-            drawing: G::DRAWING,
+            page: G::PAGE,
             open: |preset, overrides| Ok(Box::new(Opened::<G>::new(G::new(configure(preset, overrides)?)?))),
         }
     }
@@ -90,8 +90,8 @@ pub trait AnyGame: Send + Sync {
         n_episodes: usize,
         seed: Seed,
     ) -> Result<Box<dyn AnyEncounter>, GameError>;
-    /// See [`Game::setting`].
-    fn setting(&self) -> Value;
+    /// See [`Game::constants`].
+    fn constants(&self) -> Value;
     /// Lanes in which encounters with the tuples of `split` can be played.
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
     /// See [`Game::decision_points`].
@@ -125,10 +125,8 @@ pub trait AnyEncounter: Send {
     fn objection(&self, seat: Seat, action: Action) -> Option<String>;
     /// The state as text for people.
     fn render(&self) -> String;
-    /// The state as pages draw it, with what the ego does not see marked; see [`Game::picture`].
-    fn picture(&self) -> Value;
-    /// The state as plain data for a page; see [`Game::scene`].
-    fn scene(&self, eyes: Eyes) -> Value;
+    /// The state from a viewpoint, as plain data; see [`Game::view`].
+    fn view(&self, from: Viewpoint) -> Value;
     /// How the person in `seat` has played so far; see [`Game::portrait`].
     fn portrait(&self, seat: Seat) -> Portrait;
 }
@@ -173,6 +171,8 @@ pub struct TupleListing {
     pub description: String,
     /// The kind of each peer, in words; see [`PeerSpec::kind`].
     pub kinds: Vec<String>,
+    /// The same as plain data; see [`PeerSpec::kind_data`].
+    pub kind_data: Vec<Value>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
     /// The traits of each peer; see [`PeerSpec::traits`].
@@ -254,6 +254,7 @@ impl<G: Game> AnyGame for Opened<G> {
                 .map(|tuple| TupleListing {
                     description: tuple.describe(),
                     kinds: tuple.specs.iter().map(PeerSpec::kind).collect(),
+                    kind_data: tuple.specs.iter().map(PeerSpec::kind_data).collect(),
                     classes: tuple.classes,
                     traits: tuple.specs.iter().map(PeerSpec::traits).collect(),
                     aspects: tuple.specs.iter().map(PeerSpec::aspects).collect(),
@@ -317,8 +318,8 @@ impl<G: Game> AnyGame for Opened<G> {
         Ok(Box::new(OpenedEncounter::begin(&self.game, &specs, people, n_episodes, seed)))
     }
 
-    fn setting(&self) -> Value {
-        self.game.setting()
+    fn constants(&self) -> Value {
+        self.game.constants()
     }
 
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
@@ -415,12 +416,8 @@ impl<G: Game> AnyEncounter for OpenedEncounter<G> {
         self.game.render(self.encounter.state())
     }
 
-    fn picture(&self) -> Value {
-        self.game.picture(self.encounter.state(), Seat::EGO)
-    }
-
-    fn scene(&self, eyes: Eyes) -> Value {
-        self.game.scene(self.encounter.state(), eyes)
+    fn view(&self, from: Viewpoint) -> Value {
+        self.game.view(self.encounter.state(), from)
     }
 
     fn portrait(&self, seat: Seat) -> Portrait {

@@ -99,13 +99,13 @@ impl SeatSet {
     }
 }
 
-/// Through whose eyes a state is looked at.
+/// The viewpoint from which a state is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Eyes {
-    /// As this seat sees it, with everything else hidden.
-    Of(Seat),
-    /// As nobody at the table sees it.
-    All,
+pub enum Viewpoint {
+    /// Only what this seat sees.
+    Seat(Seat),
+    /// The whole state.
+    Omniscient,
 }
 
 /// How a person played a peer's seat, looked back at.
@@ -241,13 +241,13 @@ impl GameSpec {
     }
 }
 
-/// How a page draws a game. Both texts stand for themselves: nothing is imported, nothing is loaded.
+/// The files with which pages show a game: sessions with people, their replays, and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Drawing {
-    /// A module of JavaScript that exports `draw(pen, picture, past)`: it draws a [`Game::picture`] with a pen, and knows the
-    /// pictures before it in the same episode. What the viewer does not see has the class `unseen`, so that a page can hide it.
+pub struct Page {
+    /// A module of JavaScript with the drawing, the words and the controls of the game; `page.js` in the game's folder. All of
+    /// its exports are optional: they replace those of `text_game.js` in pace-report, which documents them.
     pub script: &'static str,
-    /// The colours and shapes that it names, as a style sheet.
+    /// The style sheet of the drawing; `page.css` in the game's folder.
     pub style: &'static str,
 }
 
@@ -263,8 +263,8 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// The text of the game's `training.toml`: keys of training by preset, on top of the general defaults. Empty for a game that
     /// is trained with these alone.
     const TRAINING: &'static str = "";
-    /// How pages draw it; as text if nothing.
-    const DRAWING: Option<Drawing> = None;
+    /// The files with which pages show it. Without them it is shown as text, with a button for each action.
+    const PAGE: Option<Page> = None;
     /// The symbols of [`Game::render`] explained, line by line; empty where that text needs no explanation.
     const LEGEND: &'static [&'static str] = &[];
 
@@ -307,19 +307,14 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// The state as text for people.
     fn render(&self, state: &Self::State) -> String;
 
-    /// The state for the game's [`Game::DRAWING`], with what `viewer` does not see marked as such; a text is shown as it is.
-    fn picture(&self, state: &Self::State, _viewer: Seat) -> Value {
-        Value::String(self.render(state))
-    }
-
-    /// Everything about the game that stays as it is and that a page needs to draw it, as plain data.
-    fn setting(&self) -> Value {
+    /// The constants of the game that a page needs to draw it, as plain data.
+    fn constants(&self) -> Value {
         Value::Null
     }
 
-    /// The state as plain data that a page can draw, with nothing in it that these eyes do not see. A game that does not say
-    /// how is shown as text, with everything in it.
-    fn scene(&self, state: &Self::State, _eyes: Eyes) -> Value {
+    /// The state from a viewpoint, as plain data; what the viewpoint does not see is absent. Default: [`Game::render`] as text
+    /// from every viewpoint, for games that hide nothing.
+    fn view(&self, state: &Self::State, _from: Viewpoint) -> Value {
         json!({ "text": self.render(state) })
     }
 

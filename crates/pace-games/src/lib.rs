@@ -51,8 +51,8 @@ pub use ego::{
 pub use encounter::{EgoStep, Encounter, EncounterMove, PeerStepBuffers};
 pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, PoolListing, TupleListing};
 pub use game::{
-    Action, Boundary, DecisionPoint, Drawing, EarlierStep, Ending, Eyes, Game, GameSpec, JointAction,
-    MAX_SEATS, Metric, MoveOutcome, NO_ACTION, NO_ACTIONS, Nouns, Portrait, Seat, SeatSet,
+    Action, Boundary, DecisionPoint, EarlierStep, Ending, Game, GameSpec, JointAction, MAX_SEATS, Metric,
+    MoveOutcome, NO_ACTION, NO_ACTIONS, Nouns, Page, Portrait, Seat, SeatSet, Viewpoint,
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};

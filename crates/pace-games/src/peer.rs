@@ -6,6 +6,7 @@ use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::game::{Action, Game, Seat};
 use crate::seed::Stream;
@@ -29,6 +30,11 @@ pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + S
     /// What an ego has to find out about the peer, in a few words: peers of one kind want the same answer.
     fn kind(&self) -> String {
         self.describe()
+    }
+
+    /// The same as [`PeerSpec::kind`] as plain data, for programs and pages. Default: none.
+    fn kind_data(&self) -> Value {
+        Value::Null
     }
 }
 

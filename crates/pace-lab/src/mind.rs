@@ -1,6 +1,7 @@
 //! What an agent takes its peers for, in words: its posterior over training classes, with classes of one kind together.
 
 use pace_games::{AnyGame, Inference, Split, TupleListing};
+use serde_json::Value;
 
 /// A moment of an encounter: the episode and the decisions before it in that episode, both from 0.
 pub type When = (usize, usize);
@@ -15,6 +16,7 @@ pub struct Slot {
     /// What the peer is.
     pub role: &'static str,
     kinds: Vec<String>,
+    kind_data: Vec<Value>,
     kind_of_class: Vec<usize>,
     /// The traits of each class.
     traits: Vec<Vec<f32>>,
@@ -43,11 +45,13 @@ impl Mind {
         let pool = game.pool(Split::Train);
         let slots = game.spec().peer_roles.iter().enumerate().map(|(slot, role)| {
             let mut kinds: Vec<String> = Vec::new();
+            let mut kind_data = Vec::new();
             let kind_of_class = (0..pool.n_classes[slot])
                 .map(|class| {
                     let peer = pool.tuples.iter().find(|tuple| tuple.classes[slot] == class);
                     let kind = peer.map_or_else(|| format!("class {class}"), |peer| peer.kinds[slot].clone());
                     kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+                        kind_data.push(peer.map_or(Value::Null, |peer| peer.kind_data[slot].clone()));
                         kinds.push(kind);
                         kinds.len() - 1
                     })
@@ -55,7 +59,7 @@ impl Mind {
                 .collect();
             let truth = kinds.iter().position(|kind| *kind == met.kinds[slot]);
             let traits = pool.traits.get(slot).cloned().unwrap_or_default();
-            Slot { role, kinds, kind_of_class, traits, truth, ranking: Vec::new(), since: (0, 0) }
+            Slot { role, kinds, kind_data, kind_of_class, traits, truth, ranking: Vec::new(), since: (0, 0) }
         });
         Mind { slots: slots.collect() }
     }
@@ -102,14 +106,14 @@ impl Mind {
 }
 
 impl Slot {
-    /// What the peer may be, in words, with the mean traits of the classes of that kind.
-    pub fn kinds(&self) -> impl Iterator<Item = (&str, Vec<f32>)> {
+    /// What the peer may be, in words and as plain data, with the mean traits of the classes of that kind.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, &Value, Vec<f32>)> {
         self.kinds.iter().enumerate().map(|(kind, name)| {
             let classes = self.kind_of_class.iter().zip(&self.traits).filter(|(of, _)| **of == kind);
             let rows: Vec<&Vec<f32>> = classes.map(|(_, traits)| traits).collect();
             let n_traits = rows.first().map_or(0, |row| row.len());
             let mean = |place: usize| rows.iter().map(|row| row[place]).sum::<f32>() / rows.len() as f32;
-            (name.as_str(), (0..n_traits).map(mean).collect())
+            (name.as_str(), &self.kind_data[kind], (0..n_traits).map(mean).collect())
         })
     }
 

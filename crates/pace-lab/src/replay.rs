@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pace_games::{Action, Inference, Moment, NO_ACTION, Seed, Split};
+use pace_games::{Action, Inference, Moment, NO_ACTION, Seat, Seed, Split, Viewpoint};
 use pace_report::{
     FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
 };
@@ -88,7 +88,11 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         kinds: mind.as_ref().map_or(Vec::new(), |mind| {
             let kinds = mind.slots()[slot].kinds();
             kinds
-                .map(|(name, traits)| ReplayKind { name: name.to_owned(), traits: all_short(&traits) })
+                .map(|(name, data, traits)| ReplayKind {
+                    name: name.to_owned(),
+                    data: data.clone(),
+                    traits: all_short(&traits),
+                })
                 .collect()
         }),
         truth: mind.as_ref().and_then(|mind| mind.slots()[slot].truth()),
@@ -104,6 +108,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         description: tuple.description.clone(),
         metric: score_metric(spec.metric),
         words: words(spec, &config.method),
+        constants: Some(game.constants()),
         action_names: spec.action_names.iter().map(|name| (*name).to_owned()).collect(),
         peers: peers.collect(),
         seed: options.seed,
@@ -124,8 +129,10 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
 fn moment(now: Moment<'_>, n_entries: usize, mind: Option<&mut Mind>) -> ReplayMoment {
     let inference = now.inference().expect("a trained agent infers");
     let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
+    let view = now.encounter.view(Viewpoint::Omniscient);
     ReplayMoment {
-        picture: now.encounter.picture(),
+        seen: Some(now.encounter.view(Viewpoint::Seat(Seat::EGO))).filter(|seen| *seen != view),
+        view,
         context: n_entries,
         action: now.decision.map(|decision| usize::from(decision.action)),
         probabilities: now.decision.map_or(Vec::new(), |decision| all_short(decision.probabilities)),

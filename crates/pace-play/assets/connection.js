@@ -1,7 +1,27 @@
-// The WebSocket of one encounter: introduces the client, sends actions, and reconnects after a lost connection.
+// Requests to the server, and the WebSocket of one encounter: it introduces the client, sends actions, and reconnects when it is lost.
 
 const VERSION = 1;
 const PING_MS = 25000;
+
+/** Sends a request to the server; a refusal is thrown as an error with its code and message. */
+export async function ask(path, body) {
+  const options = body === undefined ? {} : {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ v: VERSION, ...body }),
+  };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw Object.assign(new Error("The server does not answer. Is it still running?"), { code: "gone" });
+  }
+  const answer = await response.json().catch(() => null);
+  if (!response.ok || answer === null) {
+    throw Object.assign(new Error(answer?.message ?? `The server answered with status ${response.status}.`), { code: answer?.code });
+  }
+  return answer;
+}
 
 export class Connection {
   /** `introduction` is `{type: "hello" | "watch", token}`; `handlers` has a function per type of message. */

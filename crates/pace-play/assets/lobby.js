@@ -1,8 +1,11 @@
 // The first page: choose a game, an agent, a seat and a length, then play.
 
-import { ask, el, note, notice, show } from "./elements.js";
+import { drawing } from "./board.js";
+import { ask } from "./connection.js";
+import { el, show } from "./elements.js";
 import { gameOf } from "./games/index.js";
-import { openTable } from "./table.js";
+import { note, notice } from "./notices.js";
+import { openSession } from "./session_page.js";
 
 const KEPT = "pace-session";
 const CHOSEN = "pace-choice";
@@ -32,11 +35,11 @@ function choose(main, offers) {
     form.elements.offer.focus();
   }));
   const cards = offers.games.map((entry) => {
-    const { picture, pitch } = gameOf(entry.id);
+    const { thumbnail, pitch } = gameOf({ ...entry, game: entry.id });
     return el("label", { class: "card game" },
       el("input", { type: "radio", name: "game", value: entry.id, checked: entry.id === chosen.game, "aria-label": entry.title,
         onchange: () => { chosen = offers.offers.find((offer) => offer.game === entry.id); draw(); } }),
-      el("div", { class: "picture", "aria-hidden": "true" }, picture()),
+      el("div", { class: "picture" }, drawing(thumbnail)),
       el("div", { class: "words" }, el("h2", {}, entry.title), el("p", {}, pitch)));
   });
   form.addEventListener("submit", (event) => {
@@ -60,20 +63,20 @@ function choose(main, offers) {
 /** The form for an agent. The last choice is selected again if it was of the same game. */
 function details(offers, chosen, before, onAgent) {
   const last = offers.offers.find((offer) => offer.id === before?.offer)?.game === chosen.game ? before : null;
-  const { seats, rules, mindNote, shorter, usual } = gameOf(chosen.game);
+  const entry = offers.games.find(({ id }) => id === chosen.game);
+  const { seats, rules, mindNote, shorter, usual, episode, episodes } = gameOf({ ...entry, game: entry.id });
   const list = offers.offers.filter((offer) => offer.game === chosen.game);
   const { n_episodes: whole, roles } = chosen;
-  const lengths = [...new Set([...(shorter ?? []), whole])].filter((n) => n <= whole);
+  const lengths = [...new Set([...shorter, whole])].filter((n) => n <= whole);
   // In one episode no agent can adapt, so the whole encounter is the default, or a part of it in which adaptation can be seen.
   const length = [last?.n_episodes, usual, whole].find((n) => lengths.includes(n));
-  const { nouns } = offers.games.find((entry) => entry.id === chosen.game);
   const select = (name, label, options, selected, more) => el("label", { class: "field" }, el("span", {}, label),
     el("select", { name, "aria-label": label, ...more }, options.map(([value, text]) => el("option", { value, selected: value === selected }, text))));
   return [
     el("div", { class: "choices" },
       select("offer", "Agent", list.map((offer) => [offer.id, offer.label]), chosen.id, { onchange: (event) => onAgent(event.target.value) }),
-      roles.length > 1 && select("slot", "Your seat", roles.map((role, slot) => [String(slot), seats?.[role] ?? role]), String(last?.slot ?? 0)),
-      select("n_episodes", "Length", lengths.map((n) => [String(n), `${n} ${n === 1 ? nouns.episode : nouns.episodes}`]), String(length)),
+      roles.length > 1 && select("slot", "Your seat", roles.map((role, slot) => [String(slot), seats[role] ?? role]), String(last?.slot ?? 0)),
+      select("n_episodes", "Length", lengths.map((n) => [String(n), `${n} ${n === 1 ? episode : episodes}`]), String(length)),
       select("mind", "The agent’s beliefs", [["after", "show them afterwards"], ["live", "show them while I play"]], last?.mind),
       el("button", { class: "main", type: "submit" }, "Start")),
     mindNote && el("p", { class: "small quiet" }, mindNote),
@@ -101,5 +104,5 @@ function play(main, offers, token) {
   };
   const choice = lastChoice(offers);
   const again = choice && (() => begin(main, offers, choice));
-  openTable(main, { type: "hello", token }, { onLeave: leave, onGone: leave, onAgain: again });
+  openSession(main, { type: "hello", token }, { onLeave: leave, onGone: leave, onAgain: again });
 }

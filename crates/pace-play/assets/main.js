@@ -1,10 +1,12 @@
 // Entry point: opens the page that the address names.
 
-import { ask, el, notice } from "./elements.js";
+import { ask } from "./connection.js";
+import { el } from "./elements.js";
 import { openLobby } from "./lobby.js";
-import { openReplay } from "./replay.js";
+import { notice } from "./notices.js";
+import { openReplay } from "./replay_page.js";
+import { openSession } from "./session_page.js";
 import { openStudy } from "./study.js";
-import { openTable } from "./table.js";
 
 const main = document.getElementById("main");
 let opened = new AbortController();
@@ -21,7 +23,7 @@ async function start() {
     }
     if (path === "/replay") return await openReplay(main, decodeURIComponent(location.hash.slice(1)), opened.signal);
     if (path.startsWith("/watch/")) {
-      return openTable(main, { type: "watch", token: path.slice("/watch/".length) }, { onLeave: () => location.assign("/") });
+      return openSession(main, { type: "watch", token: path.slice("/watch/".length) }, { onLeave: () => location.assign("/") });
     }
     const offers = await ask("/api/offers");
     if (offers.is_study) return location.replace(`/study${location.search}`);

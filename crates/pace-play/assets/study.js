@@ -1,9 +1,12 @@
 // A study, stage by stage: consent, tutorial, encounters, questions, code. The server knows where a participant is.
 
-import { ask, el, note, notice, sentence, show } from "./elements.js";
+import { drawing } from "./board.js";
+import { ask } from "./connection.js";
+import { el, show } from "./elements.js";
 import { gameOf } from "./games/index.js";
+import { note, notice, sentence } from "./notices.js";
+import { openSession } from "./session_page.js";
 import { summaryCard } from "./summary.js";
-import { openTable } from "./table.js";
 
 export async function openStudy(main) {
   const query = new URLSearchParams(location.search);
@@ -41,7 +44,7 @@ class StudyPages {
     this.state = state;
     document.title = state.title;
     note(state.title);
-    this.game = gameOf(state.game);
+    this.game = gameOf({ ...state, title: state.game_title });
     this[state.stage]();
     this.main.focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -68,26 +71,26 @@ class StudyPages {
 
   tutorial() {
     const { game } = this;
-    this.page(el("h1", {}, `The rules of ${game.name}`), el("div", { class: "picture" }, game.picture()),
+    this.page(el("h1", {}, `The rules of ${game.title}`), el("div", { class: "picture" }, drawing(game.thumbnail)),
       el("div", {}, game.rules.map((text) => el("p", {}, text)), this.paragraphs(this.state.tutorial)),
       el("div", { class: "row" }, el("button", { class: "main", onclick: () => this.next("tutorial") }, "I understand. Begin")));
   }
 
   play() {
     const { number, n_encounters: n, steps_per_second: beat } = this.state;
-    openTable(this.main, { type: "hello", token: this.token }, {
+    openSession(this.main, { type: "hello", token: this.token }, {
       note: `${this.state.title} · round ${number + 1} of ${n}`,
       beat: this.game.isPad ? beat ?? 0 : undefined,
-      onOver: (over, welcome) => this.between(number, n, over, welcome),
+      onOver: (over, about) => this.between(number, n, over, about),
       onGone: () => location.reload(),
     });
   }
 
-  between(number, n, over, welcome) {
+  between(number, n, over, about) {
     const isLast = number + 1 === n;
     // Where the study shows participants the agent's beliefs.
     const replay = over.link && el("p", {}, el("a", { href: `/replay#${encodeURIComponent(over.link)}`, target: "_blank" }, "See the agent’s beliefs in a new tab"));
-    this.page(el("h1", {}, `Round ${number + 1} of ${n} is done`), over.summary && summaryCard(welcome, over.summary, this.game), replay,
+    this.page(el("h1", {}, `Round ${number + 1} of ${n} is done`), over.summary && summaryCard(about, over.summary, this.game), replay,
       el("p", {}, isLast ? "That was the last round." : "In the next round you may meet another agent. Take a break if you like."),
       el("div", { class: "row" }, el("button", { class: "main", onclick: () => this.next("play", { number }) }, isLast ? "Continue" : "Next round")));
   }

@@ -1,45 +1,43 @@
 // The page after an encounter: scores, a chart of the episodes, how the agent identified the player, and the way to the replay.
 
-import { el, number, percent, personOf, svg } from "./elements.js";
-import { gameOf } from "./games/index.js";
-import { copy } from "./table.js";
+import { el, number, percent, svg } from "./elements.js";
+import { copy } from "./notices.js";
 
 /** `options`: `onAgain` and `onLeave`, of which each is a button if it is there. */
-export function summaryView(welcome, over, options) {
-  const game = gameOf(welcome.game);
+export function summaryView(about, over, game, options) {
   const { summary, link } = over;
   const replay = link && `/replay#${encodeURIComponent(link)}`;
   const done = el("span", { class: "copied", role: "status" });
   const button = (text, onclick, look) => onclick && el("button", { type: "button", class: look, onclick }, text);
   return el("div", { class: "stack narrow" },
     el("h1", {}, "The encounter is over"),
-    summary && summaryCard(welcome, summary, game),
+    summary && summaryCard(about, summary, game),
     el("div", { class: "row" },
       button("Play again", options.onAgain, "main"),
       replay && el("a", { class: "button", href: replay, id: "replay-link" }, "Watch the replay"),
       replay && el("button", { type: "button", onclick: () => copy(location.origin + replay, done) }, "Copy its link"), done,
-      button(welcome.is_spectator ? "Leave" : "Other game or agent", options.onLeave)));
+      button(about.is_spectator ? "Leave" : "Other game or agent", options.onLeave)));
 }
 
-export function summaryCard(welcome, summary, game) {
-  const { You, you } = personOf(welcome.is_spectator);
-  const facts = game.facts(summary, welcome);
+export function summaryCard(about, summary, game) {
+  const { You, you } = about.person;
+  const facts = game.facts(summary, about);
   return el("section", { class: "card stack" },
     el("dl", { class: "facts" }, facts.map(([name, value, unit]) => el("div", {}, el("dt", {}, name), el("dd", {}, value, unit && el("small", {}, ` ${unit}`))))),
-    el("div", {}, el("h2", {}, `${game.Episodes}, one by one`), episodes(summary, welcome, game)),
-    el("div", {}, el("h2", {}, `How it identified ${you}`), el("p", {}, verdict(summary, welcome, game))),
+    el("div", {}, el("h2", {}, `${game.Episodes}, one by one`), episodes(summary, about, game)),
+    el("div", {}, el("h2", {}, `How it identified ${you}`), el("p", {}, verdict(summary, about, game))),
     summary.portrait.lines.length > 0 && el("div", {}, el("h2", {}, `How ${you} played`),
       el("dl", { class: "portrait", "aria-label": `${You}, in numbers` }, summary.portrait.lines.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))));
 }
 
 /** The agent's last belief about the player. It is judged right or wrong only in a game that holds the player to their part. */
-function verdict(summary, welcome, game) {
-  const { you } = personOf(welcome.is_spectator);
+function verdict(summary, about, game) {
+  const { you } = about.person;
   const found = summary.recognition;
   if (!found) return `In the end it had no clear belief about ${you}, or it does not model its peers.`;
-  const episode = `${game.episode.toLowerCase()} ${found.since_episode + 1}`;
+  const episode = `${game.episode} ${found.since_episode + 1}`;
   const when = found.since_moves === 0 ? `since the start of ${episode}` : `since move ${found.since_moves} of ${episode}`;
-  const kind = game.kindWords?.(found.kind) ?? found.kind;
+  const kind = game.kindWords({ name: found.kind, data: found.data });
   if (game.isContinuous) return `Its most likely guess in the end: ${kind}, ${when}.`;
   const sure = `final probability ${percent(found.probability)}`;
   if (game.isPartBinding && found.is_right === true) return `It identified ${you}: ${kind}, ${when}, ${sure}.`;
@@ -61,20 +59,21 @@ function ticks(low, high) {
  * A bar per episode with both axes, and lines for the mean and the oracle. The bars stretch with the page and the words do not, so that
  * they can be read on a phone.
  */
-function episodes(summary, welcome, game) {
-  const values = summary.episodes.map((episode) => game.episodeValue(episode, welcome));
-  if (values.length === 0) return el("p", { class: "quiet" }, `No ${game.episode.toLowerCase()} was finished.`);
-  const oracle = game.oracleValue(summary, welcome);
+function episodes(summary, about, game) {
+  const values = summary.episodes.map((episode) => game.episodeValue(episode, about));
+  if (values.length === 0) return el("p", { class: "quiet" }, `No ${game.episode} was finished.`);
+  const oracle = game.oracleValue(summary, about);
   const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const marks = ticks(Math.min(0, oracle, ...values), Math.max(0, oracle, ...values));
+  const all = [0, ...values, ...(oracle === null ? [] : [oracle])];
+  const marks = ticks(Math.min(...all), Math.max(...all));
   const [low, high] = [marks[0], marks.at(-1)];
   const y = (value) => (100 * (high - value)) / (high - low);
   const width = 100 / values.length;
-  const isGood = summary.episodes.map((episode) => game.isGood(episode, welcome));
+  const isGood = summary.episodes.map((episode) => game.isGood(episode, about));
   const bar = (value, index) => svg("rect", {
     x: (index + 0.12) * width, width: 0.76 * width, y: Math.min(y(value), y(0)), height: Math.max(Math.abs(y(value) - y(0)), 1),
     fill: isGood[index] ? "var(--good)" : "var(--bad)",
-  }, svg("title", {}, `${game.episode} ${index + 1}: ${number(value)}`));
+  }, svg("title", {}, `${game.Episode} ${index + 1}: ${number(value)}`));
   const look = (colour, dash) => ({ stroke: colour, "stroke-width": 2, "stroke-dasharray": dash, "vector-effect": "non-scaling-stroke" });
   const looks = { mean: look("var(--ink)"), oracle: look("var(--you)", "6 4"), tick: { ...look("var(--line)"), "stroke-width": 1 } };
   const line = (value, name) => svg("line", { x1: 0, x2: 100, y1: y(value), y2: y(value), ...looks[name] });
@@ -91,12 +90,12 @@ function episodes(summary, welcome, game) {
   const patch = (colour) => svg("rect", { x: 9, width: 8, height: 8, fill: `var(--${colour})` });
   return [
     el("p", { class: "small quiet axis" }, game.valueWords),
-    el("div", { class: "chart", role: "img", "aria-label": `${game.valueWords}, by ${game.episode.toLowerCase()}: ${values.map((value) => number(value, digits)).join(", ")}.` },
+    el("div", { class: "chart", role: "img", "aria-label": `${game.valueWords}, by ${game.episode}: ${values.map((value) => number(value, digits)).join(", ")}.` },
       el("div", { class: "chart-y" }, marks.map((mark) => place(el("span", {}, number(mark, digits)), "top", y(mark)))),
-      svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, marks.map((mark) => line(mark, "tick")), values.map(bar), line(mean, "mean"), line(oracle, "oracle")),
+      svg("svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none" }, marks.map((mark) => line(mark, "tick")), values.map(bar), line(mean, "mean"), oracle !== null && line(oracle, "oracle")),
       el("div", { class: "chart-x" }, numbered.map((n) => place(el("span", {}, String(n)), "left", (n - 0.5) * width)))),
-    el("p", { class: "small quiet axis below" }, game.episode),
-    el("p", { class: "keys small" }, key(dash("mean"), `mean ${number(mean)}`), key(dash("oracle"), `oracle ${number(oracle)}`),
-      isGood.includes(true) && key(patch("good"), game.verdicts(welcome)[0]), isGood.includes(false) && key(patch("bad"), game.verdicts(welcome)[1])),
+    el("p", { class: "small quiet axis below" }, game.Episode),
+    el("p", { class: "keys small" }, key(dash("mean"), `mean ${number(mean)}`), oracle !== null && key(dash("oracle"), `oracle ${number(oracle)}`),
+      isGood.includes(true) && key(patch("good"), game.verdicts(about)[0]), isGood.includes(false) && key(patch("bad"), game.verdicts(about)[1])),
   ];
 }

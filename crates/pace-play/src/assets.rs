@@ -1,51 +1,82 @@
-//! The page, inside the binary: nothing is read from disk and nothing from other hosts.
+//! The page, inside the binary: nothing is read from disk and nothing from other hosts. The modules that reports share are
+//! pace-report's, and how a game looks comes with the game.
 
-/// One file of the page.
-#[derive(Clone, Copy, Debug)]
+use std::sync::LazyLock;
+
+use pace_games::GAMES;
+use pace_report::page::{STAGE_MODULES, STAGE_STYLE};
+
+/// A file of the page.
+#[derive(Clone, Debug)]
 pub struct Asset {
     /// Its path below `/assets/`.
-    pub path: &'static str,
-    /// Its media type.
-    pub media_type: &'static str,
-    /// Its bytes.
-    pub content: &'static [u8],
+    pub path: String,
+    /// Its text.
+    pub content: String,
 }
 
-macro_rules! assets {
-    ($($path:literal => $media_type:expr),* $(,)?) => {
-        &[$(Asset { path: $path, media_type: $media_type, content: include_bytes!(concat!("../assets/", $path)) }),*]
+impl Asset {
+    /// The media type, by the ending of the path.
+    pub fn media_type(&self) -> &'static str {
+        match self.path.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("html") => "text/html; charset=utf-8",
+            Some("css") => "text/css; charset=utf-8",
+            Some("svg") => "image/svg+xml",
+            _ => "text/javascript; charset=utf-8",
+        }
+    }
+}
+
+macro_rules! files {
+    ($($path:literal),* $(,)?) => {
+        &[$(($path, include_str!(concat!("../assets/", $path)))),*]
     };
 }
 
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const JS: &str = "text/javascript; charset=utf-8";
-const SVG: &str = "image/svg+xml";
-
-/// Every file of the page.
-pub const ASSETS: &[Asset] = assets! {
-    "index.html" => HTML,
-    "style.css" => CSS,
-    "icon.svg" => SVG,
-    "main.js" => JS,
-    "elements.js" => JS,
-    "connection.js" => JS,
-    "lobby.js" => JS,
-    "table.js" => JS,
-    "mind.js" => JS,
-    "summary.js" => JS,
-    "replay.js" => JS,
-    "study.js" => JS,
-    "games/index.js" => JS,
-    "games/kuhn-poker.js" => JS,
-    "games/overcooked.js" => JS,
-    "games/predator-prey.js" => JS,
-    "games/text.js" => JS,
-};
+/// The files of this crate.
+const OWN: &[(&str, &str)] = files![
+    "index.html",
+    "style.css",
+    "icon.svg",
+    "main.js",
+    "notices.js",
+    "connection.js",
+    "encounter.js",
+    "lobby.js",
+    "session_page.js",
+    "summary.js",
+    "replay_page.js",
+    "study.js",
+];
 
 /// The file with this path.
 pub fn find_asset(path: &str) -> Option<&'static Asset> {
+    static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(assets);
     ASSETS.iter().find(|asset| asset.path == path)
+}
+
+/// Every file of the page.
+fn assets() -> Vec<Asset> {
+    let asset = |path: &str, content: &str| Asset { path: path.to_owned(), content: content.to_owned() };
+    let shared = OWN.iter().chain(STAGE_MODULES).chain(&[("stage.css", STAGE_STYLE)]);
+    let mut assets: Vec<Asset> = shared.map(|(path, content)| asset(path, content)).collect();
+    // The games with a page; the others are shown as text.
+    let (mut imports, mut listed, mut styles) = (String::new(), String::new(), String::new());
+    for (number, entry) in GAMES.iter().enumerate() {
+        let (id, Some(page)) = (entry.id, entry.page) else { continue };
+        assets.push(asset(&format!("games/{id}.js"), page.script));
+        imports.push_str(&format!("import * as page{number} from \"./{id}.js\";\n"));
+        listed.push_str(&format!("  \"{id}\": page{number},\n"));
+        styles.push_str(page.style);
+    }
+    let index = format!(
+        "// The games with a page of their own, by id.\n\nimport {{ textGame }} from \"../text_game.js\";\n{imports}\n\
+         const PAGES = {{\n{listed}}};\n\n/** The game of an encounter. */\n\
+         export const gameOf = (about) => ({{ ...textGame(about), ...PAGES[about.game] }});\n"
+    );
+    assets.push(asset("games/index.js", &index));
+    assets.push(asset("games/style.css", &styles));
+    assets
 }
 
 #[cfg(test)]
@@ -53,40 +84,54 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    use super::{ASSETS, find_asset};
+    use super::{OWN, assets};
 
     #[test]
     fn the_list_is_the_folder() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
-        let mut found = BTreeSet::new();
-        let mut folders = vec![root.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).expect("a readable folder") {
-                let path = entry.expect("a readable entry").path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name =
-                        path.strip_prefix(&root).expect("below the root").to_string_lossy().into_owned();
-                    found.insert(name);
-                }
-            }
-        }
-        let listed: BTreeSet<String> = ASSETS.iter().map(|asset| asset.path.to_owned()).collect();
+        let name = |entry: std::io::Result<std::fs::DirEntry>| {
+            entry.expect("a readable entry").file_name().to_string_lossy().into_owned()
+        };
+        let found: BTreeSet<String> = std::fs::read_dir(root).expect("a readable folder").map(name).collect();
+        let listed: BTreeSet<String> = OWN.iter().map(|(path, _)| (*path).to_owned()).collect();
         assert_eq!(found, listed);
     }
 
     #[test]
-    fn every_game_has_a_drawing() {
-        for entry in pace_games::GAMES {
-            assert!(find_asset(&format!("games/{}.js", entry.id)).is_some(), "{}", entry.id);
+    fn pages_of_games_are_served_and_every_import_is_there() {
+        let assets = assets();
+        let paths: BTreeSet<&str> = assets.iter().map(|asset| &*asset.path).collect();
+        assert_eq!(paths.len(), assets.len(), "every path is there once");
+        for entry in pace_games::GAMES.iter().filter(|entry| entry.page.is_some()) {
+            assert!(paths.contains(&format!("games/{}.js", entry.id)[..]), "{}", entry.id);
+        }
+        for asset in &assets {
+            let folder = asset.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+            for line in asset.content.lines().filter(|line| line.starts_with("import ")) {
+                let from = line.split('"').nth(1).expect("a module");
+                let path = match from.strip_prefix("../") {
+                    Some(above) => above.to_owned(),
+                    None if folder.is_empty() => from.trim_start_matches("./").to_owned(),
+                    None => format!("{folder}/{}", from.trim_start_matches("./")),
+                };
+                assert!(paths.contains(&path[..]), "{} imports {from}", asset.path);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_the_pages_of_games_names_a_game() {
+        for asset in assets().iter().filter(|asset| !asset.path.starts_with("games/")) {
+            for entry in pace_games::GAMES {
+                assert!(!asset.content.contains(entry.id), "{} names {}", asset.path, entry.id);
+            }
         }
     }
 
     #[test]
     fn the_page_names_no_other_host_and_has_nothing_inline() {
-        for asset in ASSETS {
-            let text = String::from_utf8_lossy(asset.content);
+        for asset in assets() {
+            let text = &asset.content;
             for line in text.lines().filter(|line| line.contains("http://") || line.contains("https://")) {
                 assert!(line.contains("http://www.w3.org/"), "{}: {line}", asset.path);
             }

@@ -3,6 +3,7 @@
 
 use pace_games::{AnyGame, Moment, Opinion, Split};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::offer::Offer;
 
@@ -23,6 +24,8 @@ pub struct MindSlot {
 pub struct MindKind {
     /// In words.
     pub name: String,
+    /// The same as plain data; see `PeerSpec::kind_data`.
+    pub data: Value,
     /// How such a peer behaves; see `PeerSpec::traits`.
     pub traits: Vec<f32>,
 }
@@ -49,8 +52,9 @@ pub(crate) fn slots_of_pool(game: &dyn AnyGame) -> Vec<MindSlot> {
             .map(|class| {
                 let tuple = pool.tuples.iter().find(|tuple| tuple.classes[slot] == class);
                 let name = tuple.map_or_else(|| format!("class {class}"), |tuple| tuple.kinds[slot].clone());
+                let data = tuple.map_or(Value::Null, |tuple| tuple.kind_data[slot].clone());
                 kinds.iter().position(|known| known.name == name).unwrap_or_else(|| {
-                    kinds.push(MindKind { name, traits: pool.traits[slot][class].clone() });
+                    kinds.push(MindKind { name, data, traits: pool.traits[slot][class].clone() });
                     kinds.len() - 1
                 })
             })
@@ -66,7 +70,11 @@ pub(crate) fn slots_of_opinions(roles: &[&'static str], opinions: &[Vec<Opinion>
         role,
         kinds: opinions
             .iter()
-            .map(|opinion| MindKind { name: opinion.kind.clone(), traits: opinion.traits.clone() })
+            .map(|Opinion { kind, data, traits, .. }| MindKind {
+                name: kind.clone(),
+                data: data.clone(),
+                traits: traits.clone(),
+            })
             .collect(),
         kind_of_class: Vec::new(),
     };

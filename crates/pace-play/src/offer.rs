@@ -114,6 +114,11 @@ impl Offer {
         matches!(self.kind, OfferKind::Trained(_))
     }
 
+    /// Whether the game has a scripted ego called `oracle`.
+    pub fn has_oracle(&self) -> bool {
+        self.game.reference_names().contains(&"oracle")
+    }
+
     /// The oracle's score, if [`Offer::oracle_score`] has computed it before.
     pub fn known_oracle_score(&self, tuple: usize) -> Option<f64> {
         self.oracle.lock().expect("nobody panics with it").get(&tuple).copied()
@@ -204,6 +209,8 @@ impl Offers {
 pub struct Part {
     /// The kind of peer, in words.
     pub kind: String,
+    /// The same as plain data; see `PeerSpec::kind_data`.
+    pub data: serde_json::Value,
     /// All of its parameters.
     pub spec: serde_json::Value,
 }
@@ -213,6 +220,10 @@ impl Offer {
     pub fn part(&self, tuple: usize, slot: usize) -> Option<Part> {
         let mut pool = self.game.pool(Split::Test);
         let listing = (tuple < pool.tuples.len()).then(|| pool.tuples.swap_remove(tuple))?;
-        Some(Part { kind: listing.kinds.get(slot)?.clone(), spec: listing.specs.get(slot)?.clone() })
+        Some(Part {
+            kind: listing.kinds.get(slot)?.clone(),
+            data: listing.kind_data.get(slot)?.clone(),
+            spec: listing.specs.get(slot)?.clone(),
+        })
     }
 }

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 
 use pace_games::{
-    Action, AgentSession, Ending, EpisodeOutcome, Eyes, NO_ACTION, NO_ACTIONS, Portrait, Progress, Seat, Seed,
+    Action, AgentSession, Ending, EpisodeOutcome, NO_ACTION, NO_ACTIONS, Portrait, Progress, Seat, Seed,
+    Viewpoint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::PlayError;
-use crate::mind::{MindFrame, Recognition};
+use crate::mind::{MindFrame, MindKind, Recognition};
 use crate::offer::Offer;
 
 /// Everything that an encounter follows from, but for what the person does.
@@ -228,8 +229,8 @@ impl Session {
         answer.frames.push(Frame {
             episode: moment.episode,
             n_moves: moment.n_moves,
-            scene: encounter.scene(Eyes::Of(self.booking.seat())),
-            everything: looks_back.then(|| encounter.scene(Eyes::All)),
+            scene: encounter.view(Viewpoint::Seat(self.booking.seat())),
+            everything: looks_back.then(|| encounter.view(Viewpoint::Omniscient)),
             actions: actions.filter(|_| looks_back),
             is_asked: encounter.seats_to_ask().contains(self.booking.seat()),
             ending: moment.ending,
@@ -273,7 +274,8 @@ impl Session {
     pub fn missing_oracle_score(&self) -> Option<usize> {
         let tuple = self.booking.tuple;
         let is_known = self.session.encounter().portrait(self.booking.seat()).best_answer.is_some()
-            || self.offer.known_oracle_score(tuple).is_some();
+            || self.offer.known_oracle_score(tuple).is_some()
+            || !self.offer.has_oracle();
         (!is_known).then_some(tuple)
     }
 
@@ -283,16 +285,18 @@ impl Session {
         let portrait = self.session.encounter().portrait(self.booking.seat());
         let scores: Vec<f64> = self.outcomes().iter().map(|outcome| outcome.score(spec.metric)).collect();
         let oracle = match portrait.best_answer {
-            Some(best_answer) => best_answer,
-            None => self.offer.oracle_score(self.booking.tuple)?,
+            Some(best_answer) => Some(best_answer),
+            None if self.offer.has_oracle() => Some(self.offer.oracle_score(self.booking.tuple)?),
+            None => None,
         };
         let part = self.part_kind();
         let recognition = self.recognition.best().map(|(kind, probability, since)| {
-            let name = &self.offer.slots[self.booking.slot].kinds[kind].name;
+            let MindKind { name, data, .. } = &self.offer.slots[self.booking.slot].kinds[kind];
             // A kind that the agent does not know cannot be recognised.
             let is_known = part.as_ref().filter(|part| self.knows(part));
             RecognitionSummary {
                 kind: name.clone(),
+                data: data.clone(),
                 probability,
                 is_right: is_known.map(|part| part == name),
                 since_episode: since.0,
@@ -336,8 +340,8 @@ pub struct Summary {
     /// The mean of their scores.
     pub mean_score: Option<f64>,
     /// What an ego that knew the person would score: in closed form for how they played, or else as measured with a scripted
-    /// peer that plays the person's part.
-    pub oracle: f64,
+    /// peer that plays the person's part. Absent in a game without an oracle.
+    pub oracle: Option<f64>,
     /// What the agent took the person for in the end.
     pub recognition: Option<RecognitionSummary>,
     /// How the person played.
@@ -362,6 +366,8 @@ pub struct EpisodeSummary {
 pub struct RecognitionSummary {
     /// In words.
     pub kind: String,
+    /// The same as plain data; see `PeerSpec::kind_data`.
+    pub data: Value,
     /// How sure it was.
     pub probability: f32,
     /// Whether that is the part that the person was given, where the agent could know it.

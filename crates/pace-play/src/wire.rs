@@ -2,7 +2,7 @@
 //!
 //! `docs/play.md` describes them for people who write clients of their own.
 
-use pace_games::{Action, EpisodeOutcome};
+use pace_games::{Action, EpisodeOutcome, Nouns};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -215,7 +215,13 @@ pub struct Welcome {
     pub is_spectator: bool,
     /// The game's id.
     pub game: &'static str,
-    /// What stays as it is; see `Game::setting`.
+    /// The game's name for people.
+    pub title: &'static str,
+    /// What the game's things are called.
+    pub nouns: Nouns,
+    /// The role of each peer, by slot.
+    pub roles: Vec<&'static str>,
+    /// The constants of the game; see `Game::constants`.
     pub setting: Value,
     /// The names of the actions.
     pub action_names: &'static [&'static str],

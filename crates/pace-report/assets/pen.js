@@ -1,12 +1,12 @@
 // A pen draws shapes into an SVG. Every shape has a name. A shape of the last drawing is changed in place, so that it can glide; a shape
 // that is not drawn again is removed.
 
-const SVG = "http://www.w3.org/2000/svg";
+import { svg } from "./elements.js";
 
-export function penFor(svg) {
+export function penFor(root) {
   const known = new Map();
   let touched = new Set();
-  let parent = svg;
+  let parent = root;
   let before = null;
 
   // The element of this name, moved behind the one that was drawn last.
@@ -14,7 +14,7 @@ export function penFor(svg) {
     let found = known.get(key);
     if (!found || found.localName !== tag || found.parentNode !== parent) {
       if (found) found.remove();
-      found = document.createElementNS(SVG, tag);
+      found = svg(tag);
       known.set(key, found);
     }
     const place = before ? before.nextSibling : parent.firstChild;
@@ -33,7 +33,7 @@ export function penFor(svg) {
   return {
     // The size of the drawing in its own units.
     view(width, height) {
-      set(svg, { viewBox: `0 0 ${width} ${height}` });
+      set(root, { viewBox: `0 0 ${width} ${height}` });
     },
     // A shape, or a text if one is given.
     shape(key, tag, attributes, text) {

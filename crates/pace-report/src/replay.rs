@@ -1,7 +1,7 @@
 //! One encounter, moment by moment: what there was to see, what the agent took its peers for, what it was about to do.
 //!
 //! The file has a line per moment, so that it stays small and two of them can be compared. How a page shows it is in
-//! `page::replay`; how a game is drawn is the game's own affair, so a picture is passed on as it is.
+//! `page::replay`; how a game is drawn is the game's own affair, so a view is passed on as it is.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -34,6 +34,10 @@ pub struct ReplayRecord {
     pub words: DisplayNamesRecord,
     /// What the agent can do, by number.
     pub action_names: Vec<String>,
+    /// What of the game stays as it is, for its drawing. Absent in records whose pictures were drawn for the agent's eyes: there
+    /// [`ReplayMoment::view`] is a `picture` with marks of what the agent sees.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constants: Option<Value>,
     /// The peers by slot, with what the agent may take each for.
     pub peers: Vec<ReplayPeer>,
     /// The seed of all chance of the encounter.
@@ -65,6 +69,9 @@ pub struct ReplayPeer {
 pub struct ReplayKind {
     /// In words.
     pub name: String,
+    /// The same as plain data.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
     /// How peers of this kind behave on average, in numbers from 0 to 1.
     #[serde(default)]
     pub traits: Vec<f64>,
@@ -84,8 +91,12 @@ pub struct ReplayEpisode {
 /// A moment: the agent is about to act, or the episode is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayMoment {
-    /// The state for the game's drawing, or as text.
-    pub picture: Value,
+    /// The whole state, as plain data.
+    #[serde(rename = "picture")]
+    pub view: Value,
+    /// What the agent sees of it; absent where it sees everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Value>,
     /// Entries in the agent's context.
     pub context: usize,
     /// What it is about to do; nothing when the episode is over.

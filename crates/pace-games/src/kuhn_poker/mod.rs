@@ -1,10 +1,10 @@
 //! Kuhn poker, competitive, with one peer. The rules for people are in README.md.
 #![doc = include_str!("README.md")]
 
+mod page;
 mod peers;
 mod references;
 mod rules;
-mod scene;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -22,8 +22,8 @@ pub use view::OBSERVATION_SIZE;
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    DecisionPoint, Drawing, EarlierStep, Eyes, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns,
-    Portrait, Seat, SeatSet,
+    DecisionPoint, EarlierStep, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Page, Portrait,
+    Seat, SeatSet, Viewpoint,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -55,8 +55,8 @@ impl Game for KuhnPoker {
     const README: &'static str = include_str!("README.md");
     const TRAINING: &'static str = include_str!("training.toml");
     const LEGEND: &'static [&'static str] = &view::LEGEND;
-    const DRAWING: Option<Drawing> =
-        Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
+    const PAGE: Option<Page> =
+        Some(Page { script: include_str!("page.js"), style: include_str!("page.css") });
 
     type Config = KuhnConfig;
     type State = Hand;
@@ -126,20 +126,16 @@ impl Game for KuhnPoker {
         view::render(hand)
     }
 
-    fn picture(&self, hand: &Hand, viewer: Seat) -> Value {
-        view::picture(hand, viewer)
-    }
-
-    fn setting(&self) -> Value {
+    fn constants(&self) -> Value {
         json!({ "deck": Card::DECK })
     }
 
-    fn scene(&self, hand: &Hand, eyes: Eyes) -> Value {
-        scene::scene(hand, eyes)
+    fn view(&self, hand: &Hand, from: Viewpoint) -> Value {
+        page::view(hand, from)
     }
 
     fn portrait(&self, _seat: Seat, moves: &[(Hand, JointAction)]) -> Portrait {
-        scene::portrait(moves)
+        page::portrait(moves)
     }
 
     fn pool(&self) -> PeerPool<KuhnSpec> {

@@ -1,6 +1,7 @@
 //! The peers of Kuhn poker, with two parameters each, and the pools of the paper.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::KuhnPoker;
 use super::rules::{BET, Card, Hand, PASS, Stage};
@@ -41,6 +42,10 @@ impl PeerSpec for KuhnSpec {
 
     fn traits(&self) -> Vec<f32> {
         vec![self.xi as f32, self.eta as f32]
+    }
+
+    fn kind_data(&self) -> Value {
+        json!({ "bluffs_with_jack": self.xi, "calls_with_queen": self.eta })
     }
 }
 

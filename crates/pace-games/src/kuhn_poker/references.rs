@@ -7,7 +7,6 @@ use super::values::Strategy;
 use super::view;
 use crate::ego::{Ego, Opinion, RandomEgo, Reference};
 use crate::game::{Action, Game};
-use crate::peer::PeerSpec;
 
 pub(crate) fn references() -> Vec<(&'static str, Reference<KuhnPoker>)> {
     vec![
@@ -170,7 +169,7 @@ impl Ego for BayesEgo {
         let opinion = |cell: usize| {
             let (xi, eta) = (&xis[cell / COARSE], &etas[cell % COARSE]);
             let spec = KuhnSpec { xi: xi.0, eta: eta.0 };
-            Opinion { kind: spec.kind(), traits: spec.traits(), probability: (xi.1 * eta.1) as f32 }
+            Opinion::of(&spec, xi.1 * eta.1)
         };
         vec![(0..COARSE * COARSE).map(opinion).collect()]
     }

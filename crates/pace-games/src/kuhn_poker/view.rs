@@ -1,7 +1,5 @@
 //! What a player of Kuhn poker sees, as 13 numbers and as text.
 
-use serde_json::{Value, json};
-
 use super::rules::{Card, Hand, Stage};
 use crate::game::Seat;
 
@@ -39,16 +37,6 @@ pub(crate) fn read(observation: &[f32]) -> (usize, Card, Option<Card>) {
     let stage = one_in(&observation[..OWN_CARD]).expect("an observation of the ego has a stage");
     let own = one_in(&observation[OWN_CARD..OTHER_CARD]).expect("everybody sees their own card");
     (stage, Card::DECK[own], one_in(&observation[OTHER_CARD..]).map(|card| Card::DECK[card]))
-}
-
-/// The hand for `drawing.js`: how far it has come, both cards, and whether each lies open for `viewer`.
-pub(crate) fn picture(hand: &Hand, viewer: Seat) -> Value {
-    let sees = |seat: Seat| seat == viewer || hand.stage.is_showdown();
-    json!({
-        "stage": hand.stage,
-        "cards": [hand.ego_card, hand.peer_card],
-        "seen": [sees(Seat::EGO), sees(Seat::of_peer(0))],
-    })
 }
 
 /// The words of [`render`] and of the actions.

@@ -2,11 +2,11 @@
 #![doc = include_str!("README.md")]
 
 mod kitchen;
+mod page;
 mod peers;
 mod planner;
 mod recipes;
 mod references;
-mod scene;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -25,7 +25,7 @@ pub use view::OBSERVATION_SIZE;
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Portrait, Seat, SeatSet,
+    Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Page, Portrait, Seat, SeatSet, Viewpoint,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -159,8 +159,8 @@ impl Game for Overcooked {
     const README: &'static str = include_str!("README.md");
     const TRAINING: &'static str = include_str!("training.toml");
     const LEGEND: &'static [&'static str] = &view::LEGEND;
-    const DRAWING: Option<Drawing> =
-        Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
+    const PAGE: Option<Page> =
+        Some(Page { script: include_str!("page.js"), style: include_str!("page.css") });
 
     type Config = OvercookedConfig;
     type State = Kitchen;
@@ -249,20 +249,16 @@ impl Game for Overcooked {
         view::render(kitchen)
     }
 
-    fn picture(&self, kitchen: &Kitchen, viewer: Seat) -> Value {
-        view::picture(kitchen, viewer)
+    fn constants(&self) -> Value {
+        page::constants(self)
     }
 
-    fn setting(&self) -> Value {
-        scene::setting(self)
-    }
-
-    fn scene(&self, kitchen: &Kitchen, eyes: Eyes) -> Value {
-        scene::scene(kitchen, eyes)
+    fn view(&self, kitchen: &Kitchen, from: Viewpoint) -> Value {
+        page::view(kitchen, from)
     }
 
     fn portrait(&self, seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait {
-        scene::portrait(seat, moves)
+        page::portrait(seat, moves)
     }
 
     fn pool(&self) -> PeerPool<CookSpec> {

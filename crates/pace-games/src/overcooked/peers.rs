@@ -3,10 +3,11 @@
 //! What its actions do to the world is in `kitchen`. The paper calls an errand an *event*, and so do the keys.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::kitchen::{Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, Kitchen, Object, STAY};
+use super::page;
 use super::recipes::{Ingredient, Recipe};
-use super::scene;
 use super::{AcrossEpisodes, Overcooked, OvercookedConfig, PoolKind, RandomAction};
 use crate::game::{Action, Seat};
 use crate::peer::{Peer, PeerSpec, PeerTuple};
@@ -70,6 +71,10 @@ impl PeerSpec for CookSpec {
     fn kind(&self) -> String {
         let Recipe { left, right } = self.recipe;
         format!("{left:?} and {right:?}")
+    }
+
+    fn kind_data(&self) -> Value {
+        json!(self.recipe)
     }
 
     fn aspects(&self) -> Vec<(&'static str, String)> {
@@ -386,7 +391,7 @@ impl Peer<Overcooked> for CookPeer {
     }
 
     fn objection(&self, _game: &Overcooked, kitchen: &Kitchen, seat: Seat, action: Action) -> Option<String> {
-        scene::objection(kitchen, seat, self.spec.recipe, action)
+        page::objection(kitchen, seat, self.spec.recipe, action)
     }
 }
 

@@ -12,7 +12,6 @@ use super::recipes::{Ingredient, Recipe};
 use super::view::{self, Seen};
 use crate::ego::{Ego, Opinion, RandomEgo, Reference, certain};
 use crate::game::{Action, Game};
-use crate::peer::PeerSpec;
 
 pub(crate) fn references() -> Vec<(&'static str, Reference<Overcooked>)> {
     const FIXED: Recipe = Recipe { left: Ingredient::Tomato, right: Ingredient::Onion };
@@ -497,7 +496,7 @@ impl Ego for BayesEgo {
     fn opinions(&self) -> Vec<Vec<Opinion>> {
         let opinion = |(recipe, weight): (Recipe, &f64)| {
             let spec = CookSpec { recipe, p_nav: 0.5, p_act: 0.0, weights: [1.0; 6], human: None };
-            Opinion { kind: spec.kind(), traits: spec.traits(), probability: *weight as f32 }
+            Opinion::of(&spec, *weight)
         };
         vec![Recipe::ALL.into_iter().zip(&self.mind.posterior).map(opinion).collect()]
     }

@@ -2,11 +2,9 @@
 //!
 //! A cook sees everything in its own room, upper or lower, on both sides of the divider, and nothing of the other room.
 
-use serde_json::{Map, Value, json};
-
 use super::kitchen::{
-    CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, HEIGHT, Kitchen, LAST_UPPER_ROW, N_OBJECTS,
-    Object, WIDTH,
+    CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, Facing, HEIGHT, Kitchen, LAST_UPPER_ROW, N_OBJECTS, Object,
+    WIDTH,
 };
 use super::recipes::Ingredient;
 use crate::game::Seat;
@@ -236,48 +234,6 @@ pub(crate) fn render(kitchen: &Kitchen) -> String {
     let [ego, peer] = &kitchen.cooks;
     let step = kitchen.n_steps;
     text + &format!("step {step}; ego holds {}, peer holds {}; in the plate: {dish}", held(ego), held(peer))
-}
-
-/// The kitchen for `drawing.js`. The rooms are told by their rows, so what `viewer` does not see is what lies in other rows.
-pub(crate) fn picture(kitchen: &Kitchen, viewer: Seat) -> Value {
-    let at = |cell: Cell| [cell.x, cell.y];
-    let is_upper = kitchen.cooks[viewer.0].cell.is_upper();
-    let seen_rows = if is_upper { [0, LAST_UPPER_ROW] } else { [LAST_UPPER_ROW + 1, HEIGHT - 1] };
-    let cooks = kitchen.cooks.map(
-        |cook| json!({ "at": at(cook.cell), "facing": cook.facing, "holds": cook.held.map(plain_name) }),
-    );
-    let foods: Map<String, Value> = Object::FOODS
-        .into_iter()
-        .map(|food| {
-            let condition = if kitchen.dish().any(|plated| plated == food) {
-                "plated"
-            } else if kitchen.chopped[food as usize] {
-                "chopped"
-            } else {
-                "fresh"
-            };
-            let Cell { x, y } = kitchen.cell(food);
-            (plain_name(food), json!([x, y, condition]))
-        })
-        .collect();
-    json!({
-        "size": [WIDTH, HEIGHT],
-        "divider": DIVIDER,
-        "last_upper_row": LAST_UPPER_ROW,
-        "seen_rows": seen_rows,
-        "board": at(CUTTING_BOARD),
-        "delivery": at(DELIVERY_TILE),
-        "plate": at(kitchen.cell(Object::Plate)),
-        "cooks": cooks,
-        "foods": foods,
-    })
-}
-
-fn plain_name(object: Object) -> String {
-    match serde_json::to_value(object) {
-        Ok(Value::String(name)) => name,
-        other => panic!("an object has a name, found {other:?}"),
-    }
 }
 
 /// The ego is an arrow, the peer a bracket open to where it looks from; a chopped food is a small letter.

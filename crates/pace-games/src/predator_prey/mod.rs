@@ -2,11 +2,11 @@
 #![doc = include_str!("README.md")]
 
 mod bodies;
+mod page;
 mod peers;
 mod pools;
 mod references;
 mod row;
-mod scene;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -30,8 +30,8 @@ pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 use crate::config::{Configure, GameError, Preset};
 use crate::ego::Reference;
 use crate::game::{
-    Action, Drawing, Ending, Eyes, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Portrait, Seat,
-    SeatSet,
+    Action, Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Page, Portrait, Seat, SeatSet,
+    Viewpoint,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -173,8 +173,8 @@ impl Game for PredatorPrey {
     const README: &'static str = include_str!("README.md");
     const TRAINING: &'static str = include_str!("training.toml");
     const LEGEND: &'static [&'static str] = &view::LEGEND;
-    const DRAWING: Option<Drawing> =
-        Some(Drawing { script: include_str!("drawing.js"), style: include_str!("drawing.css") });
+    const PAGE: Option<Page> =
+        Some(Page { script: include_str!("page.js"), style: include_str!("page.css") });
 
     type Config = PredatorPreyConfig;
     type State = World;
@@ -285,20 +285,16 @@ impl Game for PredatorPrey {
         view::render(world, self.cast)
     }
 
-    fn picture(&self, world: &World, viewer: Seat) -> Value {
-        view::picture(world, self.cast, viewer)
+    fn constants(&self) -> Value {
+        page::constants(self)
     }
 
-    fn setting(&self) -> Value {
-        scene::setting(self)
-    }
-
-    fn scene(&self, world: &World, eyes: Eyes) -> Value {
-        scene::scene(self, world, eyes)
+    fn view(&self, world: &World, from: Viewpoint) -> Value {
+        page::view(self, world, from)
     }
 
     fn portrait(&self, seat: Seat, moves: &[(World, JointAction)]) -> Portrait {
-        scene::portrait(self, seat, moves)
+        page::portrait(self, seat, moves)
     }
 
     fn pool(&self) -> PeerPool<PredatorPreySpec> {

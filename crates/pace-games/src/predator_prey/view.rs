@@ -2,13 +2,10 @@
 //!
 //! Who sees how far is in `watchtowers`.
 
-use serde_json::{Value, json};
-
 use super::bodies::{Body, Cast, MAX_AGENTS, MAX_OBSTACLES, OBSTACLE_SIZE, Point, World, distance, from_to};
 use super::peers::prey;
 use super::row::Row;
-use super::watchtowers::{SIGHT_RADIUS, Sight, TOWER_SIZE, TOWERS};
-use crate::game::Seat;
+use super::watchtowers::{Sight, TOWERS};
 
 /// Obstacles first, then the towers.
 const N_LANDMARKS: usize = MAX_OBSTACLES + TOWERS.len();
@@ -222,45 +219,6 @@ pub(crate) fn render(world: &World, cast: Cast) -> String {
         text.push('\n');
     }
     text
-}
-
-/// The world for `drawing.js`: who is where, how large, and in sight of `viewer` or not. Lengths are given to a thousandth.
-pub(crate) fn picture(world: &World, cast: Cast, viewer: Seat) -> Value {
-    let short = |length: f64| (length * 1000.0).round() / 1000.0;
-    let place = |place: Point| place.map(short);
-    let own = world.agents[viewer.0].position;
-    let sight = Sight::from(own, cast.build(viewer.0).size);
-    let is_seen = |place: Point| sight.reaches(from_to(own, place));
-    let agents: Vec<Value> = world
-        .agents
-        .iter()
-        .enumerate()
-        .map(|(agent, body)| {
-            let [x, y] = place(body.position);
-            let mut shown = json!({
-                "name": sign(agent, cast, world).to_ascii_uppercase().to_string(),
-                "at": [x, y],
-                "size": cast.build(agent).size,
-                "seen": is_seen(body.position),
-            });
-            if agent >= cast.n_predators {
-                shown["caught"] = json!(world.caught[agent - cast.n_predators]);
-            }
-            shown
-        })
-        .collect();
-    let obstacles: Vec<Value> = world
-        .obstacles
-        .iter()
-        .map(|at| json!({ "at": place(*at), "size": OBSTACLE_SIZE, "seen": is_seen(*at) }))
-        .collect();
-    json!({
-        "agents": agents,
-        "obstacles": obstacles,
-        "towers": { "at": TOWERS, "size": TOWER_SIZE },
-        // Nothing: all there is.
-        "radius": (sight == Sight::Near).then_some(SIGHT_RADIUS),
-    })
 }
 
 fn sign(agent: usize, cast: Cast, world: &World) -> char {

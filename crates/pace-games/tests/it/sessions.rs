@@ -1,8 +1,10 @@
 //! Sessions: a person may take any peer's seat, does as it likes, and sees no more than that seat does.
 
+use std::collections::BTreeMap;
+
 use pace_games::{
-    Action, AgentSession, AnyGame, Eyes, GAMES, Moment, NO_ACTION, NO_ACTIONS, Preset, Progress, Seat,
-    SeatSet, Seed, Split,
+    Action, AgentSession, AnyGame, GAMES, Moment, NO_ACTION, NO_ACTIONS, Preset, Progress, Seat, SeatSet,
+    Seed, Split, Viewpoint,
 };
 use serde_json::Value;
 
@@ -137,7 +139,7 @@ fn every_ego_plays_with_any_person() {
 }
 
 #[test]
-fn a_scene_shows_a_seat_what_its_observation_shows_and_no_more() {
+fn a_view_shows_a_seat_what_its_observation_shows_and_no_more() {
     for game in games() {
         let spec = game.spec();
         let (seat, seed) = (Seat::of_peer(0), Seed::new(11));
@@ -153,39 +155,39 @@ fn a_scene_shows_a_seat_what_its_observation_shows_and_no_more() {
                 moment.encounter.observe(seat, &mut observation);
                 seen.push((
                     observation.iter().map(|v| v.to_bits()).collect(),
-                    moment.encounter.scene(Eyes::Of(seat)).to_string(),
+                    moment.encounter.view(Viewpoint::Seat(seat)).to_string(),
                 ));
-                let all = moment.encounter.scene(Eyes::All);
+                let all = moment.encounter.view(Viewpoint::Omniscient);
                 assert!(!all.to_string().contains("null") || spec.id != "kuhn-poker", "{all}");
             });
         }
         assert!(seen.len() > 20);
         if spec.id == "kuhn-poker" {
             // While the cards are down, the ego's is not there.
-            for (observation, scene) in &seen {
+            for (observation, view) in &seen {
                 let is_open = observation[10..].iter().any(|value| *value != 0);
-                let scene: Value = serde_json::from_str(scene).expect("a scene");
-                assert_eq!(scene["ego"]["card"].is_null(), !is_open, "{scene}");
-                assert!(!scene["peer"]["card"].is_null());
+                let view: Value = serde_json::from_str(view).expect("a view");
+                assert_eq!(view["ego"]["card"].is_null(), !is_open, "{view}");
+                assert!(!view["peer"]["card"].is_null());
             }
         }
         if spec.id == "overcooked" {
-            for (observation, scene) in &seen {
-                let scene: Value = serde_json::from_str(scene).expect("a scene");
+            for (observation, view) in &seen {
+                let view: Value = serde_json::from_str(view).expect("a view");
                 let sees_other = f32::from_bits(observation[5]) == 1.0;
-                assert_eq!(!scene["cooks"][0].is_null(), sees_other, "{scene}");
+                assert_eq!(!view["cooks"][0].is_null(), sees_other, "{view}");
                 let n_seen = (0..12).filter(|object| f32::from_bits(observation[8 + 3 * object]) == 1.0);
                 let n_movable = n_seen.filter(|object| *object > 1).count();
-                assert_eq!(scene["things"].as_array().map(Vec::len), Some(n_movable), "{scene}");
+                assert_eq!(view["things"].as_array().map(Vec::len), Some(n_movable), "{view}");
             }
         }
         if spec.id == "predator-prey" {
-            for (observation, scene) in &seen {
-                let scene: Value = serde_json::from_str(scene).expect("a scene");
-                let agents = scene["agents"].as_array().expect("agents");
+            for (observation, view) in &seen {
+                let view: Value = serde_json::from_str(view).expect("a view");
+                let agents = view["agents"].as_array().expect("agents");
                 let others = agents.iter().enumerate().filter(|(agent, _)| *agent != seat.0);
                 for (place, (_, agent)) in others.enumerate() {
-                    assert_eq!(!agent.is_null(), f32::from_bits(observation[22 + place]) == 1.0, "{scene}");
+                    assert_eq!(!agent.is_null(), f32::from_bits(observation[22 + place]) == 1.0, "{view}");
                 }
             }
         }
@@ -197,5 +199,24 @@ fn an_ego_that_is_told_its_peers_plays_with_no_person() {
     for game in games() {
         assert!(!game.blind_names().contains(&"oracle"));
         assert!(game.blind_ego("oracle").is_err() && game.blind_ego("nobody").is_err());
+    }
+}
+
+#[test]
+fn kinds_as_data_tell_apart_what_kinds_in_words_do() {
+    for game in games() {
+        let mut known: BTreeMap<(usize, String), Value> = BTreeMap::new();
+        for tuple in [Split::Train, Split::Test].into_iter().flat_map(|split| game.pool(split).tuples) {
+            for (slot, (kind, data)) in tuple.kinds.iter().zip(&tuple.kind_data).enumerate() {
+                let before = known.entry((slot, kind.clone())).or_insert_with(|| data.clone());
+                // Three digits of a number are enough for people.
+                assert!(before == data || game.spec().id == "kuhn-poker", "{kind}: {before} and {data}");
+                assert!(data.is_object(), "{kind}: {data}");
+            }
+        }
+        for ((slot, kind), data) in &known {
+            let alike = known.iter().filter(|((other, _), found)| other == slot && *found == data).count();
+            assert_eq!(alike, 1, "{kind}: {data}");
+        }
     }
 }

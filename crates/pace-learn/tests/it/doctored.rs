@@ -77,8 +77,8 @@ impl AnyGame for Doctored {
         self.game.blind_ego(name)
     }
 
-    fn setting(&self) -> Value {
-        self.game.setting()
+    fn constants(&self) -> Value {
+        self.game.constants()
     }
 
     fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError> {

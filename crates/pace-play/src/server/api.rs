@@ -31,8 +31,8 @@ pub(super) async fn page() -> Response {
 pub(super) async fn asset(Path(path): Path<String>) -> Response {
     match find_asset(&path) {
         Some(asset) => {
-            let headers = [(header::CONTENT_TYPE, asset.media_type), (header::CACHE_CONTROL, "no-cache")];
-            (headers, asset.content).into_response()
+            let headers = [(header::CONTENT_TYPE, asset.media_type()), (header::CACHE_CONTROL, "no-cache")];
+            (headers, asset.content.as_str()).into_response()
         }
         None => not_found().await,
     }
@@ -224,7 +224,10 @@ pub(super) async fn replay(
             Json(json!({
                 "v": VERSION,
                 "game": spec.id,
-                "setting": offer.game.setting(),
+                "title": spec.title,
+                "nouns": spec.nouns,
+                "roles": spec.peer_roles,
+                "setting": offer.game.constants(),
                 "action_names": spec.action_names,
                 "is_simultaneous": offer.is_simultaneous,
                 "offer": offer.id,

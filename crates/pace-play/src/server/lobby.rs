@@ -181,7 +181,7 @@ impl Room {
     /// Everything that a client needs to go on from here.
     pub(crate) fn welcome(&self, is_spectator: bool) -> Result<Welcome, Refusal> {
         let (offer, booking) = (&self.offer, &self.booking);
-        let (part, setting) = (offer.part(booking.tuple, booking.slot), offer.game.setting());
+        let (part, setting) = (offer.part(booking.tuple, booking.slot), offer.game.constants());
         let Snapshot { seq, frame, outcomes, is_over } = self.snapshot(is_spectator)?;
         let mut opening = self.opening.lock().expect("nobody panics with it");
         let opening = if is_spectator { None } else { opening.take() };
@@ -194,6 +194,9 @@ impl Room {
             v: VERSION,
             is_spectator,
             game: spec.id,
+            title: spec.title,
+            nouns: spec.nouns,
+            roles: spec.peer_roles.clone(),
             setting,
             action_names: spec.action_names,
             is_simultaneous: offer.is_simultaneous,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pace_games::Split;
+use pace_games::{Nouns, Split};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -59,6 +59,9 @@ pub struct StudyConfig {
     /// The game of the agents, filled in by [`StudyConfig::check`].
     #[serde(skip)]
     game: String,
+    /// What the game is called, and its things.
+    #[serde(skip)]
+    names: Option<(&'static str, Nouns)>,
     #[serde(skip)]
     n_episodes: usize,
     /// The number of test tuples, whose parts participants play.
@@ -262,6 +265,7 @@ impl StudyConfig {
         let spec = game.spec();
         (self.game, self.n_episodes) =
             (spec.id.to_owned(), self.episodes.unwrap_or(spec.episodes_per_encounter));
+        self.names = Some((spec.title, spec.nouns));
         self.n_tuples = game.n_tuples(Split::Test);
         let fingerprint = |agent: &String| offers.find(agent).map(|offer| offer.fingerprint.clone());
         self.fingerprints =
@@ -280,6 +284,11 @@ impl StudyConfig {
 
     pub(super) fn game(&self) -> &str {
         &self.game
+    }
+
+    /// The title of the game and its nouns; known once the agents are.
+    pub(super) fn names(&self) -> (Option<&'static str>, Option<Nouns>) {
+        self.names.unzip()
     }
 
     pub(super) fn n_episodes(&self) -> usize {

@@ -285,6 +285,7 @@ impl Study {
     fn state(&self, participant: &Participant, token: Option<&str>) -> Result<Value, Refusal> {
         let config = self.versions.get(&participant.version).ok_or_else(cannot_continue)?;
         let is_finished = participant.stage == Stage::Finished;
+        let (title, nouns) = config.names();
         Ok(json!({
             "v": VERSION,
             "token": token,
@@ -293,6 +294,8 @@ impl Study {
             "consent": config.consent,
             "tutorial": config.tutorial,
             "game": config.game(),
+            "game_title": title,
+            "nouns": nouns,
             "n_encounters": config.encounters,
             "number": participant.number(),
             "questions": config.questions,

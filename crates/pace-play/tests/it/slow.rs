@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pace_games::{
-    Action, AgentSession, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, EncounterMove, Eyes,
-    GAMES, GameError, GameSpec, JointAction, Lanes, Meeting, Opinion, PeerSight, PeerStepBuffers,
-    PoolListing, Portrait, Preset, Seat, SeatSet, Seed, Split,
+    Action, AgentSession, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, EncounterMove, GAMES,
+    GameError, GameSpec, JointAction, Lanes, Meeting, Opinion, PeerSight, PeerStepBuffers, PoolListing,
+    Portrait, Preset, Seat, SeatSet, Seed, Split, Viewpoint,
 };
 use pace_play::{Offers, ServerConfig};
 use serde_json::{Map, Value, json};
@@ -118,12 +118,8 @@ impl AnyEncounter for WithoutClosedForm {
         self.0.render()
     }
 
-    fn picture(&self) -> Value {
-        self.0.picture()
-    }
-
-    fn scene(&self, eyes: Eyes) -> Value {
-        self.0.scene(eyes)
+    fn view(&self, from: Viewpoint) -> Value {
+        self.0.view(from)
     }
 
     fn portrait(&self, seat: Seat) -> Portrait {
@@ -191,8 +187,8 @@ impl AnyGame for SlowGame {
         Ok(if self.needs_oracle { Box::new(WithoutClosedForm(encounter)) } else { encounter })
     }
 
-    fn setting(&self) -> Value {
-        self.game.setting()
+    fn constants(&self) -> Value {
+        self.game.constants()
     }
 
     fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {

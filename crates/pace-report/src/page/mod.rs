@@ -10,7 +10,7 @@ mod replay;
 mod run;
 mod script;
 
-pub use replay::GameDrawing;
+pub use replay::{GamePage, STAGE_MODULES, STAGE_STYLE};
 pub use run::RunPage;
 
 use crate::markup::Markup;

@@ -1,7 +1,7 @@
 //! The page of many runs: every table and figure of the paper that they speak about, with the paper's numbers beside ours and
 //! the runs behind each number; then encounters to step through, and the runs themselves.
 
-use super::replay::{self, GameDrawing};
+use super::replay::{self, GamePage};
 use super::run::{command, scaled_note};
 use super::{both, cell, counted, files, nothing, shell};
 use crate::experiment_result::{
@@ -15,10 +15,10 @@ use crate::report::{Report, ResultFigure};
 const STYLE: &str = include_str!("../../assets/overview.css");
 
 /// The page. `replays` are the encounters it shows.
-pub fn render(report: &Report, replays: &[ReplayRecord], drawings: &[GameDrawing]) -> String {
+pub fn render(report: &Report, replays: &[ReplayRecord], pages: &[GamePage]) -> String {
     let mut styles = vec![STYLE];
-    styles.extend(replay::styles(replays, drawings));
-    let script = replay::script(replays, drawings);
+    styles.extend(replay::styles(replays, pages));
+    let script = replay::script(replays, pages);
     shell("PACE: results", &styles, script.as_deref(), |out| {
         header(report, replays, out);
         for (number, experiment) in report.experiments.iter().enumerate() {

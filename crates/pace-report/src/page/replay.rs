@@ -7,48 +7,55 @@ use crate::number;
 use crate::record::{EpisodeEnding, ScoreMetric};
 use crate::replay::ReplayRecord;
 
-/// How a game is drawn, by a script that comes with the game.
+/// The files of a game with which a page shows its encounters.
 #[derive(Clone, Copy, Debug)]
-pub struct GameDrawing {
+pub struct GamePage {
     /// The game's id.
     pub game: &'static str,
-    /// A module that exports `draw(pen, picture, past)`, and `plane` where two traits are all of a peer.
+    /// A module whose exports replace those of `text_game.js`.
     pub script: &'static str,
     /// The style sheet of what it draws.
     pub style: &'static str,
 }
 
+macro_rules! modules {
+    ($($file:literal),*) => {
+        &[$(($file, include_str!(concat!("../../assets/", $file)))),*]
+    };
+}
+
+/// The modules with which pages show encounters, with their file names; a module imports only from those before it. The play page
+/// serves them, too.
+pub const STAGE_MODULES: &[(&str, &str)] =
+    modules!["elements.js", "pen.js", "text_game.js", "board.js", "beliefs.js", "stepper.js"];
+
+/// The style sheet of [`STAGE_MODULES`].
+pub const STAGE_STYLE: &str = include_str!("../../assets/stage.css");
+
+const SCRIPT: &str = include_str!("../../assets/replay.js");
 const STYLE: &str = include_str!("../../assets/replay.css");
-const MODULES: [&str; 3] = [
-    include_str!("../../assets/pen.js"),
-    include_str!("../../assets/mind.js"),
-    include_str!("../../assets/replay.js"),
-];
 
 /// The style sheets that these encounters need.
-pub(super) fn styles(replays: &[ReplayRecord], drawings: &[GameDrawing]) -> Vec<&'static str> {
+pub(super) fn styles(replays: &[ReplayRecord], pages: &[GamePage]) -> Vec<&'static str> {
     if replays.is_empty() {
         return Vec::new();
     }
-    std::iter::once(STYLE).chain(needed(replays, drawings).map(|drawing| drawing.style)).collect()
+    [STYLE, STAGE_STYLE].into_iter().chain(needed(replays, pages).map(|page| page.style)).collect()
 }
 
 /// The script that these encounters need; none if there are none.
-pub(super) fn script(replays: &[ReplayRecord], drawings: &[GameDrawing]) -> Option<String> {
+pub(super) fn script(replays: &[ReplayRecord], pages: &[GamePage]) -> Option<String> {
     if replays.is_empty() {
         return None;
     }
-    let games: Vec<String> = needed(replays, drawings)
-        .map(|drawing| format!("{:?}: {}", drawing.game, enclosed(drawing.script, &["draw", "plane"])))
-        .collect();
-    Some(format!("\n{}\nreplays({{ {} }});\n", bundle(&MODULES), games.join(",\n")))
+    let games: Vec<String> =
+        needed(replays, pages).map(|page| format!("{:?}: {}", page.game, enclosed(page.script))).collect();
+    let modules: Vec<&str> = STAGE_MODULES.iter().map(|(_, module)| *module).chain([SCRIPT]).collect();
+    Some(format!("\n{}\nreplays({{ {} }});\n", bundle(&modules), games.join(",\n")))
 }
 
-fn needed<'a>(
-    replays: &'a [ReplayRecord],
-    drawings: &'a [GameDrawing],
-) -> impl Iterator<Item = &'a GameDrawing> {
-    drawings.iter().filter(|drawing| replays.iter().any(|replay| replay.game == drawing.game))
+fn needed<'a>(replays: &'a [ReplayRecord], pages: &'a [GamePage]) -> impl Iterator<Item = &'a GamePage> {
+    pages.iter().filter(|page| replays.iter().any(|replay| replay.game == page.game))
 }
 
 /// All encounters, one after the other.
@@ -86,7 +93,7 @@ fn one(replay: &ReplayRecord, out: &mut Markup) {
         ),
     );
     out.leaf("p", &[("class", &"note")], &format!("True peers: {}.", replay.description));
-    out.open("div", &[("class", &"replay-stage")]);
+    out.open("div", &[("class", &"stage replay-stage")]);
     // Without scripts, and until they have run: how every episode ended.
     let good = replay.episodes.iter().filter(|episode| episode.ending == EpisodeEnding::Succeeded).count();
     let mean = replay.episodes.iter().map(|episode| episode.task_return).sum::<f64>();

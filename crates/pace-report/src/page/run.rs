@@ -3,7 +3,7 @@
 use super::evaluation::{
     adaptation_section, blocks_section, change_section, headline, knowledge_section, peers_section,
 };
-use super::replay::{self, GameDrawing};
+use super::replay::{self, GamePage};
 use super::{both, card, cell, counted, figure, files, nothing, score_cell, shell};
 use crate::figures::{adaptation, training};
 use crate::markup::Markup;
@@ -22,7 +22,7 @@ pub struct RunPage<'a> {
     /// Encounters that were written down.
     pub replays: &'a [ReplayRecord],
     /// How the games of these encounters are drawn.
-    pub drawings: &'a [GameDrawing],
+    pub pages: &'a [GamePage],
     /// The share of the budget that the run had, where it was a rehearsal.
     pub scale: Option<f64>,
     /// The names of the figures that are written as SVG files into `figures/` beside the page.
@@ -38,8 +38,8 @@ impl RunPage<'_> {
             (None, Some(train)) => format!("{} on {}", train.method, train.game),
             (None, None) => "A run".to_owned(),
         };
-        let script = replay::script(self.replays, self.drawings);
-        shell(&title, &replay::styles(self.replays, self.drawings), script.as_deref(), |out| {
+        let script = replay::script(self.replays, self.pages);
+        shell(&title, &replay::styles(self.replays, self.pages), script.as_deref(), |out| {
             match main {
                 Some(adapt) => headline(adapt, out),
                 None => bare_headline(self.train, out),

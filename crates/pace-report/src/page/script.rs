@@ -9,11 +9,14 @@ pub(super) fn bundle(modules: &[&str]) -> String {
     modules.iter().map(|module| plain(module)).collect::<Vec<_>>().join("\n")
 }
 
-/// A module as an expression of its own scope, whose value has these of its exports.
-pub(super) fn enclosed(module: &str, exports: &[&str]) -> String {
-    let of_name = |name: &&str| format!("{name}: typeof {name} === \"undefined\" ? null : {name}");
-    let given: Vec<String> = exports.iter().map(of_name).collect();
-    format!("(() => {{\n{}\nreturn {{ {} }};\n}})()", plain(module), given.join(", "))
+/// A module as an expression of its own scope, whose value has the module's exports.
+pub(super) fn enclosed(module: &str) -> String {
+    let name = |line: &str| {
+        let (_, rest) = line.strip_prefix("export ")?.split_once(' ')?;
+        Some(rest.split(|c: char| !c.is_ascii_alphanumeric()).next()?.to_owned())
+    };
+    let names: Vec<String> = module.lines().filter_map(name).collect();
+    format!("(() => {{\n{}\nreturn {{ {} }};\n}})()", plain(module), names.join(", "))
 }
 
 fn plain(module: &str) -> String {
@@ -41,7 +44,8 @@ mod tests {
         let pen = "// A pen.\nexport function pen() {}\n";
         let page = "import { pen } from \"./pen.js\";\n\npen();\n";
         assert_eq!(bundle(&[pen, page]), "function pen() {}\n\npen();");
-        let whole = enclosed("export const plane = 1;", &["draw", "plane"]);
-        assert!(whole.starts_with("(() => {\nconst plane = 1;\nreturn { draw: typeof draw"), "{whole}");
+        let whole = enclosed("const own = 1;\nexport const plane = own;\nexport function draw(pen) {}");
+        let expected = "(() => {\nconst own = 1;\nconst plane = own;\nfunction draw(pen) {}\nreturn { plane, draw };\n})()";
+        assert_eq!(whole, expected);
     }
 }

@@ -307,6 +307,7 @@ fn an_encounter_is_written_down_as_it_is_watched() {
         assert!(path.trim_end().ends_with("replays/test-1-seed-5.json"), "{path}");
         let text = std::fs::read_to_string(path.trim_end()).expect("a record");
         let record = pace_report::ReplayRecord::from_json(&text).expect("a record that can be read");
+        assert!(record.constants.is_some());
         // What is read back is what was written, and the same encounter is the same file.
         assert_eq!(record.to_json().expect("plain data"), text);
         run(&["watch", folder, "--peer", "1", "--episodes", "2", "--seed", "5", "--record"]);
@@ -321,7 +322,10 @@ fn an_encounter_is_written_down_as_it_is_watched() {
                 "{game}: {n_steps} steps, return {}: {shown}",
                 episode.task_return
             );
-            assert!(episode.moments.iter().all(|moment| moment.picture.is_object()));
+            assert!(episode.moments.iter().all(|moment| moment.view.is_object()));
+            // What the agent sees is written down where it is not everything.
+            assert!(episode.moments.iter().all(|moment| moment.seen.as_ref() != Some(&moment.view)));
+            assert!(episode.moments.iter().any(|moment| moment.seen.is_some()));
             let last = episode.moments.last().expect("an end");
             assert!(last.action.is_none() && episode.moments[0].action.is_some());
         }

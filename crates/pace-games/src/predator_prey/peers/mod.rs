@@ -6,6 +6,7 @@ pub(crate) mod predator;
 pub(crate) mod prey;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::PredatorPrey;
 use super::bodies::{MAX_PREY, World};
@@ -50,6 +51,16 @@ impl PeerSpec for PredatorPreySpec {
             PredatorPreySpec::Predator { .. } => self.describe(),
             PredatorPreySpec::Prey { path } => {
                 PredatorPreySpec::Prey { path: prey::in_the_game(*path) }.describe()
+            }
+        }
+    }
+
+    fn kind_data(&self) -> Value {
+        match self {
+            PredatorPreySpec::Predator { prefers } => json!({ "prefers": prefers }),
+            PredatorPreySpec::Prey { path } => {
+                let path = prey::in_the_game(*path);
+                json!({ "path": path, "place": prey::path_name(path) })
             }
         }
     }

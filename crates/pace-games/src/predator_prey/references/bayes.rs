@@ -8,7 +8,6 @@ use super::pursuit::{self, Course, FORESIGHT, Plan, Prospect, Stakes};
 use super::whereabouts::{Walker, Whereabouts};
 use crate::ego::{Ego, Opinion, certain};
 use crate::game::{Action, Seat};
-use crate::peer::PeerSpec;
 use crate::predator_prey::PredatorPrey;
 use crate::predator_prey::bodies::{Body, MAX_AGENTS, PREDATOR, Point, distance};
 use crate::predator_prey::peers::{PredatorPreySpec, predator};
@@ -254,21 +253,16 @@ impl Ego for BayesEgo {
     }
 
     fn opinions(&self) -> Vec<Vec<Opinion>> {
-        let opinion = |spec: PredatorPreySpec, probability: f64| Opinion {
-            kind: spec.kind(),
-            traits: spec.traits(),
-            probability: probability as f32,
-        };
         let Knowledge { preferences, whereabouts, .. } = &self.knowledge;
         let predator = |slot: usize| {
             let prey = (0..self.setting.cast.n_prey).map(|prefers| {
-                opinion(PredatorPreySpec::Predator { prefers }, preferences.chance(slot, prefers))
+                Opinion::of(&PredatorPreySpec::Predator { prefers }, preferences.chance(slot, prefers))
             });
             prey.collect()
         };
         let prey = |whereabouts: &Whereabouts| {
             let paths = whereabouts.paths().into_iter().enumerate();
-            paths.map(|(path, weight)| opinion(PredatorPreySpec::Prey { path }, weight)).collect()
+            paths.map(|(path, weight)| Opinion::of(&PredatorPreySpec::Prey { path }, weight)).collect()
         };
         (1..self.setting.cast.n_predators)
             .map(|agent| predator(agent - 1))

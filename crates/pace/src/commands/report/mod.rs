@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use pace_games::GAMES;
 use pace_lab::{LabError, create_folder, join_with_experiments, write_atomically};
-use pace_report::page::{GameDrawing, overview};
+use pace_report::page::{GamePage, overview};
 use pace_report::report::Report;
 use pace_report::{ReplayRecord, markdown, marl_eval};
 
@@ -96,12 +96,12 @@ fn write_report(report: &Report, replays: &[ReplayRecord], folder: &Path) -> Res
     write_atomically(&folder.join("marl-eval.json"), marl_eval::render(report).as_bytes())?;
     write_atomically(&folder.join("RESULTS.md"), markdown::render(report).as_bytes())?;
     let page = folder.join("index.html");
-    write_atomically(&page, overview::render(report, replays, &drawings()).as_bytes())?;
+    write_atomically(&page, overview::render(report, replays, &game_pages()).as_bytes())?;
     Ok(page)
 }
 
-/// How every game is drawn.
-fn drawings() -> Vec<GameDrawing> {
-    let drawn = GAMES.iter().filter_map(|entry| Some((entry.id, entry.drawing?)));
-    drawn.map(|(game, drawing)| GameDrawing { game, script: drawing.script, style: drawing.style }).collect()
+/// The pages of all games that have one.
+fn game_pages() -> Vec<GamePage> {
+    let pages = GAMES.iter().filter_map(|entry| Some((entry.id, entry.page?)));
+    pages.map(|(game, page)| GamePage { game, script: page.script, style: page.style }).collect()
 }

@@ -41,7 +41,7 @@ pub fn write_page(run: &Path, folder: &Path) -> Result<PathBuf, LabError> {
         evaluations,
         train: Some(&records.train),
         replays: &replays,
-        drawings: &super::drawings(),
+        pages: &super::game_pages(),
         scale: Some(records.config.scale),
         figures: &written,
     };

@@ -1,17 +1,27 @@
 // A session: shows frames one after the other, takes the player's actions, keeps the beat where all choose at once.
 
+import { Beliefs } from "./beliefs.js";
+import { boardOf, drawing } from "./board.js";
 import { Connection } from "./connection.js";
-import { announce, el, isStill, note, notice, personOf, sentence, show } from "./elements.js";
+import { el, isStill, show } from "./elements.js";
+import { encounterOf } from "./encounter.js";
 import { gameOf } from "./games/index.js";
-import { MindPanel } from "./mind.js";
+import { announce, copy, note, notice, sentence } from "./notices.js";
 import { summaryView } from "./summary.js";
 
 const BEATS = [["0", "one step per key press"], ["1", "1 step a second"], ["2", "2 steps a second"], ["3", "3 steps a second"], ["5", "5 steps a second"], ["8", "8 steps a second"]];
-export function openTable(main, introduction, options) {
-  return new Table(main, introduction, options);
+
+export function openSession(main, introduction, options) {
+  return new SessionPage(main, introduction, options);
 }
 
-class Table {
+/** The part that the player is given. */
+export function partView(game, { part }) {
+  const words = game.partWords(part);
+  return words && el("span", { class: "order" }, part && game.drawPart && drawing((pen) => game.drawPart(pen, part)), words);
+}
+
+class SessionPage {
   /** `options`: `onLeave`, `onAgain`, `onGone` (the encounter is not there), `onOver` (instead of the summary), `beat`, `note`. */
   constructor(main, introduction, options) {
     this.main = main;
@@ -43,18 +53,17 @@ class Table {
     this.connection.close();
     clearTimeout(this.timer);
     clearInterval(this.beatTimer);
-    this.drawing?.stop?.();
     document.removeEventListener("keydown", this.keys);
     document.removeEventListener("keyup", this.keys);
   }
 
   onWelcome(welcome) {
-    const isFirst = !this.welcome;
-    this.welcome = welcome;
+    const isFirst = !this.about;
+    this.about = encounterOf(welcome);
     this.seq = welcome.seq;
     this.isWaiting = false;
     this.outcomes = welcome.outcomes.slice();
-    this.game = gameOf(welcome.game);
+    this.game = gameOf(welcome);
     if (isFirst) this.build();
     // After a lost connection only now counts.
     this.queue = [];
@@ -72,49 +81,49 @@ class Table {
   }
 
   build() {
-    const { welcome, game } = this;
-    const seat = game.seats?.[welcome.role] ?? welcome.role;
-    document.title = `PACE · ${game.name}`;
-    note(this.options.note ?? (this.isSpectator ? `spectator · ${game.name}` : ""));
-    this.drawing = game.createDrawing(welcome.setting, { slot: welcome.slot, isSpectator: this.isSpectator });
+    const { about, game } = this;
+    const seat = game.seats[about.role] ?? about.role;
+    document.title = `PACE · ${game.title}`;
+    note(this.options.note ?? (this.isSpectator ? `spectator · ${game.title}` : ""));
+    this.board = boardOf(game, about);
     this.where = el("span", { class: "where" });
     this.tally = el("div", { class: "tally", role: "img" });
     this.words = el("p", { class: "say" });
     this.presence = el("p", { class: "small quiet presence", role: "status" });
     this.controls = el("div", {});
-    this.scene = el("div", { class: "scene" }, this.drawing.node);
-    this.mind = welcome.mind === "live" ? new MindPanel(welcome) : null;
+    this.scene = el("div", { class: "scene" }, this.board.node);
+    this.mind = about.mind === "live" ? new Beliefs(game, about) : null;
     const card = el("section", { class: "card", "aria-label": "Game" },
       el("div", { class: "head" },
-        el("h1", {}, `${personOf(this.isSpectator).You} and ${welcome.label}`), this.isSpectator && el("span", {}, seat),
-        this.where, game.partView?.(welcome.part, welcome)),
+        el("h1", {}, `${about.person.You} and ${about.label}`), this.isSpectator && el("span", {}, seat),
+        this.where, partView(game, about)),
       el("div", { class: game.isPad && !this.isSpectator ? "with-pad" : "" }, this.scene, this.words, this.controls), this.presence, this.tally, this.toolbar());
-    show(this.main, el("div", { class: `play${this.mind ? "" : " alone"}` }, card, this.mind?.node));
+    show(this.main, el("div", { class: `play${this.mind ? "" : " alone"}` }, card, this.mind && el("div", { class: "card" }, this.mind.node)));
     this.main.focus({ preventScroll: true });
   }
 
   toolbar() {
-    const { welcome } = this;
+    const { about } = this;
     const items = [];
     // A beat needs an action for a step in which no key is held.
-    if (welcome.is_simultaneous && this.game.stay !== undefined && !this.isSpectator) {
+    if (about.is_simultaneous && this.game.stay !== undefined && !this.isSpectator) {
       if (this.options.beat !== undefined) this.setBeat(this.options.beat);
       else {
-        const kept = sessionStorage.getItem(`pace-beat-${welcome.game}`) ?? this.game.beat ?? "0";
+        const kept = sessionStorage.getItem(`pace-beat-${about.game}`) ?? this.game.beat;
         this.setBeat(Number(kept));
         items.push(el("label", { class: "row" }, "Speed ", el("select", {
           "aria-label": "Speed",
           onchange: (event) => {
-            sessionStorage.setItem(`pace-beat-${welcome.game}`, event.target.value);
+            sessionStorage.setItem(`pace-beat-${about.game}`, event.target.value);
             this.setBeat(Number(event.target.value));
             event.target.blur();
           },
         }, BEATS.map(([value, text]) => el("option", { value, selected: value === kept }, text)))));
       }
     }
-    if (welcome.watch) {
+    if (about.watch) {
       const done = el("span", { class: "copied", role: "status" });
-      const address = `${location.origin}/watch/${welcome.watch}`;
+      const address = `${location.origin}/watch/${about.watch}`;
       items.push(el("button", { type: "button", id: "watch-link", "data-link": address, onclick: () => copy(address, done) }, "Copy a link for spectators"), done);
     }
     if (this.options.onLeave) {
@@ -157,13 +166,15 @@ class Table {
     this.frame = frame;
     const isNewEpisode = !before || before.episode !== frame.episode;
     const period = this.rate > 0 ? 1000 / this.rate : 180;
-    this.drawing.update(frame.scene, { ms: isNewEpisode || isStill() ? 0 : period, frame });
+    if (isNewEpisode) this.past = [];
+    this.board.show(frame.scene, frame.scene, this.past, isNewEpisode || isStill() ? 0 : Math.min(period, 180));
+    this.past.push(frame.scene);
     if (frame.ending && this.outcomes.length === frame.episode) {
       this.outcomes.push({ task_return: frame.task_return, ending: frame.ending });
     }
-    this.where.textContent = `${this.game.episode} ${frame.episode + 1} of ${this.welcome.n_episodes}${this.game.progress?.(frame, this.welcome) ?? ""}`;
+    this.where.textContent = `${this.game.Episode} ${frame.episode + 1} of ${this.about.n_episodes}${this.game.progress(frame, this.about)}`;
     this.drawTally();
-    const text = this.game.tell(frame, before, this.welcome);
+    const text = this.game.tell(frame, before, this.about);
     this.speak(text);
     if (frame.mind) this.mind?.add(frame);
     if (isNewEpisode && before && this.rate > 0) {
@@ -183,12 +194,12 @@ class Table {
   drawTally() {
     const bar = (outcome) => {
       const node = el("i", {});
-      node.style.setProperty("height", `${Math.max(8, this.game.tally(outcome, this.welcome) * 100)}%`);
-      node.style.setProperty("background", `var(--${this.game.isGood(outcome, this.welcome) ? "good" : "bad"})`);
+      node.style.setProperty("height", `${Math.max(8, this.game.tally(outcome, this.about) * 100)}%`);
+      node.style.setProperty("background", `var(--${this.game.isGood(outcome, this.about) ? "good" : "bad"})`);
       return node;
     };
     show(this.tally, this.outcomes.slice(-100).map(bar));
-    this.tally.setAttribute("aria-label", this.game.tallyWords(this.outcomes, this.welcome));
+    this.tally.setAttribute("aria-label", this.game.tallyWords(this.outcomes, this.about));
   }
 
   settled() {
@@ -236,7 +247,7 @@ class Table {
     };
     this.begin = begin;
     const button = el("button", { class: "main", type: "button", onclick: begin }, "Ready");
-    this.cover(el("strong", {}, `${this.game.episode} ${this.frame.episode + 1} of ${this.welcome.n_episodes}`), button, el("span", { class: "small quiet" }, "or press Enter"));
+    this.cover(el("strong", {}, `${this.game.Episode} ${this.frame.episode + 1} of ${this.about.n_episodes}`), button, el("span", { class: "small quiet" }, "or press Enter"));
   }
 
   cover(...children) {
@@ -261,7 +272,7 @@ class Table {
       return this.hurry();
     }
     const pressed = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-    const choice = this.game.choices(this.frame.scene, this.welcome).find((choice) => choice.keys.includes(pressed));
+    const choice = this.game.choices(this.frame.scene, this.about).find((choice) => choice.keys.includes(pressed));
     if (!choice || this.isSpectator) return;
     event.preventDefault();
     if (event.type === "keydown") this.press(choice.action);
@@ -288,8 +299,8 @@ class Table {
 
   drawControls() {
     if (this.isSpectator || !this.frame) return show(this.controls);
-    const choices = this.game.choices(this.frame.scene, this.welcome);
-    const isPad = Boolean(this.game.isPad);
+    const choices = this.game.choices(this.frame.scene, this.about);
+    const { isPad } = this.game;
     const key = JSON.stringify(choices.map((choice) => [choice.action, choice.label]));
     const isOpen = this.isOpen();
     if (key !== this.controlsKey) {
@@ -332,10 +343,10 @@ class Table {
   onRefused(message) {
     if (message.code === "no-such-session") {
       this.stop();
-      if (this.options.onGone && !this.welcome) return this.options.onGone(message);
+      if (this.options.onGone && !this.about) return this.options.onGone(message);
       return notice(this.main, "This session has ended", message.message, el("a", { class: "button", href: "/" }, "New session"));
     }
-    if (!this.welcome) return this.onTurnedAway(message);
+    if (!this.about) return this.onTurnedAway(message);
     this.isWaiting = false;
     this.pending = undefined;
     if (message.due !== null && message.due !== undefined) this.seq = message.due;
@@ -365,8 +376,8 @@ class Table {
     this.cover(null);
     this.timer = setTimeout(() => {
       this.stop();
-      if (this.options.onOver) return this.options.onOver(this.over, this.welcome);
-      show(this.main, summaryView(this.welcome, this.over, this.options));
+      if (this.options.onOver) return this.options.onOver(this.over, this.about);
+      show(this.main, summaryView(this.about, this.over, this.game, this.options));
       this.main.focus({ preventScroll: false });
       announce("The encounter is over.");
     }, this.frame?.ending ? this.game.delay(this.frame, null) : 0);
@@ -381,14 +392,5 @@ class Table {
     if (!words) return;
     this.stop();
     notice(this.main, words[0], words[1], el("button", { class: "main", onclick: () => location.reload() }, "Continue here"));
-  }
-}
-
-export async function copy(text, done) {
-  try {
-    await navigator.clipboard.writeText(text);
-    done.textContent = "copied";
-  } catch {
-    done.textContent = text;
   }
 }

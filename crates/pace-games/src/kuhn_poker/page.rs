@@ -1,13 +1,15 @@
-//! A hand as plain data for a page, and how a person played the peer's part.
+//! A hand as plain data for `page.js`, and how a person played the peer's part.
 
 use serde_json::{Value, json};
 
 use super::rules::{BET, Card, DEALS, Hand, Stage};
-use crate::game::{Eyes, JointAction, Portrait, Seat};
+use crate::game::{JointAction, Portrait, Seat, Viewpoint};
 
-/// The hand as these eyes see it; a card that they do not see is null.
-pub(crate) fn scene(hand: &Hand, eyes: Eyes) -> Value {
-    let is_open = |seat: Seat| eyes == Eyes::All || eyes == Eyes::Of(seat) || hand.stage.is_showdown();
+/// The hand from a viewpoint; a card that it does not see is null.
+pub(crate) fn view(hand: &Hand, from: Viewpoint) -> Value {
+    let is_open = |seat: Seat| {
+        from == Viewpoint::Omniscient || from == Viewpoint::Seat(seat) || hand.stage.is_showdown()
+    };
     let card = |seat: Seat, card: Card| is_open(seat).then_some(card);
     let (ego_chips, peer_chips) = chips(hand.stage);
     json!({

@@ -1,4 +1,4 @@
-//! The plane as plain data for a page, and how a person played a peer's part.
+//! The plane as plain data for `page.js`, and how a person played a peer's part.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use super::PredatorPrey;
 use super::bodies::{OBSTACLE_SIZE, Point, World, distance, from_to};
 use super::peers::prey;
 use super::watchtowers::{SIGHT_RADIUS, Sight, TOWER_SIZE, TOWERS};
-use crate::game::{Eyes, JointAction, Portrait, Seat};
+use crate::game::{JointAction, Portrait, Seat, Viewpoint};
 
-/// Who takes part and what stands where.
-pub(crate) fn setting(game: &PredatorPrey) -> Value {
+/// The agents, the towers and the paths of prey.
+pub(crate) fn constants(game: &PredatorPrey) -> Value {
     let agents = (0..game.cast.n_agents()).map(|agent| {
         let build = game.cast.build(agent);
         let role = if agent < game.cast.n_predators { "predator" } else { "prey" };
@@ -28,11 +28,11 @@ pub(crate) fn setting(game: &PredatorPrey) -> Value {
     })
 }
 
-/// What these eyes see of the plane; what they do not see is null.
-pub(crate) fn scene(game: &PredatorPrey, world: &World, eyes: Eyes) -> Value {
-    let (own, sight) = match eyes {
-        Eyes::All => ([0.0; 2], Sight::Everywhere),
-        Eyes::Of(seat) => {
+/// The plane from a viewpoint; an agent or obstacle that it does not see is null.
+pub(crate) fn view(game: &PredatorPrey, world: &World, from: Viewpoint) -> Value {
+    let (own, sight) = match from {
+        Viewpoint::Omniscient => ([0.0; 2], Sight::Everywhere),
+        Viewpoint::Seat(seat) => {
             let position = world.agents[seat.0].position;
             (position, Sight::from(position, game.cast.build(seat.0).size))
         }

@@ -1,4 +1,4 @@
-//! The kitchen as plain data for a page, and how a person played the peer's part.
+//! The kitchen as plain data for `page.js`, and how a person played the peer's part.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use super::kitchen::{
     WIDTH,
 };
 use super::recipes::Recipe;
-use crate::game::{Eyes, JointAction, Portrait, Seat};
+use crate::game::{JointAction, Portrait, Seat, Viewpoint};
 
-/// The grid, and where the line of sight runs.
-pub(crate) fn setting(game: &Overcooked) -> Value {
+/// The grid, the line of sight and the dishes.
+pub(crate) fn constants(game: &Overcooked) -> Value {
     let sign = |cell: Cell| match cell {
         CUTTING_BOARD => 'C',
         DELIVERY_TILE => 'D',
@@ -28,11 +28,11 @@ pub(crate) fn setting(game: &Overcooked) -> Value {
     })
 }
 
-/// What these eyes see of the kitchen: the whole of it, or the room in which a cook stands.
-pub(crate) fn scene(kitchen: &Kitchen, eyes: Eyes) -> Value {
-    let sees = |cell: Cell| match eyes {
-        Eyes::All => true,
-        Eyes::Of(seat) => kitchen.cooks[seat.0].cell.is_upper() == cell.is_upper(),
+/// The kitchen from a viewpoint: all of it, or the room in which the cook stands.
+pub(crate) fn view(kitchen: &Kitchen, from: Viewpoint) -> Value {
+    let sees = |cell: Cell| match from {
+        Viewpoint::Omniscient => true,
+        Viewpoint::Seat(seat) => kitchen.cooks[seat.0].cell.is_upper() == cell.is_upper(),
     };
     let cook = |cook: &Cook| {
         sees(cook.cell)
