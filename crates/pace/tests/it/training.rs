@@ -659,7 +659,13 @@ fn choices_that_cannot_be_get_one_clear_line_and_no_folder() {
     refused(&["--set", "minibatch=steps-and-all"], BAD_INPUT, &["minibatch", "steps-and-all", "encounters"]);
     refused(&["--threads", "0"], USAGE, &["--threads", "found 0", "1 to 1024"]);
     refused(&["--threads", "many"], USAGE, &["--threads", "many"]);
-    refused(&["--seed", "-1"], USAGE, &["-1"]);
+    let path = out.to_str().expect("UTF-8");
+    check_error(
+        &["train", "kuhn-poker", "--seed", "-1", "--out", path],
+        USAGE,
+        &["--seed", "found -1", "expected a whole number"],
+    );
+    assert!(!out.exists(), "a refused seed left a folder");
     let game = ["train", "khun-poker", "--out", out.to_str().expect("UTF-8")];
     check_error(&game, USAGE, &["khun-poker", "did you mean \"kuhn-poker\"?"]);
 

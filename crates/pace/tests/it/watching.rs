@@ -182,5 +182,5 @@ fn what_cannot_be_watched_gets_one_clear_line() {
     for checkpoint in std::fs::read_dir(Path::new(&folder).join("checkpoints")).expect("readable") {
         std::fs::remove_dir_all(checkpoint.expect("readable").path()).expect("removed");
     }
-    check_error(&["watch", &folder], 3, &["has no checkpoint yet"]);
+    check_error(&["watch", &folder], 3, &["has no checkpoint:", "copy its checkpoints folder"]);
 }
