@@ -37,7 +37,7 @@ pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
     /// The layer that the logits come from.
     fn policy_head(&self) -> &Linear;
 
-    /// First weights (methods.md 2.3).
+    /// Initial weights (`docs/methods/README.md`).
     fn initialise(&self, seed: Seed) -> Vec<f32>;
 
     /// Where each group of weights ends. Where there are two, the warm-up trains the first alone. What lies behind the last

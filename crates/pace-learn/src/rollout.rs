@@ -238,7 +238,7 @@ mod tests {
         for_every_game(ExplorationMode::Instant, silence, |id, pool, batch| {
             let n_classes = &pool.n_classes;
             let chance = n_classes.iter().map(|n| 1.0 / *n as f32).sum::<f32>() / n_classes.len() as f32;
-            // methods.md 12.4.
+            // Mean over the peers of one over their numbers of classes.
             match id {
                 "kuhn-poker" => assert_eq!(chance, 1.0 / 40.0),
                 "overcooked" => assert_eq!(chance, 1.0 / 18.0),

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::recipes::{Facts, Ingredient, Ingredients, Progress, Recipe};
+use super::recipes::{Facts, GoalProgress, Ingredient, Ingredients, Recipe};
 use crate::game::Action;
 use crate::seed::Stream;
 
@@ -228,7 +228,7 @@ pub struct Kitchen {
     /// What the plate contains, in the order in which it was added, from the front.
     pub dish: [Option<Object>; 6],
     /// How far the goal graphs have come.
-    pub progress: Progress,
+    pub progress: GoalProgress,
     /// What the cooks have held.
     pub handled: [Handled; 2],
 }
@@ -277,7 +277,7 @@ impl Kitchen {
             cells,
             chopped: [false; N_OBJECTS],
             dish: [None; 6],
-            progress: Progress::default(),
+            progress: GoalProgress::default(),
             handled: [Handled::default(); 2],
         }
     }
@@ -297,7 +297,7 @@ impl Kitchen {
             cells,
             chopped,
             dish: std::array::from_fn(|index| dish.get(index).copied()),
-            progress: Progress::default(),
+            progress: GoalProgress::default(),
             handled: [Handled::default(); 2],
         };
         let plate = kitchen.cell(Object::Plate);

@@ -19,7 +19,7 @@ pub use kitchen::{
     LAST_UPPER_ROW, LEFT, N_OBJECTS, Object, STAY, WIDTH,
 };
 pub use peers::{CookPeer, CookSpec, Errand, Event, HumanWays, Plan};
-pub use recipes::{Ingredient, N_GOALS, Progress, Recipe};
+pub use recipes::{GoalProgress, Ingredient, N_GOALS, Recipe};
 pub use view::OBSERVATION_SIZE;
 
 use crate::config::{Configure, GameError, Preset};

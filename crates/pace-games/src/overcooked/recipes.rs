@@ -114,7 +114,7 @@ pub(crate) struct Facts {
 /// first, plate with both, delivered. Nodes build on each other, so a later bit is never set without the earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Progress {
+pub struct GoalProgress {
     nodes: [u8; N_GOALS],
 }
 
@@ -124,7 +124,7 @@ const PLATE_FIRST: u8 = 4;
 const PLATE_BOTH: u8 = 8;
 const DELIVERED: u8 = 16;
 
-impl Progress {
+impl GoalProgress {
     /// The nodes of every graph; 2i and 2i + 1 are dish i of [`Recipe::ALL`], left or right ingredient first.
     pub fn nodes(&self) -> &[u8; N_GOALS] {
         &self.nodes

@@ -10,7 +10,7 @@ use super::kitchen::{
 };
 use super::peers::{CookPeer, CookSpec, Errand, Event};
 use super::planner::{Pantry, Walks};
-use super::recipes::{Ingredient, Progress, Recipe};
+use super::recipes::{GoalProgress, Ingredient, Recipe};
 use super::references::served_within;
 use super::{OBSERVATION_SIZE, Overcooked, OvercookedConfig, view};
 use crate::config::{Configure, GameError, Preset, configure};
@@ -395,7 +395,7 @@ fn impossible_states_are_refused_with_a_reason() {
     refuse("and not at", &|kitchen| kitchen.cells[Object::Tomato as usize] = Cell::new(0, 7));
     refuse("is chopped", &|kitchen| kitchen.chopped[Object::Plate as usize] = true);
     refuse("the horizon is 40", &|kitchen| kitchen.n_steps = 41);
-    refuse("goal graphs", &|kitchen| kitchen.progress = Progress::default());
+    refuse("goal graphs", &|kitchen| kitchen.progress = GoalProgress::default());
     refuse("both cooks hold", &|kitchen| {
         // Even where their cells were the same, which they never are.
         kitchen.cooks = [Cook { held: Some(Object::Potato), ..Cook::arriving(Cell::new(1, 2)) }; 2];

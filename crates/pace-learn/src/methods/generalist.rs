@@ -1,4 +1,4 @@
-//! The Generalist: a recurrent policy that must find out by itself what is worth remembering (methods.md 7.1).
+//! The Generalist: a recurrent policy that must find out by itself what is worth remembering (`docs/methods/generalist.md`).
 
 use super::recurrent::RecurrentNet;
 use super::{Method, baseline};

@@ -1,4 +1,4 @@
-//! LIAM and LIAMX: a recurrent policy whose hidden state must tell what the peers see and do (methods.md 7.2, 7.3).
+//! LIAM and LIAMX: a recurrent policy whose hidden state must tell what the peers see and do (`docs/methods/liam.md`).
 
 use super::Method;
 use super::generalist::recurrent;

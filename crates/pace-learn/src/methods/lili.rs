@@ -1,4 +1,4 @@
-//! LILI: a latent of the previous episode alone, learned by predicting what actions lead to in the next (methods.md 7.4).
+//! LILI: a latent of the previous episode alone, learned by predicting what actions lead to in the next (`docs/methods/lili.md`).
 //!
 //! The latent is the same at every decision of an episode, so that g runs once per episode, not once per decision.
 

@@ -1,4 +1,4 @@
-//! χ, the context encoder: what it must be able to do, and the f and g that its kinds are built of (methods.md 2.1).
+//! χ, the context encoder: what it must be able to do, and the f and g that its kinds are built of (`docs/methods/pace.md`).
 //!
 //! How entries are pooled between f and g is what the kinds differ in: `pool` and `transformer`.
 

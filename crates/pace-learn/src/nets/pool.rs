@@ -1,4 +1,4 @@
-//! The paper's pooling, a mean over episodes of the mean over each episode's entries (methods.md 2.1, 5.1); if asked for, of
+//! The paper's pooling, a mean over episodes of the mean over each episode's entries (`docs/methods/pace.md`); if asked for, of
 //! half of the features the highest value instead.
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};

@@ -1,4 +1,4 @@
-//! Attention in place of the means: a Transformer layer over an episode's entries, another over the episodes (methods.md 8).
+//! Attention in place of the means: a Transformer layer over an episode's entries, another over the episodes (`docs/methods/pace.md`).
 //!
 //! Every entry of an episode sees every other, so that the current episode is encoded anew at each of its decisions. Only
 //! finished episodes stay as they are: a lane keeps one vector of each.

@@ -88,7 +88,7 @@ fn check_best_response(method: &str, peer: usize, best: f64) {
     assert!(after < best + 1e-6, "peer {peer}: {after} is more than the best response's {best}");
 }
 
-// Values and best responses of games.md 1.7.
+// Values and best responses in closed form (`kuhn_poker/values.rs`).
 
 #[test]
 fn ppo_bluffs_and_calls_against_a_peer_that_bluffs_and_folds() {

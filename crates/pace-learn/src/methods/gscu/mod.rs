@@ -1,4 +1,4 @@
-//! GSCU (methods.md 7.5): an embedding of the training peers, a policy conditioned on it, and online a belief about the
+//! GSCU (`docs/methods/gscu.md`): an embedding of the training peers, a policy conditioned on it, and online a belief about the
 //! embedding of whoever is met, with a bandit that falls back on a conservative policy.
 //!
 //! It trains differently from the other methods, so it has a folder: the two stages of a run, one after the other, are put
