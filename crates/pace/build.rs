@@ -9,7 +9,7 @@ fn output(program: &str, arguments: &[&str]) -> Option<String> {
 
 fn main() {
     let commit = output("git", &["rev-parse", "--short=12", "HEAD"]).map(|commit| {
-        // A build from changed files is not the commit; the mark says so.
+        // A build from changed files differs from the commit, so it is marked.
         let changed = output("git", &["status", "--porcelain", "--untracked-files=no"]);
         if changed.is_some_and(|changed| !changed.is_empty()) { format!("{commit}-changed") } else { commit }
     });

@@ -1,4 +1,4 @@
-//! What this program was built from.
+//! Version, commit and compiler of this program, its command line, and the number of cores.
 
 use pace_lab::{Build, STOP_WITH_INPUT};
 
@@ -13,20 +13,20 @@ pub fn build() -> Build {
     }
 }
 
-/// The command line as one line, for records.
+/// The command line as one line of text, for records.
 pub fn command_line() -> String {
     arguments().join(" ")
 }
 
-/// The arguments as text; a path need not be UTF-8. The program goes by its name: where it lies is nobody's business.
+/// The arguments as text; a path need not be UTF-8. The program is called `pace`, so that records contain no path of this machine.
 fn arguments() -> Vec<String> {
     let rest = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    // Nobody who repeats a run of a lab by hand has its input.
+    // This option is only useful to `pace reproduce`, which holds the standard input of the process.
     let rest = rest.filter(|argument| argument != STOP_WITH_INPUT);
     std::iter::once("pace".to_owned()).chain(rest).collect()
 }
 
-/// Threads to use when nobody says how many.
+/// Number of available cores, the default number of threads.
 pub fn all_threads() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -5,36 +5,36 @@ use pace_games::{AnyGame, GameError, Preset, find_game};
 use pace_learn::{METHODS, resolve};
 use serde_json::{Map, Value};
 
-/// Which game, under which keys.
+/// A game and its keys.
 #[derive(Clone, Debug, Args)]
 pub struct GameArgs {
-    /// The game's id; `pace list games` shows them.
+    /// Id of the game (`pace list games` shows all).
     pub game: String,
     #[command(flatten)]
     pub keys: KeyArgs,
 }
 
-/// How to set the keys of a game.
+/// A preset and single keys of a game.
 #[derive(Clone, Debug, Args)]
 pub struct KeyArgs {
-    /// The rules of the paper's text or of the authors' code: `paper` or `reference`. `best` opens the game as it is trained on
-    /// under that preset.
+    /// Preset: `paper` follows the paper's text, `reference` the authors' code; `best` has the game keys that runs with this
+    /// preset are trained with.
     #[arg(long, default_value = "paper")]
     pub preset: String,
-    /// Sets one key on top of the preset, for example `horizon_steps=50`; may be repeated.
+    /// Override one key of the preset, for example `horizon_steps=50`. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
 }
 
 impl GameArgs {
-    /// The game as asked for.
+    /// Opens the game with these keys.
     pub fn open(&self) -> Result<Box<dyn AnyGame>, GameError> {
         self.keys.open(&self.game)
     }
 }
 
 impl KeyArgs {
-    /// The game `id` under these keys.
+    /// Opens the game `id` with these keys.
     pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, GameError> {
         let (entry, preset) = (find_game(id)?, Preset::parse(&self.preset)?);
         let (mut keys, _) = resolve(entry, &METHODS[0], preset)?;
@@ -43,7 +43,7 @@ impl KeyArgs {
     }
 }
 
-/// Reads `KEY=VALUE` texts: numbers, true and false as they are, anything else as a word.
+/// Parses `KEY=VALUE` texts. A value that is valid JSON (a number, a list, `true`) is parsed; any other is a string.
 pub fn parse_overrides(texts: &[String]) -> Result<Map<String, Value>, GameError> {
     texts
         .iter()

@@ -1,4 +1,4 @@
-//! The command line of PACE: arguments in, text out. Everything it does is done by the crates below it.
+//! The command line of PACE: parses arguments, calls the library crates and prints their results.
 
 mod build_info;
 mod commands;
@@ -19,7 +19,7 @@ use pace_lab::LabError;
 use pace_learn::TrainError;
 use pace_play::StudyError;
 
-/// Agents that adapt, within a few episodes, to partners and opponents they have never met.
+/// Train, evaluate and watch agents that adapt to unknown partners and opponents within a few episodes.
 #[derive(Debug, Parser)]
 #[command(name = "pace", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 struct Cli {
@@ -27,21 +27,21 @@ struct Cli {
     command: Command,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 failure; 2 mistake in the command line; 3 bad key, value or file; \
-                          4 training diverged; 75 stopped and saved";
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 failure; 2 invalid command line; 3 bad key, value or file; \
+                          4 training diverged; 75 stopped on request, progress saved";
 
-/// Something went wrong on the way.
+/// Exit code of an error that no other code describes.
 const FAILURE: u8 = 1;
-/// The command line could not be understood.
+/// Exit code of an invalid command line.
 const USAGE: u8 = 2;
-/// A key, a value or a file is bad.
+/// Exit code of an invalid key, value or file.
 const BAD_INPUT: u8 = 3;
-/// Training diverged.
+/// Exit code of a training that diverged.
 const DIVERGED: u8 = 4;
-/// The run was asked to stop, is saved, and can be resumed.
+/// Exit code of a command that was asked to stop: its progress is saved and it can be continued.
 pub const STOPPED: u8 = 75;
 
-/// A run that was asked to stop. Everything there is to say about it has been said.
+/// Returned by a command that was asked to stop and has already logged how to continue.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
 pub struct Stopped;
@@ -61,32 +61,32 @@ fn main() -> ExitCode {
 }
 
 fn report(error: &anyhow::Error) -> ExitCode {
-    // A reader that has seen enough (`pace list peers kuhn-poker | head`) is no failure.
+    // A reader that closes the pipe early (`pace list peers kuhn-poker | head`) is not an error.
     if error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
     if error.is::<Stopped>() {
         return ExitCode::from(STOPPED);
     }
-    // Without its sources: messages say what there is to say about them.
-    say(&usage::one_line(&format!("error: {error}")));
+    // Sources are not printed: every message already includes the reason.
+    log_line(&usage::one_line(&format!("error: {error}")));
     ExitCode::from(exit_code(error))
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
-    let of_game = |error: &GameError| match error {
+    let code_of_game_error = |error: &GameError| match error {
         GameError::Unknown { kind: "key", .. }
         | GameError::BadValue { .. }
         | GameError::BadFile { .. }
         | GameError::NotADistribution { .. } => BAD_INPUT,
         _ => USAGE,
     };
-    // Commands have plain messages for one thing alone: an argument with a value that it cannot take.
+    // Commands return plain strings only for an argument with an invalid value.
     if error.is::<&'static str>() || error.is::<String>() {
         return USAGE;
     }
     if let Some(error) = error.downcast_ref::<GameError>() {
-        return of_game(error);
+        return code_of_game_error(error);
     }
     if matches!(
         error.downcast_ref::<StudyError>(),
@@ -103,9 +103,9 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return BAD_INPUT;
     }
     match error.downcast_ref::<LabError>() {
-        Some(LabError::Game(error)) => of_game(error),
+        Some(LabError::Game(error)) => code_of_game_error(error),
         Some(LabError::Train(TrainError::NotFinite { .. })) => DIVERGED,
-        Some(LabError::Train(TrainError::Game(error))) => of_game(error),
+        Some(LabError::Train(TrainError::Game(error))) => code_of_game_error(error),
         Some(
             LabError::StorageFull { .. }
             | LabError::TrainingStorageFull { .. }
@@ -119,7 +119,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
     }
 }
 
-/// One line for a mistake in the command line; help and version as they are.
+/// Prints help and version unchanged, and any mistake in the command line as one line.
 fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     if matches!(
         error.kind(),
@@ -127,15 +127,15 @@ fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
             | UsageErrorKind::DisplayVersion
             | UsageErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     ) {
-        // Nothing can be done about a reader that went away.
+        // An error means that the reader has closed the pipe: there is nothing left to report to.
         let _ = error.print();
         return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
     }
-    say(&usage::describe(error, arguments));
+    log_line(&usage::describe(error, arguments));
     ExitCode::from(USAGE)
 }
 
-/// Messages go to standard error, data to standard output.
-pub fn say(message: &str) {
+/// Writes a message as one line to standard error. Standard output is for data.
+pub fn log_line(message: &str) {
     let _ = writeln!(std::io::stderr(), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Parsers of option values. Each refuses, before any work, what is out of its range, and names the range.
+//! Parsers of option values. A value out of range is rejected before any work, with the range in the message.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -38,12 +38,12 @@ pub fn thread_count() -> impl Fn(&str) -> Result<usize, String> + Clone + Send +
     whole(1..=1024)
 }
 
-/// Parses a budget of training in ego decisions; the key `total_steps` has the same range.
+/// Parses a training budget in ego decisions; the key `total_steps` has the same range.
 pub fn training_steps() -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     whole(1..=1_000_000_000_000)
 }
 
-/// Parses the factor of a scaled run.
+/// Parses the factor of a scaled run: above 0, at most 1.
 pub fn scale(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= 1.0);
     number.ok_or_else(|| "expected a number above 0, and at most 1".to_owned())

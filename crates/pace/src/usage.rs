@@ -1,4 +1,4 @@
-//! The command line as it is typed: its parser, its mistakes in one line each, and its commands as data.
+//! Parser of the command line, one-line messages for its errors, and the list of commands as JSON.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -16,14 +16,14 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command().try_get_matches_from(without_help_of_help(arguments))?)
 }
 
-/// The whole parser.
+/// The complete parser.
 pub fn command() -> Command {
     let mut command = accept_negative_numbers(Cli::command());
     command.build();
     command
 }
 
-/// Makes every argument take `-1` as its value, so that its own parser can name what it expects.
+/// Makes every argument accept `-1` as its value, so that the message comes from its own parser and names the range.
 fn accept_negative_numbers(command: Command) -> Command {
     command
         .mut_args(|argument| {
@@ -33,7 +33,7 @@ fn accept_negative_numbers(command: Command) -> Command {
         .mut_subcommands(accept_negative_numbers)
 }
 
-/// The commands that the first arguments name, one inside the other: `["study", "export"]`.
+/// The names of the (nested) command that the arguments start with, for example `["study", "export"]`, and its parser.
 fn path_of(arguments: &[OsString]) -> (Vec<String>, Command) {
     let mut command = command();
     let mut path = Vec::new();
@@ -46,7 +46,7 @@ fn path_of(arguments: &[OsString]) -> (Vec<String>, Command) {
     (path, command)
 }
 
-/// `pace help --help` and `pace train help --help` ask for the same as without `--help`, which the help command does not know.
+/// Removes `--help` and `-h` after the command `help`, which does not accept them: `pace help --help` is `pace help`.
 fn without_help_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if path_of(&arguments).0.iter().any(|name| name == "help") {
         arguments.retain(|argument| argument != "--help" && argument != "-h");
@@ -54,7 +54,7 @@ fn without_help_of_help(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// What is wrong with the command line, in one line, with the command whose help tells more.
+/// A one-line message for an error in the command line; it ends with the help command to read.
 pub fn describe(error: &clap::Error, arguments: &[OsString]) -> String {
     let (path, command) = path_of(arguments);
     let help = path.iter().fold("pace".to_owned(), |text, name| text + " " + name) + " --help";
@@ -94,19 +94,19 @@ fn mistake(error: &clap::Error, command: &Command) -> String {
                 None => format!("{name}: found {found}, expected a value"),
             }
         }
-        // The rest is rare; the parser's own words, without its lines about usage.
+        // Other errors are rare: clap's own message without the lines about usage.
         _ => {
             let text = error.render().to_string();
-            let is_told = |line: &&str| {
+            let is_message = |line: &&str| {
                 !line.is_empty() && !line.starts_with("Usage:") && !line.starts_with("For more")
             };
-            let lines: Vec<&str> = text.lines().map(str::trim).filter(is_told).collect();
+            let lines: Vec<&str> = text.lines().map(str::trim).filter(is_message).collect();
             lines.join("; ").trim_start_matches("error: ").to_owned()
         }
     }
 }
 
-/// The reason of one of clap's own parsers in the words of `ranges`.
+/// Rewrites the reason given by one of clap's own parsers like those of `ranges`.
 fn expectation(reason: &str) -> String {
     if let Some((from, to)) = reason.split_once(" is not in ").and_then(|(_, range)| range.split_once("..="))
     {
@@ -119,8 +119,8 @@ fn expectation(reason: &str) -> String {
     }
 }
 
-/// A message on one line of bearable length: control characters are escaped, and of a word of more than 300 characters or of
-/// a message of more than 4000 the middle is left out.
+/// A message as one line of limited length: control characters are escaped, and the middle of a word of more than 300
+/// characters or of a message of more than 4000 is omitted.
 pub fn one_line(message: &str) -> String {
     let mut text = String::new();
     for word in message.split_inclusive(' ') {
@@ -135,17 +135,17 @@ pub fn one_line(message: &str) -> String {
         .collect()
 }
 
-fn without_middle(text: &str, most: usize) -> String {
+fn without_middle(text: &str, max_chars: usize) -> String {
     let n = text.chars().count();
-    if n <= most {
+    if n <= max_chars {
         return text.to_owned();
     }
-    let begin: String = text.chars().take(most / 2).collect();
-    let end: String = text.chars().skip(n - most / 4).collect();
+    let begin: String = text.chars().take(max_chars / 2).collect();
+    let end: String = text.chars().skip(n - max_chars / 4).collect();
     format!("{begin}… ({n} characters) …{end}")
 }
 
-/// Every command with its arguments, for programs.
+/// Every command with its arguments as JSON.
 pub fn tree() -> Value {
     let mut commands = Vec::new();
     collect(&command(), &[], &mut commands);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_becomes_one_line_of_bearable_length() {
+    fn a_message_becomes_one_line_of_limited_length() {
         assert_eq!(one_line("error: a b"), "error: a b");
         assert_eq!(one_line("a\nb\u{1b}[31m"), "a\\nb\\u{1b}[31m");
         let path = "x".repeat(100_000);

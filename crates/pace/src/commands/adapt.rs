@@ -1,4 +1,4 @@
-//! `pace adapt`: a trained agent meets peers it has not seen, beside the reference agents.
+//! `pace adapt`: evaluates how a trained agent adapts to a pool of peers, next to the reference agents.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,65 +9,64 @@ use pace_lab::{AdaptOptions, Adaptation, LabError, RunView, adapt_run, prepare_f
 use pace_learn::{ClearKeeps, DETECTORS, Detector};
 use pace_report::{AdaptRecord, table};
 
-use super::input::InputArgs;
 use super::report::run_page::write_page;
+use super::stop_on_stdin::StdinArgs;
 use super::train::threads;
 use crate::build_info::command_line;
 use crate::game_args::parse_overrides;
+use crate::log_line;
 use crate::ranges::{number, seed, thread_count, whole};
-use crate::say;
 
 #[derive(Debug, Args)]
 #[command(after_help = detectors())]
 pub struct AdaptArgs {
-    /// The run folder.
+    /// Run folder of the trained agent.
     run: PathBuf,
-    /// Whom it meets: `test`, `train` or `uniform:N` (N draws from the whole family, met once each).
+    /// Peer pool: `test`, `train` or `uniform:N` (N tuples sampled uniformly, one encounter each).
     #[arg(long, default_value = "test")]
     pool: String,
-    /// Encounters with each tuple of peers.
+    /// Encounters per peer tuple.
     #[arg(long, default_value_t = 200, value_parser = whole::<usize>(1..=1_000_000))]
     passes: usize,
-    /// Episodes per encounter; the game's own number if not given, twice that with --switch-at.
+    /// Episodes per encounter. Default: the game's `episodes_per_encounter`, doubled with --switch-at.
     #[arg(long, value_parser = whole::<usize>(1..=10_000))]
     episodes: Option<usize>,
-    /// The most episodes the context keeps, the current one included, the oldest being dropped; as many as an encounter had
-    /// in training if not given.
+    /// Maximum number of episodes in the context, including the current one; older episodes are dropped. Default: episodes per
+    /// encounter in training.
     #[arg(long, value_parser = whole::<usize>(1..=10_000))]
     context_episodes: Option<usize>,
-    /// After so many episodes other peers take over: the next tuple of the pool, after the last the first. The agent is not
-    /// told; the scripted egos are.
+    /// Replace the peers after this many episodes by the next tuple of the pool (the last tuple is followed by the first). The
+    /// agent is not informed; the reference agents are. Default: no switch.
     #[arg(long, value_name = "EPISODES", value_parser = whole::<usize>(1..=9_999))]
     switch_at: Option<usize>,
-    /// What clears the context within an encounter: `none`, `drop:C` or `known`; see below.
+    /// Change detector that clears the context: `none`, `drop:C` or `known` (see below).
     #[arg(long, default_value = "none")]
     detector: String,
-    /// What clearing leaves in the context: `last`, the episode just finished, as the authors' code does, for it was played
-    /// with the new peers; or `nothing`, as the paper says.
+    /// Part of the context kept when it is cleared: `last` (the finished episode, as in the authors' code) or `nothing` (as in
+    /// the paper).
     #[arg(long, default_value = "last", value_name = "WHAT")]
     clear_keeps: String,
-    /// What the logits of its actions are divided by: below 1 it acts more decidedly than it was trained to. As the run's key
-    /// `temperature` says if not given.
+    /// Softmax temperature of the policy; below 1 it is more deterministic. Default: the run's `temperature`.
     #[arg(long, value_parser = number(1e-3..=1e3))]
     temperature: Option<f64>,
-    /// Sets one key of the game otherwise than in training, for example `n_peers=3`; may be repeated.
+    /// Override one game key for this evaluation, for example `n_peers=3`. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Writes the latent of every decision of one encounter with each tuple of peers to a CSV file, with the columns tuple,
-    /// description, classes, episode, step, decision, success, return, z_0, z_1, …
+    /// Write the latent at every decision of one encounter per peer tuple to this CSV file (columns: tuple, description,
+    /// classes, episode, step, decision, success, return, z_0, z_1, …).
     #[arg(long, value_name = "FILE")]
     latents: Option<PathBuf>,
-    /// The seed of all chance; the same for two agents gives both the same cards.
+    /// Random seed. Agents evaluated with the same seed face the same random events.
     #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
-    /// Threads; the result does not depend on it.
+    /// Number of threads; results do not depend on it. Default: all cores.
     #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
-    /// Print the whole record as JSON.
+    /// Print the complete record as JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    input: InputArgs,
+    input: StdinArgs,
 }
 
 fn detectors() -> String {
@@ -100,18 +99,18 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         .and_then(|()| match args.latents.as_ref().zip(latents) {
             Some((file, latents)) => {
                 write_atomically(file, latents.to_csv().as_bytes())?;
-                say(&format!("{} latents are in {}", latents.rows.len(), file.display()));
+                log_line(&format!("wrote {} latents to {}", latents.rows.len(), file.display()));
                 Ok(())
             }
             None => Ok(()),
         })
         .and_then(|()| write_page(&args.run, &args.run));
-    // What was played for minutes is shown even where it cannot be kept.
+    // The results may have taken minutes: they are printed also if they cannot be saved.
     let printed = print(&record, args.json, out);
     let page = saved.map_err(not_saved)?;
     printed?;
     if !args.json {
-        say(&format!("the page is {}", page.display()));
+        log_line(&format!("report: {}", page.display()));
     }
     Ok(())
 }
@@ -124,10 +123,10 @@ fn print(record: &AdaptRecord, json: bool, out: &mut dyn Write) -> anyhow::Resul
     writeln!(out, "{}", table::headline(record))?;
     if let Some(regret) = &record.regret {
         let error = regret.standard_error.map_or(String::new(), |error| format!(" ± {error:.4}"));
-        let (episode, each) = (&record.words.episode, regret.per_encounter);
+        let (episode, per_encounter) = (&record.words.episode, regret.per_encounter);
         writeln!(
             out,
-            "regret to the oracle: {:.4}{error} per {episode}, {each:.2} in an encounter\n",
+            "regret against the oracle: {:.4}{error} per {episode}, {per_encounter:.2} per encounter\n",
             regret.mean
         )?;
     }
@@ -142,7 +141,7 @@ fn print(record: &AdaptRecord, json: bool, out: &mut dyn Write) -> anyhow::Resul
     Ok(())
 }
 
-/// Evaluates a run's agent and writes the record into the run folder. The results are returned also if they cannot be written.
+/// Evaluates a run's agent and writes the record to the run folder. Returns the results even if writing fails.
 pub fn adapt_and_save(
     view: &RunView,
     options: &AdaptOptions,
@@ -150,15 +149,13 @@ pub fn adapt_and_save(
     let adaptation = adapt_run(view, options)?;
     if let Some(newest) = adaptation.skipped_checkpoint {
         let steps = adaptation.record.run.steps;
-        say(&format!(
-            "warning: checkpoint {newest} is damaged and was passed over; this is the agent of step {steps}"
-        ));
+        log_line(&format!("warning: checkpoint {newest} is damaged; using the checkpoint of step {steps}"));
     }
     let saved = adaptation.save(view);
     Ok((adaptation, saved))
 }
 
-/// An error in writing results that were printed.
+/// Wraps an error in saving results that were already printed.
 pub fn not_saved(error: LabError) -> LabError {
     LabError::NotSaved { source: Box::new(error) }
 }

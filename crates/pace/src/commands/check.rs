@@ -1,4 +1,4 @@
-//! `pace check`: does a game keep its contract?
+//! `pace check`: runs the conformance checks of the `Game` trait on a game.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::ranges::seed;
 pub struct CheckArgs {
     #[command(flatten)]
     game: GameArgs,
-    /// The seed of the play that is watched.
+    /// Random seed of the checked episodes.
     #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
 }
@@ -23,6 +23,6 @@ pub fn run(args: &CheckArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for check in &checks {
         writeln!(out, "ok  {check}")?;
     }
-    writeln!(out, "{} keeps its contract: {} checks passed", game.spec().id, checks.len())?;
+    writeln!(out, "{}: all {} conformance checks passed", game.spec().id, checks.len())?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `pace completions`: what a shell needs to complete commands and options.
+//! `pace completions`: prints the script with which a shell completes commands and options.
 
 use std::io::Write;
 

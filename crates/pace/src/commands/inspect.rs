@@ -1,4 +1,4 @@
-//! `pace inspect`: what is in a run folder.
+//! `pace inspect`: shows status, checkpoints and last metrics of a run.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// The run folder.
+    /// Run folder.
     run: PathBuf,
     /// Print JSON.
     #[arg(long)]
@@ -18,7 +18,7 @@ pub struct InspectArgs {
 
 pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let view = RunView::open(&args.run)?;
-    // Before the manifest: a run that ends in between has written there that it is not running.
+    // Read before the manifest: a run that ends in between has already written its final status there.
     let has_writer = view.has_writer();
     let manifest = view.manifest()?;
     let reader = view.checkpoints(CheckpointLimits::default());
@@ -47,27 +47,27 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let spec = &manifest.spec;
     writeln!(out, "{}  {} with preset {}, seed {}", spec.game, spec.method, spec.preset, spec.seed)?;
     let resume = match refuse_lost_checkpoints(&view) {
-        Err(LabError::LostCheckpoints { .. }) => "without checkpoints it cannot be resumed".to_owned(),
-        _ => format!("`pace resume {}` goes on", args.run.display()),
+        Err(LabError::LostCheckpoints { .. }) => "cannot be resumed without checkpoints".to_owned(),
+        _ => format!("continue with `pace resume {}`", args.run.display()),
     };
     let status = match (manifest.status, has_writer) {
         (RunStatus::Running, Some(true)) => "running".to_owned(),
         (RunStatus::Running, Some(false)) => {
-            format!("killed (nobody holds its lock; {resume})")
+            format!("killed (no process holds its lock); {resume}")
         }
-        (RunStatus::Running, None) => "running, or killed (this file system has no locks to tell)".to_owned(),
+        (RunStatus::Running, None) => "running or killed (the file system has no file locks)".to_owned(),
         (RunStatus::Finished, _) => "finished".to_owned(),
-        (RunStatus::Stopped, _) => format!("stopped ({resume})"),
+        (RunStatus::Stopped, _) => format!("stopped; {resume}"),
         (RunStatus::Failed, _) => "failed (see crash/)".to_owned(),
     };
     writeln!(
         out,
-        "status       {status}, {} resumes, {:.0} s of training",
+        "status       {status}, {} resumes, {:.0} s training time",
         manifest.n_resumes, manifest.wall_clock_secs
     )?;
     writeln!(
         out,
-        "made by      pace {} ({}), {}, {}",
+        "built with   pace {} ({}), {}, {}",
         spec.pace_version,
         spec.commit.as_deref().unwrap_or("unknown commit"),
         spec.rustc,
@@ -77,7 +77,7 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for checkpoint in &checkpoints {
         match checkpoint.get("damage") {
             Some(damage) => writeln!(out, "checkpoint   {}: {}", checkpoint["step"], damage)?,
-            None => writeln!(out, "checkpoint   {}: whole", checkpoint["step"])?,
+            None => writeln!(out, "checkpoint   {}: valid", checkpoint["step"])?,
         }
     }
     if checkpoints.is_empty() {

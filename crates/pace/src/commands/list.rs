@@ -1,4 +1,4 @@
-//! `pace list`: what there is.
+//! `pace list`: lists games, methods, peers and experiments.
 
 use std::io::Write;
 
@@ -12,13 +12,13 @@ use crate::game_args::GameArgs;
 
 #[derive(Debug, Subcommand)]
 pub enum ListCommand {
-    /// The games with their facts, keys and reference agents.
+    /// Games with their sizes, pools, keys and reference agents.
     Games(ListGamesArgs),
-    /// The ways to train.
+    /// Training methods.
     Methods(ListGamesArgs),
-    /// The peers of a game.
+    /// Peer tuples of a game.
     Peers(ListPeersArgs),
-    /// The tables and figures of the paper, for `pace plan` and `pace reproduce`.
+    /// Experiments of the paper, for `pace plan` and `pace reproduce`.
     Experiments(ListGamesArgs),
 }
 
@@ -33,7 +33,7 @@ pub struct ListGamesArgs {
 pub struct ListPeersArgs {
     #[command(flatten)]
     game: GameArgs,
-    /// Which peers: `train`, `test` or `uniform:N` (N draws from the whole family). Default: train and test.
+    /// Peer pool: `train`, `test` or `uniform:N` (N tuples sampled uniformly). Default: train and test.
     #[arg(long)]
     pool: Option<String>,
     /// Print JSON.
@@ -104,7 +104,7 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "{}  {}", spec.id, spec.title)?;
         writeln!(
             out,
-            "  observation  {} numbers, {} actions: {}",
+            "  observation  size {}, {} actions: {}",
             spec.observation_size,
             spec.n_actions(),
             spec.action_names.join(", ")
@@ -112,13 +112,13 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "  peers        {}: {}", spec.n_peers(), spec.peer_roles.join(", "))?;
         writeln!(
             out,
-            "  encounter    {} episodes of at most {} decisions, judged by {:?}",
+            "  encounter    {} episodes of at most {} decisions, scored by {:?}",
             spec.episodes_per_encounter, spec.horizon_steps, spec.metric
         )?;
         let pool = |split| game.pool(split).tuples.len();
         writeln!(
             out,
-            "  pools        {} to train with, {} to be tested with",
+            "  pools        {} training tuples, {} test tuples",
             pool(Split::Train),
             pool(Split::Test)
         )?;

@@ -1,4 +1,4 @@
-//! `pace man`: manual pages, made from the definitions of the commands.
+//! `pace man`: writes manual pages, generated from the definitions of the commands.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub fn run(args: &ManArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(writeln!(out, "wrote {n_pages} manual pages to {}", args.out.display())?)
 }
 
-/// Writes the page of `command` and those of the commands inside it. Returns how many.
+/// Writes the pages of `command` and its subcommands, and returns their number.
 fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<usize> {
     // `pace-train` for `pace train`.
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());

@@ -1,10 +1,9 @@
-//! One file per command; this list is the table of contents of the command line.
+//! The commands of `pace`, one file each, and their summaries in `pace --help`.
 
 mod adapt;
 mod bench;
 mod check;
 mod completions;
-mod input;
 mod inspect;
 mod list;
 mod man;
@@ -14,6 +13,7 @@ mod quickstart;
 mod references;
 mod report;
 mod reproduce;
+mod stop_on_stdin;
 mod study;
 mod train;
 mod watch;
@@ -28,37 +28,37 @@ use crate::usage;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// The main job in about a minute: meet the ten unseen Kuhn poker peers and see who adapts.
+    /// Train PACE on Kuhn Poker for about a minute, evaluate it on ten unseen peers and write a report.
     Quickstart(quickstart::QuickstartArgs),
-    /// Train one run; it can be stopped and resumed.
+    /// Train an agent. A run can be stopped and resumed.
     Train(train::TrainArgs),
-    /// Go on with a run from its newest whole checkpoint.
+    /// Resume a run from its newest valid checkpoint.
     Resume(train::ResumeArgs),
-    /// A trained agent meets peers it has not seen.
+    /// Evaluate how a trained agent adapts to a pool of peers.
     Adapt(adapt::AdaptArgs),
-    /// Tables and figures of the paper: trains and evaluates whatever they need; can be stopped and goes on.
+    /// Train and evaluate the runs behind the paper's tables and figures. Can be interrupted and continued.
     Reproduce(reproduce::ReproduceArgs),
-    /// What `pace reproduce` would do, and how long it would take.
+    /// List the runs of `pace reproduce`, their state and the estimated time left.
     Plan(plan::PlanArgs),
-    /// A page with the tables and figures of a run, or of a whole folder of runs.
+    /// Write an HTML report of one run, or of a folder of runs next to the paper's numbers.
     Report(report::ReportArgs),
-    /// What is in a run folder.
+    /// Show status, checkpoints and last metrics of a run.
     Inspect(inspect::InspectArgs),
-    /// What there is: games, methods, peers, experiments.
+    /// List games, methods, peers or experiments.
     #[command(subcommand)]
     List(list::ListCommand),
-    /// Play a game against its contract and say which promises it keeps.
+    /// Run the conformance checks of the `Game` trait on a game.
     Check(check::CheckArgs),
-    /// Watch a trained agent, or a scripted ego, play one encounter in the terminal.
+    /// Show one encounter of a trained agent or a scripted ego in the terminal.
     Watch(watch::WatchArgs),
-    /// Play with agents in the browser, and see what they think of you; or run a study with participants.
+    /// Serve a web page on which people play with agents; with --study, run a human-subject study.
     Play(play::PlayArgs),
-    /// What a study has found: its data, its means, and one participant taken out.
+    /// Export, summarise or delete the data of a human-subject study, or print links for its participants.
     #[command(subcommand)]
     Study(study::StudyCommand),
-    /// Measure the reference agents: scripted egos to compare learned ones with.
+    /// Measure the scripted reference agents.
     References(references::ReferencesArgs),
-    /// Measure speed.
+    /// Run benchmarks.
     #[command(subcommand)]
     Bench(bench::BenchCommand),
     /// Print the completion script of a shell.
@@ -95,10 +95,10 @@ impl Command {
     }
 }
 
-/// The largest file of keys or of a study.
+/// Maximum size of a TOML file with keys or a study.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
 
-/// Reads a file that a person has written. A larger one is refused before it is in memory: a device may have no end.
+/// Reads a TOML file of limited size. Reading stops at the limit, since a device such as `/dev/zero` has no end.
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_TEXT_BYTES + 1).read_to_string(&mut text)?;

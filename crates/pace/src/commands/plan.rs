@@ -1,4 +1,4 @@
-//! `pace plan`: what `pace reproduce` would do, and how long it would take.
+//! `pace plan`: lists the runs of `pace reproduce` with their state and the estimated time left.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -15,12 +15,12 @@ use serde_json::json;
 use super::reproduce::n_jobs;
 use crate::ranges::{scale, thread_count, whole};
 
-/// Which experiments, and how.
+/// The arguments of `pace plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
     #[command(flatten)]
     pub which: ExperimentArgs,
-    /// Processes side by side, for the estimate. As many as there are cores if not given.
+    /// Parallel processes assumed by the estimate. Default: number of cores.
     #[arg(long, value_parser = thread_count())]
     jobs: Option<usize>,
     /// Print JSON.
@@ -31,25 +31,26 @@ pub struct PlanArgs {
 /// The arguments that `pace plan` and `pace reproduce` share.
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
-    /// Names of experiments (`pace list experiments` shows them), files that describe one, or `all`.
+    /// Experiments by name (`pace list experiments` shows all) or TOML file, or `all`.
     #[arg(default_value = "all", value_name = "EXPERIMENT")]
     experiments: Vec<String>,
-    /// How many seeds; as many as the experiment says if not given.
+    /// Number of seeds. Default: as in the experiment file.
     #[arg(long, value_parser = whole::<u64>(1..=1000))]
     seeds: Option<u64>,
-    /// Where the keys start from, instead of what the experiment says: `paper`, `reference` or `best`.
+    /// Preset with the default keys: `paper`, `reference` or `best`. Default: as in the experiment file.
     #[arg(long)]
     preset: Option<String>,
-    /// Multiplies budgets and passes, for a rehearsal: 0.01. Whatever comes of it says so.
+    /// Multiply step budgets and evaluation encounters by this factor, for example 0.01, for a quick trial. Reports mark such
+    /// runs as scaled. Default: 1.
     #[arg(long, value_parser = scale)]
     scale: Option<f64>,
-    /// The folder of the lab.
+    /// Folder for runs, logs and evaluations.
     #[arg(long, default_value = "lab")]
     pub out: PathBuf,
 }
 
 impl ExperimentArgs {
-    /// The plan that is asked for.
+    /// Creates the plan of these experiments.
     pub fn plan(&self) -> Result<Plan, LabError> {
         let preset = self.preset.as_deref().map(Preset::parse).transpose()?;
         Plan::new(&self.find()?, &Choices { seeds: self.seeds, preset, scale: self.scale }, &self.out)
@@ -117,13 +118,13 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let n_of_lab = lines.iter().filter(|line| line.of_lab).count();
     writeln!(
         out,
-        "\n{} runs, {n_done} of them done; about {} left with {n_jobs} processes side by side",
+        "\n{n_done} of {} runs done; about {} left with {n_jobs} parallel processes",
         lines.len(),
         duration(secs)
     )?;
     writeln!(
         out,
-        "speeds: {n_of_lab} measured in {}, {} taken from a table of {}",
+        "speeds: {n_of_lab} measured in {}, {} from `experiments/speeds.toml` ({})",
         lab.display(),
         lines.len() - n_of_lab,
         speeds.machine()
@@ -131,14 +132,14 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if plan.scale != 1.0 {
         writeln!(
             out,
-            "A rehearsal: budgets and passes times {}. No number of it means anything.",
+            "Scaled plan: budgets and encounters multiplied by {}. The scores are not results.",
             plan.scale
         )?;
     }
     Ok(())
 }
 
-/// A run of the plan with its state.
+/// A run of the plan with its state and its estimated time.
 struct Line<'a> {
     planned: &'a PlannedRun,
     state: RunState,
@@ -148,12 +149,12 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    fn n_made(&self) -> usize {
+    fn n_evaluated(&self) -> usize {
         self.evaluations.iter().filter(|state| **state == EvaluationState::Made).count()
     }
 
     fn is_done(&self) -> bool {
-        self.state == RunState::Trained && self.n_made() == self.evaluations.len()
+        self.state == RunState::Trained && self.n_evaluated() == self.evaluations.len()
     }
 
     fn state_text(&self) -> String {
@@ -163,7 +164,9 @@ impl Line<'_> {
             RunState::Running { steps } => format!("running, {} %", percent(*steps)),
             RunState::Interrupted { steps } => format!("interrupted at {} %", percent(*steps)),
             RunState::Trained if self.is_done() => "done".to_owned(),
-            RunState::Trained => format!("trained, evaluated {}/{}", self.n_made(), self.evaluations.len()),
+            RunState::Trained => {
+                format!("trained, evaluated {}/{}", self.n_evaluated(), self.evaluations.len())
+            }
             RunState::Unusable(reason) => format!("unusable: {reason}"),
         }
     }

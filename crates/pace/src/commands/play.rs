@@ -1,4 +1,4 @@
-//! `pace play`: the browser page, with trained agents and scripted egos to play with.
+//! `pace play`: serves a web page on which people play with trained agents and scripted egos.
 
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -13,34 +13,33 @@ use pace_play::offer::TrainedOffer;
 use pace_play::{Offers, ServerConfig, Study, StudyConfig, StudyError, serve};
 
 use super::read_text;
+use crate::log_line;
 use crate::ranges::{address, whole};
-use crate::say;
 
 #[derive(Debug, Args)]
 pub struct PlayArgs {
-    /// Run folders whose agents are offered, beside the scripted egos. An agent is called by the name of its folder;
-    /// `NAME=FOLDER` gives it another.
+    /// Run folders whose agents can be played, in addition to the scripted egos. `NAME=FOLDER` sets the agent's name; default:
+    /// the folder's name.
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
-    /// The port; 0 for any that is free.
+    /// Port to listen on; 0 takes any free port.
     #[arg(long, default_value_t = 8080, value_parser = whole::<u16>(0..=65_535))]
     port: u16,
-    /// The address to listen on. Anything but this machine's own is open to whoever can reach it: put a server that speaks
-    /// TLS in front.
+    /// Address to listen on. The server speaks plain HTTP: on a public address, put a TLS reverse proxy in front.
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = address)]
     bind: IpAddr,
-    /// A name under which people reach the server, when it is not an address; may be repeated.
+    /// Host name that clients may use (checked against the `Host` header). Repeatable.
     #[arg(long = "host", value_name = "NAME")]
     hosts: Vec<String>,
-    /// A study with participants, as a TOML file; `docs/play.md` describes it.
+    /// TOML file of a human-subject study; `docs/play.md` describes it. Default: no study.
     #[arg(long, value_name = "FILE")]
     study: Option<PathBuf>,
-    /// Where the study's data is kept. Default: beside its file, with the ending `.sqlite`.
+    /// SQLite file of the study's data. Default: the study file with the extension `.sqlite`.
     #[arg(long, value_name = "FILE", requires = "study")]
     store: Option<PathBuf>,
-    /// The most encounters at a time.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
-    most_sessions: u32,
+    /// Maximum number of concurrent sessions.
+    #[arg(long = "most-sessions", value_name = "N", default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
+    max_sessions: u32,
     /// Maximum number of concurrent sessions that one address may start, and that it may start per minute. Its connections
     /// are limited in proportion.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -49,7 +48,7 @@ pub struct PlayArgs {
     /// `X-Forwarded-For`; without this option they count by the address of the connection.
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<IpAddr>,
-    /// Minutes without an action after which a player is let go; their place is kept for an hour.
+    /// Minutes without an action until a player is disconnected. The session can be rejoined for an hour.
     #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = whole::<u32>(1..=1440))]
     idle: u32,
 }
@@ -62,7 +61,7 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         address: args.bind,
         port: args.port,
         hosts: args.hosts.clone(),
-        most_sessions: args.most_sessions as usize,
+        most_sessions: args.max_sessions as usize,
         max_sessions_per_address: args.max_sessions_per_address as usize,
         proxy: args.proxy,
         idle: Duration::from_secs(u64::from(args.idle) * 60),
@@ -70,16 +69,18 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let page = if study.is_some() { "/study" } else { "/" };
     let has_signed_links = study.as_ref().map(Study::has_signed_links);
-    let log = Arc::new(|line: &str| say(line));
+    let log = Arc::new(|line: &str| log_line(line));
     let out = Mutex::new(out);
     serve(offers, config, study, log, |address| {
-        let mut out = out.lock().expect("nobody panics with it");
-        // Whoever started us may not be listening; the page is there all the same.
+        let mut out = out.lock().expect("no thread panics while it holds the output");
+        // The server runs also if its output is closed.
         let _ = writeln!(out, "http://{address}{page}").and_then(|()| out.flush());
         match has_signed_links {
-            Some(true) => say("every participant needs a link of their own; `pace study links` prints them"),
-            Some(false) => say(&format!(
-                "every participant needs a link of their own, with an id that you choose: http://{address}/study?participant=ID"
+            Some(true) => {
+                log_line("every participant needs a personal link; print them with `pace study links`")
+            }
+            Some(false) => log_line(&format!(
+                "every participant needs a personal link with an id that you choose: http://{address}/study?participant=ID"
             )),
             None => {}
         }
@@ -87,7 +88,7 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The agents of these runs, and the scripted egos of every game.
+/// Loads the agents of these runs and adds them to the scripted egos of every game.
 pub fn offers(runs: &[String]) -> anyhow::Result<Offers> {
     let mut offers = Offers::scripted()?;
     for run in runs {
@@ -108,7 +109,7 @@ pub fn offers(runs: &[String]) -> anyhow::Result<Offers> {
             id: name,
             game,
             agent: trained.agent,
-            // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
+            // Without an auxiliary loss the identifier stays untrained and its output means nothing.
             identifies: trained.config.train.auxiliary_weight > 0.0,
             fingerprint: trained.fingerprint,
         });

@@ -1,4 +1,4 @@
-//! `pace quickstart`: train for about a minute, meet ten peers nobody has met before, and see the agent adapt.
+//! `pace quickstart`: trains PACE on the smallest game for about a minute and evaluates it on ten unseen peers.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -17,24 +17,24 @@ use super::report::run_page::write_page;
 use super::train::threads;
 use crate::build_info::{build, command_line};
 use crate::ranges::{seed, thread_count, training_steps, whole};
-use crate::training_loop::{Left, train_to_end};
-use crate::{Stopped, say};
+use crate::training_loop::{TrainingEnd, train_to_end};
+use crate::{Stopped, log_line};
 
 #[derive(Debug, Args)]
 pub struct QuickstartArgs {
-    /// Hands to train on; the default takes about a minute on two cores.
+    /// Ego decisions to train for. The default takes about a minute on two cores.
     #[arg(long, default_value_t = 3_000_000, value_parser = training_steps())]
     steps: u64,
-    /// Encounters of 100 hands with each of the ten peers.
+    /// Encounters of 100 hands per test peer.
     #[arg(long, default_value_t = 200, value_parser = whole::<usize>(2..=10_000))]
     encounters: usize,
-    /// The seed of all chance.
+    /// Random seed.
     #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
-    /// Threads; the result does not depend on it. All cores if not given.
+    /// Number of threads; results do not depend on it. Default: all cores.
     #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
-    /// The run folder. A run that is there already is gone on with, or used as it is if it is finished.
+    /// Run folder. An unfinished run in it is resumed, a finished one is reused.
     #[arg(long, default_value = "runs/quickstart")]
     out: PathBuf,
 }
@@ -43,7 +43,7 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let n_threads = threads(args.threads);
     let stop = StopFlag::install()?;
     let run = if args.out.join("manifest.json").exists() {
-        say(&format!("going on with the run in {}; remove it to start over", args.out.display()));
+        log_line(&format!("resuming the run in {}; delete the folder to start over", args.out.display()));
         TrainingRun::resume(&args.out, n_threads)?
     } else {
         let config = RunConfig::resolve(&RunRequest {
@@ -55,11 +55,11 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             overrides: overrides(args.steps),
             scale: 1.0,
         })?;
-        say("training PACE on Kuhn Poker against 40 peers; Ctrl-C stops and keeps what is done");
+        log_line("training PACE on Kuhn Poker against 40 peers; Ctrl-C saves a checkpoint and stops");
         TrainingRun::start(&args.out, &config, &build(), n_threads)?
     };
-    if train_to_end(run, &stop)? == Left::Stopped {
-        say("stopped and saved; the same command goes on");
+    if train_to_end(run, &stop)? == TrainingEnd::Stopped {
+        log_line("stopped, checkpoint saved; continue with the same command");
         return Err(Stopped.into());
     }
     let view = RunView::open(&args.out)?;
@@ -67,11 +67,11 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         command: command_line(),
         ..AdaptOptions::new(split, passes, args.seed, n_threads)
     };
-    say("meeting ten peers it has never seen");
+    log_line("evaluating on ten unseen peers");
     let (Adaptation { record, .. }, saved) = adapt_and_save(&view, &options(Split::Test, args.encounters))?;
-    let (Adaptation { record: on_training_peers, .. }, saved_second) =
+    let (Adaptation { record: training_record, .. }, saved_second) =
         adapt_and_save(&view, &options(Split::Train, 10))?;
-    // The page gets an encounter to step through as well.
+    // The report also shows one encounter step by step.
     let replay = ReplayOptions {
         split: Split::Test,
         tuple: 3,
@@ -91,17 +91,17 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     writeln!(
         out,
         "Within an encounter the agent gains {gain:+.4} ± {gain_error:.4} per hand from its first ten hands to its last ten \
-         ({:.0} standard errors), without any change of weights.\n",
+         ({:.0} standard errors), without weight updates.\n",
         gain / gain_error
     )?;
-    writeln!(out, "How often it names its peer, of the 40 it was trained with (chance is 0.025):\n")?;
-    for block in &on_training_peers.blocks {
+    writeln!(out, "Identification accuracy on the 40 training peers (chance: 0.025):\n")?;
+    for block in &training_record.blocks {
         if let Some(identification) = &block.identification {
             writeln!(out, "  hands {:>7}  {:.3}", block.range("-"), identification.accuracy)?;
         }
     }
     let page = page.map_err(not_saved)?;
-    writeln!(out, "\nThe page with the curves, and an encounter to step through: {}", page.display())?;
+    writeln!(out, "\nreport with the adaptation curve and one encounter step by step: {}", page.display())?;
     writeln!(
         out,
         "Next: pace watch {} --peer 3    pace watch overcooked    pace train kuhn-poker --preset best    pace list games",
@@ -110,8 +110,8 @@ pub fn run(args: &QuickstartArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// So short a run wants fewer passes with larger steps than `best` takes at full budget; and names instead of traits, since
-/// how often a peer is named can be counted.
+/// Keys of this short run. It needs fewer epochs and a larger learning rate than `best` at full budget. The identifier
+/// predicts classes instead of traits, so that its accuracy can be reported.
 fn overrides(steps: u64) -> Map<String, Value> {
     let keys = [
         ("total_steps", Value::from(steps)),

@@ -1,4 +1,4 @@
-//! `pace reproduce`: whatever tables and figures of the paper need, trained and evaluated, in processes side by side.
+//! `pace reproduce`: trains and evaluates the runs behind the paper's tables and figures in parallel processes.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -11,25 +11,25 @@ use super::plan::ExperimentArgs;
 use crate::build_info::all_threads;
 use crate::ranges::thread_count;
 use crate::training_loop::terminal_size;
-use crate::{Stopped, say};
+use crate::{Stopped, log_line};
 
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
     #[command(flatten)]
     which: ExperimentArgs,
-    /// Processes side by side; the cores are shared out among them. As many as there are cores if not given.
+    /// Parallel processes; cores are divided among them. Default: number of cores.
     #[arg(long, value_parser = thread_count())]
     jobs: Option<usize>,
 }
 
-/// Some of a plan failed; what is said here has been said run by run.
+/// Some runs or evaluations of a plan failed; each failure was already logged.
 #[derive(Debug, thiserror::Error)]
-#[error("{n_dead} of the runs and evaluations failed, as said above; the same command tries them again")]
+#[error("{n_failed} runs or evaluations failed (see above); run the same command to retry them")]
 struct SomeFailed {
-    n_dead: usize,
+    n_failed: usize,
 }
 
-/// Plain lines about progress come this often when nobody watches.
+/// Time between progress lines when standard error is not a terminal.
 const LOG_EVERY: Duration = Duration::from_secs(30);
 
 pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -44,53 +44,56 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     };
     let stop = StopFlag::install()?;
     let begin = Instant::now();
-    let mut screen = Screen { is_terminal: std::io::stderr().is_terminal(), last_line: None };
+    let mut display = PlanDisplay { is_terminal: std::io::stderr().is_terminal(), last_line: None };
     if plan.scale != 1.0 {
-        say(&format!("a rehearsal: budgets and passes times {}; no number of it means anything", plan.scale));
+        log_line(&format!(
+            "scaled plan: budgets and encounters multiplied by {}; the scores are not results",
+            plan.scale
+        ));
     }
-    let outcome = carrier.carry_out(&plan, &stop, &mut |notice| screen.show(notice))?;
-    screen.clear();
+    let outcome = carrier.carry_out(&plan, &stop, &mut |notice| display.show(notice))?;
+    display.clear();
     let lab = args.which.out.display();
-    say(&format!(
-        "{} of {} runs are done, after {}",
+    log_line(&format!(
+        "{} of {} runs done after {}",
         outcome.n_done,
         plan.runs.len(),
         duration(begin.elapsed().as_secs_f64())
     ));
     if outcome.is_stopped {
-        say("stopped and saved; the same command goes on");
+        log_line("stopped, checkpoints saved; continue with the same command");
         return Err(Stopped.into());
     }
-    let n_dead = outcome.dead.len();
-    if n_dead > 0 {
-        return Err(SomeFailed { n_dead }.into());
+    let n_failed = outcome.dead.len();
+    if n_failed > 0 {
+        return Err(SomeFailed { n_failed }.into());
     }
     writeln!(out, "{lab}")?;
     Ok(())
 }
 
-/// The number of processes asked for, or one for each core.
-pub fn n_jobs(asked: Option<usize>) -> usize {
-    asked.unwrap_or_else(all_threads)
+/// The requested number of processes. Default: number of cores.
+pub fn n_jobs(requested: Option<usize>) -> usize {
+    requested.unwrap_or_else(all_threads)
 }
 
-/// Standard error: a bar that stays at the bottom of a terminal, or plain lines.
-struct Screen {
+/// Progress on standard error: a bar in the last line of a terminal, or log lines.
+struct PlanDisplay {
     is_terminal: bool,
     last_line: Option<Instant>,
 }
 
-impl Screen {
+impl PlanDisplay {
     fn show(&mut self, notice: Notice) {
         match notice {
             Notice::Progress(progress) => self.progress(&progress),
-            // A bar names what is running; without one this is the only sign.
-            Notice::Started(what) if !self.is_terminal => say(&format!("started {what}")),
+            // On a terminal the progress bar shows the running processes.
+            Notice::Started(what) if !self.is_terminal => log_line(&format!("started {what}")),
             Notice::Started(_) => {}
             Notice::Done(what) => self.line(&format!("done    {what}")),
             Notice::Dead { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
             Notice::Stopping { n_processes } => {
-                self.line(&format!("stopping: {n_processes} processes finish their update and save"));
+                self.line(&format!("stopping: {n_processes} processes save a checkpoint and exit"));
             }
             Notice::Warning(text) => self.line(&format!("warning: {text}")),
         }
@@ -103,16 +106,16 @@ impl Screen {
             let _ = out.flush();
         } else if self.last_line.is_none_or(|last| last.elapsed() >= LOG_EVERY) {
             self.last_line = Some(Instant::now());
-            say(&progress.for_log());
+            log_line(&progress.for_log());
         }
     }
 
     fn line(&self, text: &str) {
         self.clear();
-        say(text);
+        log_line(text);
     }
 
-    /// Takes the bar away.
+    /// Erases the progress bar.
     fn clear(&self) {
         if self.is_terminal {
             let _ = write!(std::io::stderr(), "\r\x1b[2K");

@@ -1,4 +1,4 @@
-//! `pace study`: what is in the file of a study with participants.
+//! `pace study`: reads and deletes the data of a human-subject study, and prints links for its participants.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use pace_play::study::summary::StudySummary;
 
 #[derive(Debug, Subcommand)]
 pub enum StudyCommand {
-    /// Print the data, every step of it, as comma-separated values or JSON lines.
+    /// Print the data, including every step, as comma-separated values or JSON lines.
     Export(ExportArgs),
-    /// The score per agent with its uncertainty, and how far the participants are.
+    /// Show scores per agent with confidence intervals, and the participants' progress.
     Summary(SummaryArgs),
-    /// Delete everything about one participant, and overwrite it on the disk.
+    /// Permanently delete all data of one participant and overwrite it on the disk.
     Delete(DeleteArgs),
     /// Print signed links for participants, for a study with `signed_links = true`.
     Links(LinksArgs),
@@ -24,22 +24,23 @@ pub enum StudyCommand {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("format").required(true).args(["csv", "jsonl"]))]
 pub struct ExportArgs {
-    /// The study's file (SQLite).
+    /// SQLite file of the study.
     file: PathBuf,
-    /// Comma-separated values; one table at a time.
+    /// Print comma-separated values of one table.
     #[arg(long)]
     csv: bool,
-    /// JSON lines; every line names its table.
+    /// Print JSON lines; every line names its table.
     #[arg(long)]
     jsonl: bool,
-    /// `steps`, `encounters`, `participants`, `answers`, `versions` (what participants have seen) or `replays` (links for a `pace play` with the same agents). Default: `steps` as CSV, all of them as JSON lines.
+    /// Table to print: `steps`, `encounters`, `participants`, `answers`, `versions` (the settings of each version) or
+    /// `replays` (links for a `pace play` with the same agents). Default: `steps` as CSV, all tables as JSON lines.
     #[arg(long)]
     table: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub struct SummaryArgs {
-    /// The study's file (SQLite).
+    /// SQLite file of the study.
     file: PathBuf,
     /// Print JSON.
     #[arg(long)]
@@ -48,20 +49,20 @@ pub struct SummaryArgs {
 
 #[derive(Debug, Args)]
 pub struct DeleteArgs {
-    /// The study's file (SQLite).
+    /// SQLite file of the study.
     file: PathBuf,
-    /// The participant's id.
+    /// Id of the participant.
     participant: String,
 }
 
 #[derive(Debug, Args)]
 pub struct LinksArgs {
-    /// The study's file (SQLite); `pace play --study` makes it.
+    /// SQLite file of the study; `pace play --study` creates it.
     file: PathBuf,
-    /// The participants' ids.
+    /// Ids of the participants.
     #[arg(required = true)]
     participants: Vec<String>,
-    /// The address of the server, such as `https://lab.example.org`. Default: none, only the end of the address is printed.
+    /// Address of the server, such as `https://lab.example.org`. Default: none; links then start with the path.
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     address: String,
 }
@@ -103,7 +104,7 @@ fn export(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let file = StudyFile::open(&args.file)?;
     for table in tables {
         file.export(table, format, out).map_err(|error| match error {
-            // As it is, so that a reader that has seen enough is known as one.
+            // Kept as an I/O error, so that `main` recognises a closed pipe.
             ExportError::Write(error) => anyhow::Error::from(error),
             ExportError::Study(error) => error.into(),
         })?;
@@ -117,10 +118,10 @@ fn print_summary(summary: &StudySummary, out: &mut dyn Write) -> anyhow::Result<
     if summary.versions.len() > 1 {
         let versions: Vec<String> =
             summary.versions.iter().map(|(version, n)| format!("{version} ({n} participants)")).collect();
-        writeln!(out, "scores are over all versions of the study: {}", versions.join(", "))?;
+        writeln!(out, "scores include all versions of the study: {}", versions.join(", "))?;
     }
     if summary.agents.is_empty() {
-        return Ok(writeln!(out, "no encounter is finished yet ({} are open)", summary.open_encounters)?);
+        return Ok(writeln!(out, "no encounter is finished yet ({} in progress)", summary.open_encounters)?);
     }
     writeln!(out)?;
     writeln!(
@@ -132,7 +133,7 @@ fn print_summary(summary: &StudySummary, out: &mut dyn Write) -> anyhow::Result<
         let error = agent.standard_error.map_or("?".to_owned(), |error| format!("{error:.3}"));
         let interval = agent
             .confidence_95
-            .map_or("one encounter has none".to_owned(), |[low, high]| format!("{low:.3} to {high:.3}"));
+            .map_or("n/a (one encounter)".to_owned(), |[low, high]| format!("{low:.3} to {high:.3}"));
         let score = format!("{:.3} ± {error}", agent.mean);
         writeln!(
             out,

@@ -1,4 +1,4 @@
-//! `pace train` and `pace resume`: one run, from its beginning or its newest checkpoint.
+//! `pace train` and `pace resume`: train one run from the beginning or from its newest checkpoint.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,58 +7,58 @@ use clap::Args;
 use pace_lab::{RunConfig, RunRequest, StopFlag, TrainingRun};
 use serde_json::Value;
 
-use super::input::InputArgs;
 use super::read_text;
+use super::stop_on_stdin::StdinArgs;
 use crate::build_info::{all_threads, build};
 use crate::game_args::parse_overrides;
 use crate::ranges::{scale, seed, thread_count, training_steps};
-use crate::training_loop::{Left, train_to_end};
-use crate::{Stopped, say};
+use crate::training_loop::{TrainingEnd, train_to_end};
+use crate::{Stopped, log_line};
 
 #[derive(Debug, Args)]
 pub struct TrainArgs {
-    /// The game's id; `pace list games` shows them.
+    /// Id of the game (`pace list games` shows all).
     game: String,
-    /// The method; `pace list methods` shows them.
+    /// Training method (`pace list methods` shows all).
     #[arg(long, default_value = "pace")]
     method: String,
-    /// Where the keys start from: `paper`, `reference` or `best`.
+    /// Preset with the default keys: `paper`, `reference` or `best`.
     #[arg(long, default_value = "paper")]
     preset: String,
-    /// The seed of all chance.
+    /// Random seed.
     #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
-    /// A TOML file with keys, on top of the preset.
+    /// TOML file with keys that override the preset. Default: none.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// Sets one key on top of everything else, for example `learning_rate=1e-4`; may be repeated.
+    /// Override one key of the preset and the file, for example `learning_rate=1e-4`. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Ego decisions to train for; short for `--set total_steps=N`.
+    /// Ego decisions to train for; short for `--set total_steps=N`. Default: the `total_steps` of the preset.
     #[arg(long, value_parser = training_steps())]
     steps: Option<u64>,
-    /// Multiplies every budget that is counted in steps, for a rehearsal; the run says so wherever it shows.
+    /// Multiply all step budgets by this factor (above 0, at most 1) for a quick trial. Reports mark such runs as scaled.
     #[arg(long, default_value_t = 1.0, value_parser = scale)]
     scale: f64,
-    /// Threads; the result does not depend on it. All cores if not given.
+    /// Number of threads; results do not depend on it. Default: all cores.
     #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
-    /// The run folder, which must be new or empty. Default: runs/GAME-METHOD-PRESET-sSEED.
+    /// Run folder; it must be new or empty. Default: runs/GAME-METHOD-PRESET-sSEED.
     #[arg(long)]
     out: Option<PathBuf>,
     #[command(flatten)]
-    input: InputArgs,
+    input: StdinArgs,
 }
 
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
-    /// The run folder.
+    /// Run folder to resume.
     run: PathBuf,
-    /// Threads; the result does not depend on it. All cores if not given.
+    /// Number of threads; results do not depend on it. Default: all cores.
     #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
     #[command(flatten)]
-    input: InputArgs,
+    input: StdinArgs,
 }
 
 pub fn run(args: &TrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -101,26 +101,26 @@ pub fn resume(args: &ResumeArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     args.input.watch(&stop);
     let run = TrainingRun::resume(&args.run, threads(args.threads))?;
     if run.trainer().is_finished() {
-        say("the run is finished; nothing is left to do");
+        log_line("the run is already finished");
     }
     finish(run, &stop, out)
 }
 
-/// The number of threads asked for, or all.
-pub fn threads(asked: Option<usize>) -> usize {
-    asked.unwrap_or_else(all_threads)
+/// The requested number of threads. Default: all cores.
+pub fn threads(requested: Option<usize>) -> usize {
+    requested.unwrap_or_else(all_threads)
 }
 
 fn finish(run: TrainingRun, stop: &StopFlag, out: &mut dyn Write) -> anyhow::Result<()> {
     let path = run.path().to_owned();
     match train_to_end(run, stop)? {
-        Left::Finished => {
+        TrainingEnd::Finished => {
             writeln!(out, "{}", path.display())?;
-            say(&format!("finished; `pace adapt {}` meets the unseen peers", path.display()));
+            log_line(&format!("training finished; evaluate it with `pace adapt {}`", path.display()));
             Ok(())
         }
-        Left::Stopped => {
-            say(&format!("stopped and saved; `pace resume {}` goes on", path.display()));
+        TrainingEnd::Stopped => {
+            log_line(&format!("stopped, checkpoint saved; continue with `pace resume {}`", path.display()));
             Err(Stopped.into())
         }
     }

@@ -1,4 +1,4 @@
-//! The commands as a person runs them, and what they say when something is wrong.
+//! The commands with the real binary: their output, and their messages for invalid input.
 
 use std::process::{Command, Output};
 
@@ -24,16 +24,16 @@ pub(crate) fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&run(arguments)).expect("the output is JSON")
 }
 
-/// A command that fails with this exit code and one line that holds all of `words`, and prints nothing else.
-pub(crate) fn check_error(arguments: &[&str], code: i32, words: &[&str]) {
+/// Checks that a command fails with this exit code and one line that contains all `fragments`, and prints nothing else.
+pub(crate) fn check_error(arguments: &[&str], code: i32, fragments: &[&str]) {
     let output = pace(arguments);
     let message = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "pace {arguments:?}: {message}");
     assert_eq!(message.lines().count(), 1, "one line: {message}");
     assert!(message.starts_with("error: "), "{message}");
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
-    for word in words {
-        assert!(message.contains(word), "pace {arguments:?}: no {word:?} in {message}");
+    for fragment in fragments {
+        assert!(message.contains(fragment), "pace {arguments:?}: no {fragment:?} in {message}");
     }
 }
 
@@ -56,7 +56,7 @@ fn list_peers_shows_both_pools() {
             "kuhn-poker" => (40, 10),
             "overcooked" => (18, 9),
             "predator-prey" => (16, 24),
-            other => panic!("{other}: how many peers has it?"),
+            other => panic!("{other}: unknown pool sizes"),
         };
         assert_eq!((count(0), count(1)), expected, "{}", entry.id);
         assert!(run(&["list", "peers", entry.id]).lines().count() > expected.0);
@@ -68,9 +68,9 @@ fn list_peers_shows_both_pools() {
 #[test]
 fn check_passes_for_every_game() {
     for entry in GAMES {
-        assert!(run(&["check", entry.id]).contains("keeps its contract"));
-        assert!(run(&["check", entry.id, "--preset", "reference"]).contains("keeps its contract"));
-        assert!(run(&["check", entry.id, "--preset", "best"]).contains("keeps its contract"));
+        assert!(run(&["check", entry.id]).contains("conformance checks passed"));
+        assert!(run(&["check", entry.id, "--preset", "reference"]).contains("conformance checks passed"));
+        assert!(run(&["check", entry.id, "--preset", "best"]).contains("conformance checks passed"));
     }
 }
 
@@ -124,7 +124,7 @@ fn bench_games_prints_what_scripts_expect() {
 }
 
 #[test]
-fn quickstart_trains_meets_the_peers_and_goes_on() {
+fn quickstart_trains_evaluates_and_reuses_a_finished_run() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let out = folder.path().join("quick");
     let out = out.to_str().expect("UTF-8");
@@ -134,7 +134,7 @@ fn quickstart_trains_meets_the_peers_and_goes_on() {
         assert!(shown.contains(word), "no {word:?} in {shown}");
     }
     assert!(folder.path().join("quick/report.html").is_file());
-    // The finished run is used as it is.
+    // A finished run is reused.
     assert_eq!(run(&arguments), shown);
 }
 
@@ -257,7 +257,7 @@ fn a_file_without_an_end_is_refused() {
 }
 
 #[test]
-fn messages_are_short_and_without_the_words_of_the_parser() {
+fn messages_are_short_and_contain_no_jargon_of_the_parser() {
     let words = |arguments: &[&str], code: i32, expected: &[&str]| {
         check_error(arguments, code, expected);
         let message = text(&pace(arguments).stderr).to_owned();
@@ -338,7 +338,7 @@ fn usage_errors_name_what_is_missing_and_the_help_of_the_command() {
 }
 
 #[test]
-fn help_can_be_asked_for_help() {
+fn help_of_help_is_the_help() {
     assert_eq!(run(&["help", "--help"]), run(&["help"]));
     assert_eq!(run(&["help", "-h"]), run(&["help"]));
     assert_eq!(run(&["help", "train", "--help"]), run(&["help", "train"]));
@@ -351,14 +351,14 @@ fn help_can_be_asked_for_help() {
 fn help_of_report_names_the_folders_that_it_reads() {
     let help = run(&["report", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
     let folders = ["lab/runs", "results", "runs"];
-    assert!(help.contains("the first of lab/runs, results and runs that is there"), "{help}");
+    assert!(help.contains("Default: the first that exists of lab/runs, results, runs"), "{help}");
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let report = || {
         let output =
             Command::new(env!("CARGO_BIN_EXE_pace")).arg("report").current_dir(scratch.path()).output();
         text(&output.expect("the binary runs").stderr).to_owned()
     };
-    assert!(report().contains("none of lab/runs, results, runs is here"), "{}", report());
+    assert!(report().contains("none of lab/runs, results, runs exists"), "{}", report());
     for folder in folders.into_iter().rev() {
         std::fs::create_dir_all(scratch.path().join(folder)).expect("made");
         assert!(report().starts_with(&format!("error: {folder} has no runs")), "{}", report());
@@ -366,8 +366,8 @@ fn help_of_report_names_the_folders_that_it_reads() {
 }
 
 #[test]
-fn watch_explains_what_it_shows_once() {
-    for (game, words) in [
+fn watch_prints_its_legend_once() {
+    for (game, lines) in [
         ("kuhn-poker", &["the cards", "a check, or a fold"][..]),
         ("overcooked", &["@ plate, / cutting board, * delivery tile", "{ } n u  the peer"]),
         ("predator-prey", &["E  the ego", "T  watchtower"]),
@@ -375,12 +375,12 @@ fn watch_explains_what_it_shows_once() {
         let shown = run(&["watch", game, "--episodes", "2"]);
         assert!(shown.starts_with("legend\n") && shown.matches("legend\n").count() == 1, "{shown}");
         let (legend, _) = shown.split_once("\n\n==").expect("the first episode");
-        assert!(legend.contains("-- step N: what each player did"), "{legend}");
-        for word in words {
-            assert!(legend.contains(word), "{game}: no {word:?} in {legend}");
+        assert!(legend.contains("-- step N: action of each player"), "{legend}");
+        for line in lines {
+            assert!(legend.contains(line), "{game}: no {line:?} in {legend}");
         }
         // A scripted ego has no panel.
-        assert!(!legend.contains("guess at") && !legend.contains("expects"), "{legend}");
+        assert!(!legend.contains("belief about") && !legend.contains("value: "), "{legend}");
     }
 }
 

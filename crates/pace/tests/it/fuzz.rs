@@ -1,4 +1,4 @@
-//! Odd values for every argument of every command: each gets a documented exit code and one clear line, and none a panic.
+//! Odd values for every argument of every command: each gives a documented exit code and one clear line, and no panic.
 //!
 //! The commands and their arguments come from `pace commands`. A sample is run by default, everything with `PACE_THOROUGH=1`.
 
@@ -65,9 +65,9 @@ const TINY_RUN: &str = "--steps 1 --threads 1 --out new --set episodes_per_encou
 const TINY_BENCH: &str = "--seconds 0.001 --threads 1 --preset paper --set episodes_per_encounter=3 \
                           --set encounters_per_tuple=1 --set epochs=1 --set minibatches=1 --set hidden_width=8";
 
-/// How many of the odd values each argument gets without `PACE_THOROUGH=1`.
+/// Number of odd values per argument without `PACE_THOROUGH=1`.
 const SAMPLE: usize = 3;
-/// A process that takes longer hangs.
+/// A process that takes longer counts as hanging.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn odd_values() -> Vec<String> {
@@ -78,14 +78,14 @@ fn odd_values() -> Vec<String> {
     values
 }
 
-/// Words of the readers of JSON, TOML and the command line that tell a person nothing.
-const WORDS_OF_READERS: &str = "invalid type|invalid value|invalid length|missing field|unknown field|unknown variant|\
+/// Jargon of the parsers of JSON, TOML and the command line that does not help users.
+const PARSER_JARGON: &str = "invalid type|invalid value|invalid length|missing field|unknown field|unknown variant|\
                                 expected u64|expected usize|expected f64|expected struct|invalid digit|invalid float";
 
 fn check_message(message: &str, what: &str) {
     assert!(message.len() < 8_000, "{what}: {} bytes in {message}", message.len());
     assert!(!message.chars().any(char::is_control), "{what}: control characters in {message:?}");
-    for words in WORDS_OF_READERS.split('|') {
+    for words in PARSER_JARGON.split('|') {
         assert!(!message.contains(words), "{what}: {words:?} in {message}");
     }
 }
@@ -107,7 +107,7 @@ fn cases() -> Vec<Vec<String>> {
             .collect();
         let base = BASES.iter().find(|base| base.path == path.join(" "));
         let base = base.unwrap_or_else(|| {
-            panic!("pace {}: which arguments make it end at once? add them to BASES", path.join(" "))
+            panic!("pace {}: add arguments to BASES with which it ends at once", path.join(" "))
         });
         let mut n_positionals = 0;
         for argument in command["arguments"].as_array().expect("a list") {
@@ -160,7 +160,7 @@ fn pairs(options: &str) -> Vec<Vec<&str>> {
     pairs
 }
 
-/// Runs one command in a folder of its own, beside a trained run.
+/// Runs one command in a new folder that contains a trained run.
 fn check_case(arguments: &[String], trained: &Path, folder: &Path) {
     fs::create_dir(folder).expect("a new folder");
     copy_folder(trained, &folder.join("run"));
@@ -244,7 +244,7 @@ fn every_command_has_harmless_arguments_and_no_other_has() {
 }
 
 #[test]
-fn odd_values_of_every_key_are_taken_or_refused_in_one_clear_line() {
+fn odd_values_of_every_key_are_accepted_or_refused_in_one_clear_line() {
     let values = [
         Value::Null,
         json!(true),
@@ -274,7 +274,7 @@ fn odd_values_of_every_key_are_taken_or_refused_in_one_clear_line() {
     };
     for (game, method) in GAMES.iter().map(|entry| (entry.id, "pace")).chain([("kuhn-poker", "gscu")]) {
         let config = resolve(game, method, Map::new());
-        // This method needs to be told a run, which is not read here.
+        // This method needs the name of a run, which is not read here.
         let named = Map::from_iter([("gscu.conservative_run".to_owned(), json!("run"))]);
         let config = config.or_else(|_| resolve(game, method, named.clone())).expect("the preset");
         let Ok(Value::Object(of_training)) = serde_json::to_value(&config.train) else {

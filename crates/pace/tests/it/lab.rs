@@ -1,4 +1,4 @@
-//! A lab as a person has it: planned, carried out, killed, stopped, spoiled and gone on with, with the real binary.
+//! `pace plan` and `pace reproduce` with the real binary: labs that are killed, stopped, damaged and continued.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use crate::training::{
     scratch, some_milliseconds, text, truncate,
 };
 
-/// Two games, a run that falls back on another, and the kinds of evaluation that leave different files.
+/// Two games, a run with the fallback agent of another, and evaluations that write different files.
 const SMALL: &str = r#"
 title = "Small"
 reproduces = "nothing"
@@ -90,7 +90,7 @@ fn run_of(lab: &Path, method: &str) -> PathBuf {
     runs(lab).into_iter().find(found).expect("a run of this method")
 }
 
-/// Everything that a report reads of a lab, and the weights; without what a clock says.
+/// All files of a lab that a report reads, and the weights, without wall-clock times.
 fn records(lab: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut records = BTreeMap::new();
     for run in runs(lab) {
@@ -104,7 +104,7 @@ fn records(lab: &Path) -> BTreeMap<String, Vec<u8>> {
             let mut bytes = fs::read(&path).expect("readable");
             if file.ends_with(".json") {
                 let mut record: Value = serde_json::from_slice(&bytes).expect("a record");
-                // What is computed from a record, as the two dimensions of latents are, has no clock.
+                // Files computed from a record, such as the two dimensions of latents, have no such field.
                 record.pointer_mut("/run/wall_clock_secs").map(Value::take);
                 bytes = record.to_string().into_bytes();
             }
@@ -114,7 +114,7 @@ fn records(lab: &Path) -> BTreeMap<String, Vec<u8>> {
     records
 }
 
-/// A lab at work in a process group of its own. Nothing of it outlives the test.
+/// A running lab in its own process group, which is killed on drop.
 struct Lab(Child);
 
 impl Lab {
@@ -125,9 +125,9 @@ impl Lab {
 
     /// Sends a signal to the process, or with `-` before its number to all of its group.
     fn signal(&self, signal: &str, prefix: &str) {
-        let whom = format!("{prefix}{}", self.0.id());
-        // A process that has just ended on its own is no failure.
-        let _ = Command::new("kill").args([signal, "--", &whom]).stderr(Stdio::null()).status();
+        let target = format!("{prefix}{}", self.0.id());
+        // The process may have just ended on its own.
+        let _ = Command::new("kill").args([signal, "--", &target]).stderr(Stdio::null()).status();
     }
 
     fn wait(&mut self) -> Option<i32> {
@@ -157,7 +157,7 @@ fn wait_for_work(lab: &Path) {
 }
 
 #[test]
-fn a_lab_that_was_killed_ends_like_one_that_was_left_alone() {
+fn a_killed_lab_ends_like_an_undisturbed_one() {
     let (scratch, file) = with_file(SMALL);
     let alone = scratch.path().join("alone/lab");
     assert_eq!(states(&planned(&file, &alone, &[])), ["waiting"; 3]);
@@ -167,7 +167,7 @@ fn a_lab_that_was_killed_ends_like_one_that_was_left_alone() {
     assert!(expected.keys().any(|name| name.ends_with("adapt/test-latents.csv")), "{:?}", expected.keys());
     assert!(expected.keys().any(|name| name.ends_with("adapt/test-switch-50-drop-0.8.json")));
 
-    // Killed with all its processes at any moment, and once alone: its processes then end by themselves.
+    // Killed at random times: with all its processes, and once alone, after which its processes end by themselves.
     let killed = scratch.path().join("killed/lab");
     for (nth, prefix) in ["-", "", "-"].into_iter().enumerate() {
         let mut lab = Lab::start(reproduce(&file, &killed, &[]));
@@ -185,7 +185,7 @@ fn a_lab_that_was_killed_ends_like_one_that_was_left_alone() {
         assert!(found[name] == *bytes, "{name} differs");
     }
 
-    // Asked to stop, it keeps what it has; who comes meanwhile is told to wait.
+    // Asked to stop, it keeps its results. A second process for the same lab is refused meanwhile.
     let stopped = scratch.path().join("stopped/lab");
     let mut lab = Lab::start(reproduce(&file, &stopped, &[]));
     wait_for_work(&stopped);
@@ -204,7 +204,7 @@ fn a_lab_that_was_killed_ends_like_one_that_was_left_alone() {
     }
     assert!(records(&stopped) == expected);
 
-    // What is done is not done again.
+    // Finished runs are not repeated.
     let plan = planned(&file, &alone, &[]);
     assert_eq!((states(&plan), &plan["n_done"]), (vec!["trained"; 3], &3.into()));
     assert_eq!(plan["seconds_left"], 0.0);
@@ -220,7 +220,7 @@ fn a_lab_that_was_killed_ends_like_one_that_was_left_alone() {
     nothing_is_lost_to_bad_files(scratch.path(), &file, &alone);
 }
 
-/// Spoils copies of a finished lab, one file at a time.
+/// Damages copies of a finished lab, one file at a time.
 fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
     let copy = |name: &str| {
         fs::create_dir(scratch.join(name)).expect("made");
@@ -233,7 +233,7 @@ fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
         text(output).lines().filter(|line| line.contains(word)).map(str::to_owned).collect()
     };
 
-    // A record that cannot be read is put aside and made again.
+    // An unreadable record is renamed and evaluated again.
     let lab = copy("record");
     let record = run_of(&lab, "pace").join("adapt/test.json");
     truncate(&record);
@@ -246,10 +246,10 @@ fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
     let aside = record.with_file_name("test.json.damaged-1");
     assert!(fs::read(&aside).expect("kept") == torn);
     fs::remove_file(aside).expect("removable");
-    assert!(records(&lab) == expected, "made again as it was");
+    assert!(records(&lab) == expected, "evaluated again with the same results");
 
-    // Ids change with every key that is added. The run that falls back on another names it by a folder with an old id; the
-    // copy that it keeps has the id of today.
+    // Ids change with every key that is added. The run with a fallback agent names its folder with an old id; the copy of the
+    // agent in the run has the current id.
     let lab = copy("older");
     let (generalist, gscu) = (run_of(&lab, "generalist"), run_of(&lab, "gscu"));
     let name = generalist.file_name().expect("a name").to_string_lossy().into_owned();
@@ -257,21 +257,21 @@ fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
     edit(&gscu.join("config.toml"), id, "0123456789ab");
     fs::rename(&generalist, generalist.with_file_name(format!("{stem}-0123456789ab"))).expect("renamed");
     assert_eq!(states(&planned(file, &lab, &[])), ["trained"; 3]);
-    // A folder without records, which version control does not keep, is no obstacle.
+    // Version control does not keep an empty folder of records; it is created again.
     fs::remove_dir_all(gscu.join("adapt")).expect("removable");
     check(&mut reproduce(file, &lab, &[]), FINISHED);
     assert!(gscu.join("adapt/test.json").is_file());
 
-    // A run of another revision of its game, of other keys, or without a readable manifest: it alone is refused, with what
-    // falls back on it if that is still to be made.
-    let spoiled = [
+    // A run of another revision of its game, with other keys, or without a readable manifest: only this run is refused, and
+    // untrained runs that need it as fallback agent.
+    let damages = [
         ("manifest.json", "\"game_revision\": 1", "\"game_revision\": 7", "revision 7"),
         ("manifest.json", "{", "", "no JSON"),
         ("config.toml", "discount = 0.99", "discount = 0.5", "expected"),
         ("config.toml", "method = ", "mehtod = ", "mehtod"),
     ];
-    for (n, (name, from, to, word)) in spoiled.into_iter().enumerate() {
-        let lab = copy(&format!("spoiled-{n}"));
+    for (n, (name, from, to, word)) in damages.into_iter().enumerate() {
+        let lab = copy(&format!("damaged-{n}"));
         let (generalist, gscu) = (run_of(&lab, "generalist"), run_of(&lab, "gscu"));
         fs::remove_dir_all(&gscu).expect("removable");
         edit(&generalist.join(name), from, to);
@@ -287,16 +287,16 @@ fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
             "{failed:?}"
         );
         let last = text(&output.stderr).lines().last().expect("a line").to_owned();
-        assert!(last.starts_with("error: 2 of the runs and evaluations failed"), "{last}");
+        assert!(last.starts_with("error: 2 runs or evaluations failed"), "{last}");
         assert!(files(&generalist) == before, "nothing was lost");
-        assert!(run_of(&lab, "pace").join("adapt/test.json").exists(), "the rest went on");
+        assert!(run_of(&lab, "pace").join("adapt/test.json").exists(), "the rest was evaluated");
         assert!(planned(file, &lab, &[])["runs"][1]["state"] == "unusable");
     }
 }
 
 #[test]
-fn a_run_that_dies_is_reported_and_the_rest_goes_on() {
-    // Recurrent methods refuse such mini-batches only once they begin.
+fn a_run_that_fails_is_reported_and_the_rest_continues() {
+    // Recurrent methods refuse such mini-batches only when training starts.
     let second = SMALL.find("[[runs]]\ngames = [\"overcooked\"]\nmethods = [\"gscu\"]").expect("there");
     let evaluations = SMALL.find("[evaluations.test]").expect("there");
     let contents = format!("{}{}", &SMALL[..second], &SMALL[evaluations..])
@@ -312,7 +312,7 @@ fn a_run_that_dies_is_reported_and_the_rest_goes_on() {
             failed.len() == 1 && failed[0].contains("generalist") && failed[0].contains("minibatch"),
             "{said}"
         );
-        assert!(said.contains("a rehearsal") && said.contains("1 of 2 runs are done"), "{said}");
+        assert!(said.contains("scaled plan") && said.contains("1 of 2 runs done"), "{said}");
     }
     let run = run_of(&lab, "pace");
     let manifest: Value =
@@ -326,7 +326,7 @@ fn a_run_that_dies_is_reported_and_the_rest_goes_on() {
         .collect();
     assert_eq!(argv[..2], ["pace", "train"]);
     assert!(!argv.contains(&"--stop-with-input"), "{argv:?}");
-    // The command of a run makes the run.
+    // The recorded command of a run trains the same run.
     let again = scratch.path().join("again");
     let out = argv.iter().position(|word| *word == "--out").expect("a folder");
     let mut arguments: Vec<OsString> = argv[1..].iter().map(OsString::from).collect();
@@ -336,7 +336,7 @@ fn a_run_that_dies_is_reported_and_the_rest_goes_on() {
 }
 
 #[test]
-fn a_run_that_another_process_has_is_waited_for() {
+fn a_run_in_use_by_another_process_is_waited_for() {
     let second = SMALL.find("[[runs]]\ngames = [\"overcooked\"]").expect("there");
     let contents = format!("{}[evaluations.test]\npasses = 1\n", &SMALL[..second])
         .replace("total_steps = 40000", "total_steps = 6000")
@@ -346,7 +346,7 @@ fn a_run_that_another_process_has_is_waited_for() {
     check(&mut reproduce(&file, &lab, &[]), FINISHED);
     let expected = records(&lab);
 
-    // The run as it is when its process was killed before the first checkpoint, and the folder still taken.
+    // The files of a run whose process was killed before the first checkpoint, while another process holds the lock.
     let run = run_of(&lab, "pace");
     fs::remove_dir_all(run.join("adapt")).expect("removable");
     fs::remove_dir_all(run.join("checkpoints")).expect("removable");
@@ -364,7 +364,7 @@ fn a_run_that_another_process_has_is_waited_for() {
 }
 
 #[test]
-fn what_cannot_be_reproduced_is_said_in_one_line() {
+fn invalid_plan_and_reproduce_arguments_get_one_clear_line() {
     let (scratch, file) = with_file(SMALL);
     let lab = scratch.path().join("lab");
     for verb in ["plan", "reproduce"] {
@@ -419,7 +419,7 @@ fn the_plan_of_smoke_is_the_recorded_one() {
         fs::write(&path, &masked).expect("written");
     }
     let recorded = fs::read_to_string(&path).expect("the recorded plan");
-    assert_eq!(masked, recorded, "UPDATE_GOLDEN=1 writes it anew");
+    assert_eq!(masked, recorded, "UPDATE_GOLDEN=1 rewrites it");
 }
 
 #[test]

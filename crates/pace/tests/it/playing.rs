@@ -1,4 +1,4 @@
-//! The play server as a process: killed in the middle of a study, under load, and with arguments that cannot be.
+//! The play server as a process: killed during a study, under load, and with invalid arguments.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -31,12 +31,12 @@ impl Server {
             .spawn()
             .expect("the server starts");
         let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("its words")).read_line(&mut line).expect("its address");
+        BufReader::new(child.stdout.take().expect("its output")).read_line(&mut line).expect("its address");
         let address = line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix("/study"));
         (Server(child), address.and_then(|address| address.parse().ok()).expect("an address"))
     }
 
-    /// Ends it at once, as a loss of power would end the process: on Unix by SIGKILL.
+    /// Kills the process, on Unix with SIGKILL, as a loss of power would.
     fn kill(mut self) {
         self.0.kill().expect("it is ours");
         self.0.wait().expect("it ends");
@@ -44,7 +44,7 @@ impl Server {
 }
 
 #[test]
-fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
+fn a_killed_server_keeps_every_acknowledged_step_and_every_bot_resumes() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let study = folder.path().join("study.toml");
     std::fs::write(&study, STUDY).expect("a study");
@@ -63,25 +63,25 @@ fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
     server.kill();
     let (server, _) = Server::start(&study, address.port());
     let report = bots.join().expect("the bots end");
-    assert!(report.broken >= 50, "everybody was cut off: {report:?}");
-    assert_eq!((report.forgotten, report.stranded), (0, 0), "nobody was forgotten");
-    assert_eq!(report.resumed, 50, "everybody came back and played on");
+    assert!(report.broken >= 50, "every bot lost its connection: {report:?}");
+    assert_eq!((report.forgotten, report.stranded), (0, 0), "every bot was recognised");
+    assert_eq!(report.resumed, 50, "every bot resumed");
     assert!(report.acknowledged > 500, "{}", report.acknowledged);
     server.kill();
     let file = study.with_extension("sqlite");
     let kept = StudyFile::open(&file).expect("the file");
     let n_steps = kept.n_steps().expect("the steps of every encounter");
-    assert_eq!(report.lost_steps(&n_steps), 0, "what was acknowledged to somebody is in their encounter");
+    assert_eq!(report.lost_steps(&n_steps), 0, "every acknowledged step is in its encounter");
     let summary = kept.summary().expect("a summary");
     assert!(summary.steps >= report.acknowledged, "{} of {}", summary.steps, report.acknowledged);
-    // What is not acknowledged may be there too: at most the one step of each bot that was on its way, twice.
+    // Steps without acknowledgement may be stored too: at most one per bot and connection, for two connections.
     assert!(summary.steps <= report.acknowledged + 100, "{} of {}", summary.steps, report.acknowledged);
     assert_eq!(summary.stages.values().sum::<usize>(), 50);
     let file = file.to_str().expect("UTF-8");
     let steps = run(&["study", "export", file, "--csv"]);
     assert_eq!(steps.lines().count(), summary.steps + 1);
     assert!(run(&["study", "summary", file]).contains("kuhn-poker.nash"));
-    check_error(&["study", "delete", file, "nobody"], 3, &["nobody", "participants"]);
+    check_error(&["study", "delete", file, "absent"], 3, &["absent", "participants"]);
     // A reader that has not read everything yet keeps the data on the disk. CSV of these steps could fit into the pipe.
     let mut reader = Command::new(env!("CARGO_BIN_EXE_pace"))
         .args(["study", "export", file, "--jsonl"])
@@ -106,7 +106,7 @@ fn a_killed_server_has_every_acknowledged_step_and_every_bot_goes_on() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_server_that_runs_out_of_files_says_so_and_goes_on() {
+fn a_server_out_of_file_descriptors_reports_it_and_continues() {
     let mut child = Command::new("sh")
         .args(["-c", "ulimit -n 40; exec \"$0\" play --port 0", env!("CARGO_BIN_EXE_pace")])
         .stdout(Stdio::piped())
@@ -134,7 +134,7 @@ fn a_server_that_runs_out_of_files_says_so_and_goes_on() {
 }
 
 #[test]
-fn a_study_says_how_participants_take_part_and_is_served_once_and_unchanged() {
+fn a_study_prints_its_link_and_is_served_once_and_unchanged() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     let (study, file) = (path("study.toml"), path("study.sqlite"));
@@ -146,7 +146,7 @@ fn a_study_says_how_participants_take_part_and_is_served_once_and_unchanged() {
         .spawn()
         .expect("the server starts");
     let mut hint = String::new();
-    BufReader::new(child.stderr.take().expect("its words")).read_line(&mut hint).expect("a hint");
+    BufReader::new(child.stderr.take().expect("its output")).read_line(&mut hint).expect("a hint");
     let server = Server(child);
     assert!(hint.contains("http://127.0.0.1:") && hint.trim().ends_with("/study?participant=ID"), "{hint}");
     check_error(&["play", "--port", "0", "--study", &study], 1, &["another `pace play`", "study.sqlite"]);
@@ -226,7 +226,7 @@ fn the_bench_loses_no_step() {
 }
 
 #[test]
-fn what_cannot_be_played_is_said_in_one_line() {
+fn invalid_play_arguments_get_one_clear_line() {
     let folder = tempfile::tempdir().expect("a scratch folder");
     let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
     check_error(&["play", &path("nowhere")], 3, &["nowhere"]);
@@ -236,7 +236,7 @@ fn what_cannot_be_played_is_said_in_one_line() {
     check_error(&["study", "summary", &path("none.sqlite")], 3, &["none.sqlite", "no such file"]);
     check_error(&["study", "summary", &path("bad.toml")], 3, &["bad.toml", "pace play --study"]);
     check_error(&["study", "export", &path("none.sqlite")], 2, &["--csv|--jsonl"]);
-    check_error(&["bench", "play", "--agent", "nobody"], 2, &["nobody"]);
+    check_error(&["bench", "play", "--agent", "absent"], 2, &["absent"]);
     check_error(&["bench", "play", "--rate", "0"], 2, &["--rate"]);
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("its address").port().to_string();

@@ -1,4 +1,4 @@
-//! Reports from kept records: the same bytes every time, and one clear line for what cannot be read.
+//! Reports from stored records: the same bytes every time, and one clear line per unreadable file.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository's root")
 }
 
-/// `pace` with these arguments in a folder, so that no path of this machine gets into a page.
+/// Runs `pace` in a folder, so that pages contain no path of this machine.
 fn pace_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pace"));
     command.current_dir(folder).args(arguments).output().expect("pace runs")
@@ -71,7 +71,7 @@ fn a_report_is_the_same_every_time() {
 }
 
 #[test]
-fn a_report_says_what_is_missing_and_what_is_no_result() {
+fn a_report_marks_missing_and_scaled_results() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     assert!(report(scratch.path()).status.success());
     let page = std::fs::read_to_string(scratch.path().join("index.html")).expect("a page");
@@ -90,7 +90,7 @@ fn a_report_says_what_is_missing_and_what_is_no_result() {
     ] {
         assert!(page.contains(words), "no {words:?}");
     }
-    // Nothing but the one script of ours, and nothing of a network.
+    // The page has one script of this project and loads nothing from a network.
     assert_eq!(page.matches("<script type=\"module\">").count(), 1);
     assert_eq!(
         page.matches("<script").count(),
@@ -117,7 +117,7 @@ fn a_report_says_what_is_missing_and_what_is_no_result() {
 }
 
 #[test]
-fn the_page_of_a_run_has_all_its_evaluations_and_its_encounters() {
+fn the_page_of_a_run_has_all_its_evaluations_and_replays() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let kept = records().join("kept");
     let run = std::fs::read_dir(&kept).expect("runs").map(|entry| entry.expect("readable").path());
@@ -169,7 +169,7 @@ fn every_folder_that_a_report_names_exists() {
                 n_folders += 1;
             }
         }
-        // What the page says of the folder itself.
+        // The folder of the run itself.
         for name in ["folder", "run"] {
             for fact in page.split(&format!("<dt>{name}</dt>\n<dd>")).skip(1) {
                 let folder = fact.split('<').next().expect("a fact");
@@ -233,12 +233,12 @@ fn the_committed_results_are_made_from_the_records() {
     let committed = std::fs::read_to_string(root().join("RESULTS.md")).expect("RESULTS.md");
     assert!(
         committed == made,
-        "RESULTS.md is not what the records say; make it anew: pace report results --markdown RESULTS.md"
+        "RESULTS.md is out of date; write it with `pace report results --markdown RESULTS.md`"
     );
 }
 
 #[test]
-fn what_cannot_be_read_gets_one_clear_line_and_loses_nothing_else() {
+fn an_unreadable_file_gets_one_clear_line_and_does_not_affect_others() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = |name: &str| scratch.path().join(name);
     let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
@@ -282,7 +282,7 @@ fn what_cannot_be_read_gets_one_clear_line_and_loses_nothing_else() {
     ] {
         assert!(page.contains(words), "no {words:?}");
     }
-    check_error(&["report", &text(&run(3)), "--markdown", "x.md"], 2, &["--markdown", "a folder with runs"]);
+    check_error(&["report", &text(&run(3)), "--markdown", "x.md"], 2, &["--markdown", "a folder of runs"]);
     check_error(
         &["report", &text(&folder("runs")), "--experiment", "mian"],
         2,
@@ -291,7 +291,7 @@ fn what_cannot_be_read_gets_one_clear_line_and_loses_nothing_else() {
 }
 
 #[test]
-fn an_encounter_is_written_down_as_it_is_watched() {
+fn a_recorded_encounter_is_the_watched_one() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     for game in ["kuhn-poker", "overcooked", "predator-prey"] {
         let folder = scratch.path().join(game);
@@ -308,7 +308,7 @@ fn an_encounter_is_written_down_as_it_is_watched() {
         let text = std::fs::read_to_string(path.trim_end()).expect("a record");
         let record = pace_report::ReplayRecord::from_json(&text).expect("a record that can be read");
         assert!(record.constants.is_some());
-        // What is read back is what was written, and the same encounter is the same file.
+        // Reading and writing gives the same text, and the same encounter the same file.
         assert_eq!(record.to_json().expect("plain data"), text);
         run(&["watch", folder, "--peer", "1", "--episodes", "2", "--seed", "5", "--record"]);
         assert_eq!(std::fs::read_to_string(path.trim_end()).expect("a record"), text);
@@ -330,5 +330,5 @@ fn an_encounter_is_written_down_as_it_is_watched() {
             assert!(last.action.is_none() && episode.moments[0].action.is_some());
         }
     }
-    check_error(&["watch", "overcooked", "--record"], 2, &["--record", "the folder of a run"]);
+    check_error(&["watch", "overcooked", "--record"], 2, &["--record", "a run folder"]);
 }

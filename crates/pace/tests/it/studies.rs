@@ -1,4 +1,4 @@
-//! The special studies of `pace adapt`, with the real binary: peers that change, contexts that slide, other keys, latents.
+//! Options of `pace adapt` with the real binary: changes of peers, sliding contexts, other keys, latents.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,7 +14,7 @@ fn adapt(run: &Path, more: &[&str]) -> Value {
     serde_json::from_str(text(&output.stdout)).expect("JSON")
 }
 
-/// A run of a few iterations with so many episodes per encounter.
+/// Trains a run of a few iterations with this number of episodes per encounter.
 fn train_short(run: &Path, n_episodes: usize) {
     let key = format!("episodes_per_encounter={n_episodes}");
     let more = ["--set", &key, "--set", "warm_up_steps=0", "--steps", "1000"];
@@ -40,7 +40,7 @@ fn a_change_of_peers_is_measured_and_recorded() {
     assert_eq!(drop["switch"]["after_episode"], 5);
     assert_eq!((&drop["episodes"], &drop["context_episodes"]), (&12.into(), &6.into()));
     assert_eq!(drop["by_episode"].as_array().map(Vec::len), Some(12));
-    // The parts make the whole.
+    // The mean over all episodes follows from the means before and after the switch.
     let (before, after) = (&drop["switch"]["before"]["mean"], &drop["switch"]["after"]["mean"]);
     let whole = (5.0 * before.as_f64().unwrap() + 7.0 * after.as_f64().unwrap()) / 12.0;
     assert!((whole - drop["mean"].as_f64().unwrap()).abs() < 1e-9);
@@ -69,7 +69,7 @@ fn a_change_of_peers_is_measured_and_recorded() {
     assert_eq!(detection["false_alarms_per_encounter"], n_false / 30.0);
     assert_eq!(detection["repeated_alarms_per_encounter"], n_repeated / 30.0);
 
-    // Who is told is right at once, and never wrong.
+    // The oracle detector reports the switch at once and raises no false alarm.
     let told = adapt(&run, &[&more[..], &["known"]].concat());
     assert_eq!(told["detection"]["hit_rate"], 1.0);
     assert_eq!(told["detection"]["mean_delay_episodes"], 0.0);
@@ -82,7 +82,7 @@ fn a_change_of_peers_is_measured_and_recorded() {
     assert_eq!(first_five(&told), first_five(&untold));
     assert_ne!(numbers(&told, "by_episode", "mean"), numbers(&untold, "by_episode", "mean"));
 
-    // Every study has a record of its own, and all are on one page; threads change nothing.
+    // Every evaluation has its own record, and all are on one page. Results do not depend on the number of threads.
     let page = fs::read_to_string(run.join("report.html")).expect("a page");
     for name in ["drop-0.8", "known"] {
         let name = format!("test-episodes-12-context-6-switch-5-{name}");
@@ -134,7 +134,7 @@ fn a_temperature_is_given_or_the_runs_own() {
     assert!(plain.join("adapt/test-temperature-0.5.json").exists());
     assert_eq!((&as_trained.0, &given.0), (&Value::Null, &0.5.into()));
     assert_ne!(as_trained.1, given.1);
-    // Training takes no notice of it.
+    // The temperature does not affect training.
     assert_eq!(blocks(&sharp, &[]), (Value::Null, given.1.clone()));
     assert_eq!(blocks(&sharp, &["--temperature", "0.5"]), given);
     assert_eq!(blocks(&sharp, &["--temperature", "1"]).1, as_trained.1);
@@ -154,10 +154,10 @@ fn the_grid_of_horizons() {
                 (&record["episodes"], &record["context_episodes"]),
                 (&n_episodes.into(), &n_context.into())
             );
-            // The window is that of training, said or not.
+            // The default window is that of training.
             let said = adapt(&run, &[&more[..], &["--context-episodes", &n]].concat());
             assert!(without_command(said) == without_command(record.clone()), "{n_context} {n_episodes}");
-            // Nothing is dropped while everything has room.
+            // No episode is dropped while all fit into the context.
             let all = adapt(&run, &[&more[..], &["--context-episodes", "100"]].concat());
             let means = |record: &Value| numbers(record, "by_episode", "mean");
             assert_eq!(means(&all)[..n_context.min(n_episodes)], means(&record)[..n_context.min(n_episodes)]);
@@ -167,7 +167,7 @@ fn the_grid_of_horizons() {
 }
 
 #[test]
-fn an_agent_trained_with_five_peers_meets_three() {
+fn an_agent_trained_with_five_peers_is_evaluated_with_three() {
     let scratch = scratch();
     let run = scratch.path().join("run");
     let arguments = ["train", "predator-prey", "--steps", "10", "--set", "n_peers=5"]
@@ -188,21 +188,21 @@ fn an_agent_trained_with_five_peers_meets_three() {
     assert_eq!(record["game_keys"]["observation_slots"], 5);
     assert_eq!(record["n_tuples"], 24);
     assert!(run.join("adapt/test-n_peers-3-observation_slots-5.json").exists());
-    // Three peers are none of the five classes, not even those of the training pool.
+    // Peer tuples of three have no classes of the five-peer game, not even those of the training pool.
     for (pool, reason) in [("test", "none of the classes"), ("train", "not those of the agent's training")] {
         let record = adapt(&run, &[&more[..], &["--pool", pool]].concat());
         assert!(record["identification_undefined"].as_str().expect("a reason").contains(reason), "{record}");
         assert_eq!(record["identification_by_decision"], Value::Array(vec![]));
         assert!(record["blocks"][0]["identification"].is_null());
     }
-    // A key that leaves the peers alone leaves their classes alone.
+    // A key that does not change the peers does not change their classes.
     let record = adapt(&run, &["--passes", "1", "--pool", "train", "--set", "horizon_steps=20"]);
     assert!(record["identification_undefined"].is_null());
     assert!(record["blocks"][0]["identification"]["accuracy"].is_number());
 }
 
 #[test]
-fn what_the_encounters_show() {
+fn adapt_records_keypoints_identification_and_latents() {
     let (scratch, run) = finished();
     let file = scratch.path().join("latents.csv");
     let path = file.to_str().expect("UTF-8");

@@ -1,5 +1,5 @@
-//! Processes that die, or whose disk is full, at a chosen system call. Needs `strace`; without it these tests are left out,
-//! and with `REQUIRE_STRACE=1` that is a failure. `PACE_THOROUGH=1` kills every method at every call.
+//! Processes that are killed, or whose disk is full, at a chosen system call. These tests need `strace`: without it they do
+//! nothing, and with `REQUIRE_STRACE=1` they fail. `PACE_THOROUGH=1` kills every method at every call.
 //!
 //! The writes of the crate that owns run folders fail one by one in `pace-lab/src/training.rs`, without another program.
 
@@ -14,12 +14,12 @@ use pace_learn::METHODS;
 
 use crate::training::{FAILURE, FINISHED, check, finished, pace, results, scratch, text, with};
 
-/// The calls that change a file system. A process that dies at any other call leaves what one leaves that dies at the next
-/// of these.
+/// The system calls that change files. Killing a process at any other call leaves the same files as killing it at the next of
+/// these.
 const CHANGES: &str =
     "?mkdir,?mkdirat,openat,write,?rename,?renameat,?renameat2,ftruncate,fsync,?unlink,unlinkat,?rmdir";
 
-/// Whether `strace` can trace here; where not, that is reported.
+/// Whether `strace` works here. If not, a message is printed.
 fn has_strace() -> bool {
     let mut command = Command::new("strace");
     command.args(["-f", "-o", "/dev/null", "true"]);
@@ -27,7 +27,7 @@ fn has_strace() -> bool {
         return true;
     }
     assert!(std::env::var_os("REQUIRE_STRACE").is_none(), "REQUIRE_STRACE is set and strace does not work");
-    let _ = writeln!(std::io::stderr(), "left out: this test needs strace (apt install strace)");
+    let _ = writeln!(std::io::stderr(), "skipped: this test needs strace (apt install strace)");
     false
 }
 
@@ -118,7 +118,7 @@ fn a_run_killed_at_any_system_call_of_its_start_can_be_started_or_resumed() {
         let trace = fs::read_to_string(trace).expect("readable");
         let calls = calls_of_a_start(&trace, &format!("alone-{id}"));
         assert!(calls.len() > 20, "{id}: {calls:?}");
-        // Every method starts alike but the one that keeps a copy of another agent.
+        // All methods start alike, except the one that copies another agent.
         let is_every = id == "gscu" || std::env::var_os("PACE_THOROUGH").is_some_and(|value| value == "1");
         let step = if is_every { 1 } else { calls.len().div_ceil(3) };
         for (name, n) in calls.iter().step_by(step) {
@@ -133,7 +133,7 @@ fn a_run_killed_at_any_system_call_of_its_start_can_be_started_or_resumed() {
             let has_copy = || path.join("conservative/model.safetensors").is_file();
             // A folder is a run once it has a manifest.
             let again = if path.join("manifest.json").exists() {
-                assert!(id != "gscu" || has_copy(), "{place}: a run without the agent that it falls back on");
+                assert!(id != "gscu" || has_copy(), "{place}: a run without its fallback agent");
                 with("resume", Path::new(&run), &["--threads", "1"])
             } else {
                 command
@@ -156,7 +156,7 @@ fn a_full_disk_does_not_cost_the_results_of_an_evaluation() {
         return;
     }
     let (scratch, run) = finished();
-    // What takes the place of a file is what the results are written by.
+    // Results are written with a rename, so renames fail.
     let full = "inject=?rename,?renameat,?renameat2:error=ENOSPC";
     let command = with("adapt", &run, &["--passes", "1", "--episodes", "2"]);
     let output = check(&mut traced(scratch.path(), &["-o", "/dev/null", "-e", full], &command), FAILURE);

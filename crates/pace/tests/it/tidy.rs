@@ -1,4 +1,4 @@
-//! Reads the repository: every map is true, every habit is kept.
+//! Checks of the repository: documents match the source, and conventions are kept.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Every file of the repository but build outputs and git's own.
+/// Every file of the repository except build outputs and those of git.
 pub(crate) fn files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut folders = vec![root()];
@@ -63,21 +63,21 @@ fn architecture_names_every_crate_and_no_other() {
 }
 
 #[test]
-fn architecture_names_every_room_of_the_games() {
+fn architecture_names_every_module_of_pace_games() {
     let named = first_cells(&read("ARCHITECTURE.md"));
     for entry in std::fs::read_dir(root().join("crates/pace-games/src")).expect("the crate") {
         let entry = entry.expect("a readable entry");
         let name = entry.file_name().to_string_lossy().into_owned();
-        // The folders are the games'.
+        // Every folder belongs to a game.
         if entry.path().is_dir() {
-            assert!(GAMES.iter().any(|game| folder_of(game) == name), "{name}/ is no game of GAMES");
+            assert!(GAMES.iter().any(|game| folder_of(game) == name), "{name}/ belongs to no game of GAMES");
         } else {
             assert!(name == "lib.rs" || named.contains(&name), "ARCHITECTURE.md does not name {name}");
         }
     }
     for name in named.iter().filter(|name| !name.starts_with("pace")) {
         let path = root().join("crates/pace-games/src").join(name);
-        assert!(path.exists(), "ARCHITECTURE.md names {name}, which is gone");
+        assert!(path.exists(), "ARCHITECTURE.md names {name}, which does not exist");
     }
 }
 
@@ -103,7 +103,7 @@ fn dependencies_are_the_allowed_arrows() {
     }
 }
 
-/// The modules of `pace-play` that are there without the feature `server`.
+/// Checks the modules of `pace-play` that do not need the feature `server`.
 #[test]
 fn sessions_read_no_clock_and_use_no_thread_file_or_socket() {
     let lib = read("crates/pace-play/src/lib.rs");
@@ -142,7 +142,7 @@ fn no_file_has_a_name_that_would_fit_any_project() {
 }
 
 #[test]
-fn every_game_has_its_papers() {
+fn every_game_has_a_readme_a_playthrough_and_measured_references() {
     for entry in GAMES {
         let folder = folder_of(entry);
         let readme = read(&format!("crates/pace-games/src/{folder}/README.md"));
@@ -234,7 +234,7 @@ fn playthroughs_have_games() {
 }
 
 #[test]
-fn the_choices_of_every_kept_run_can_still_be_read() {
+fn the_config_of_every_kept_run_is_readable() {
     let kept: Vec<PathBuf> = files()
         .into_iter()
         .filter(|path| path.starts_with("results") && path.ends_with("config.toml"))
@@ -248,7 +248,7 @@ fn the_choices_of_every_kept_run_can_still_be_read() {
 }
 
 #[test]
-fn kept_runs_are_named_by_what_they_are() {
+fn folders_of_kept_runs_are_named_after_their_config() {
     for path in
         files().into_iter().filter(|path| path.starts_with("results") && path.ends_with("config.toml"))
     {
@@ -323,14 +323,14 @@ fn every_name_of_the_notation_is_in_the_source() {
 }
 
 #[test]
-fn files_open_with_a_sign_on_the_door() {
+fn source_files_start_with_a_module_comment() {
     for (path, text) in rust_files() {
-        assert!(text.starts_with("//! "), "{path} does not say what lives in it");
+        assert!(text.starts_with("//! "), "{path} does not start with a module comment");
     }
 }
 
 #[test]
-fn nobody_skips_a_test_or_leaves_a_stub() {
+fn no_test_is_skipped_and_no_stub_is_left() {
     let banned = [concat!("#[ign", "ore"), concat!("todo", "!("), concat!("unimplemented", "!(")];
     for (path, text) in rust_files() {
         for word in banned {
@@ -348,7 +348,7 @@ fn the_readme_names_the_two_commands_and_ci_runs_the_checks() {
 }
 
 #[test]
-fn records_name_folders_from_where_they_were_made() {
+fn records_contain_no_absolute_paths() {
     for path in files() {
         let is_record =
             path.starts_with("results") && path.extension().is_some_and(|ending| ending == "json");
@@ -356,7 +356,7 @@ fn records_name_folders_from_where_they_were_made() {
             let text = read(path.to_str().expect("UTF-8"));
             assert!(
                 !text.contains("\"/") && !text.contains(" /"),
-                "{} names a folder of some machine",
+                "{} contains an absolute path",
                 path.display()
             );
         }

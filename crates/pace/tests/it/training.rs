@@ -1,4 +1,4 @@
-//! Runs as a person has them: trained, stopped, killed, resumed, damaged, looked at and measured, with the real binary.
+//! Runs with the real binary: trained, stopped, killed, resumed, damaged, inspected and evaluated.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -30,22 +30,22 @@ pub fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("output is UTF-8")
 }
 
-/// What a command said, with its exit code checked.
+/// Runs a command, checks its exit code and returns its output.
 pub fn check(command: &mut Command, code: i32) -> Output {
     let output = command.output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(code), "{command:?}: {}", text(&output.stderr));
     output
 }
 
-/// A command that fails with this code and one line that holds all of `words`, and prints nothing else.
-pub fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, words: &[&str]) {
+/// Checks that a command fails with this code and one line that contains all `fragments`, and prints nothing else.
+pub fn check_error<S: AsRef<OsStr>>(arguments: &[S], code: i32, fragments: &[&str]) {
     let output = check(&mut pace(arguments), code);
     let message = text(&output.stderr);
     assert_eq!(message.lines().count(), 1, "one line: {message}");
     assert!(message.starts_with("error: "), "{message}");
     assert!(output.stdout.is_empty(), "{}", text(&output.stdout));
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in {message}");
+    for fragment in fragments {
+        assert!(message.contains(fragment), "no {fragment:?} in {message}");
     }
 }
 
@@ -89,7 +89,7 @@ pub fn finished() -> (TempDir, PathBuf) {
     (scratch, run)
 }
 
-/// What two equal runs have in common: every file of the last checkpoint, the log, and the choices.
+/// The files that are equal in equal runs: the last checkpoint, the log and the configuration.
 pub fn results(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let read = |path: PathBuf| fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut results = BTreeMap::new();
@@ -105,7 +105,7 @@ pub fn results(run: &Path) -> BTreeMap<String, Vec<u8>> {
     results
 }
 
-/// The folders of a run's checkpoints relative to it, from old to new.
+/// The checkpoint folders of a run, relative to it, from old to new.
 fn checkpoints(run: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(run.join("checkpoints")).expect("readable");
     let mut names: Vec<PathBuf> =
@@ -139,7 +139,7 @@ fn tensorboard_steps(run: &Path) -> Vec<u64> {
     steps
 }
 
-/// A command at work. It does not outlive the test, whatever becomes of that.
+/// A running command, which is killed on drop.
 struct Running(Child);
 
 impl Running {
@@ -147,9 +147,9 @@ impl Running {
         Running(pace(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary runs"))
     }
 
-    /// Sends a signal and waits for the end; the exit code, or none if the signal ended it.
+    /// Sends a signal and waits for the end. Returns the exit code, or `None` if the signal killed the process.
     fn end(mut self, signal: &str) -> Option<i32> {
-        // A process that has just ended on its own is no failure.
+        // The process may have just ended on its own.
         let _ = Command::new("kill").args([signal, &self.0.id().to_string()]).stderr(Stdio::null()).status();
         self.0.wait().expect("it ends").code()
     }
@@ -162,7 +162,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits until the run writes, so that a signal finds it at work.
+/// Waits until the run has `n` rows, so that a signal interrupts it during training.
 fn wait_for_rows(run: &Path, n: usize) {
     let begin = Instant::now();
     let n_rows = || {
@@ -174,7 +174,7 @@ fn wait_for_rows(run: &Path, n: usize) {
     }
 }
 
-/// Moments that differ from run to run of the tests: that is what they are for.
+/// A duration that differs between runs of the tests, to interrupt processes at different points.
 pub fn some_milliseconds(below: u32) -> Duration {
     let nanos = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock").subsec_nanos();
     Duration::from_micros(u64::from(nanos / 1000 % (below * 1000)))
@@ -195,7 +195,7 @@ fn threads_change_nothing() {
 }
 
 #[test]
-fn stopped_and_killed_runs_end_like_one_that_was_left_alone() {
+fn stopped_and_killed_runs_end_like_an_undisturbed_one() {
     let (scratch, alone) = finished();
     let expected = results(&alone);
     let rows = RunView::open(&alone).and_then(|view| view.metrics()).expect("rows");
@@ -216,7 +216,7 @@ fn stopped_and_killed_runs_end_like_one_that_was_left_alone() {
                 n_stops += 1;
                 assert_eq!(status(&stopped).0, RunStatus::Stopped);
             }
-            // A signal that comes before the program listens for it is the system's to answer.
+            // A signal before the program has installed its handler kills it.
             code => assert_eq!(code, None),
         }
         if n_stops == 2 {
@@ -246,14 +246,14 @@ fn stopped_and_killed_runs_end_like_one_that_was_left_alone() {
     assert!(results(&killed) == expected);
     assert_eq!(tensorboard_steps(&killed), steps);
 
-    // Going on with a finished run does no harm.
+    // Resuming a finished run changes nothing.
     let output = check(&mut pace(&with("resume", &alone, &[])), FINISHED);
-    assert!(text(&output.stderr).contains("nothing is left to do"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("already finished"), "{}", text(&output.stderr));
     assert!(results(&alone) == expected);
 }
 
 #[test]
-fn a_longer_budget_goes_on_where_the_shorter_one_ended() {
+fn a_longer_budget_continues_where_the_shorter_one_ended() {
     let scratch = scratch();
     // Nothing but the learning rate's decay depends on the budget; without it, the longer run begins like the shorter.
     let constant = ["--set", "learning_rate_decay=constant"];
@@ -270,7 +270,7 @@ fn a_longer_budget_goes_on_where_the_shorter_one_ended() {
     assert!(without_state(&short) == without_state(&long));
 }
 
-/// What the docs say about a method: the page that the table of methods names, and the page of that table.
+/// The documentation of a method: the page with the table of methods, and the page named there for this method.
 fn documented(method: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/methods");
     let read =
@@ -316,7 +316,7 @@ fn every_method_trains_on_every_game() {
             let explores = matches!(method.id, "pace" | "pace-tf");
             assert!(explores || config.contains("exploration_weight = 0.0"), "{config}");
             check(&mut pace(&with("adapt", &out, &["--passes", "1"])), FINISHED);
-            // Every number it logs is explained on its page.
+            // Every metric it logs is explained on its page.
             let explained = documented(method.id);
             for row in RunView::open(&out).and_then(|view| view.metrics()).expect("rows") {
                 for (name, _) in row.values {
@@ -327,7 +327,7 @@ fn every_method_trains_on_every_game() {
     }
 }
 
-/// A first stage of moments, and somebody to fall back on in every game.
+/// Keys for a short first stage, and a fallback agent that exists in every game.
 pub const SMALL_GSCU: [&str; 6] = [
     "--set",
     "gscu.embedding_encounters_per_tuple=1",
@@ -338,7 +338,7 @@ pub const SMALL_GSCU: [&str; 6] = [
 ];
 
 #[test]
-fn gscu_keeps_the_agent_it_falls_back_on() {
+fn gscu_keeps_a_copy_of_its_fallback_agent() {
     let scratch = scratch();
     let (generalist, run) = (scratch.path().join("generalist"), scratch.path().join("gscu"));
     let arguments = |method: &'static str, out: &Path, more: &[&str]| -> Vec<OsString> {
@@ -363,10 +363,10 @@ fn gscu_keeps_the_agent_it_falls_back_on() {
     let log = fs::read_to_string(run.join("metrics.jsonl")).expect("readable");
     assert!(log.lines().next().is_some_and(|row| row.contains("embedding/cross_entropy")), "{log}");
     assert!(log.lines().last().is_some_and(|row| row.contains("losses/policy_loss")), "{log}");
-    // A run that an earlier build was killed over may lack the copy: it gets one as long as the other run is there.
+    // A run of an earlier build that was killed may lack the copy: it is created as long as the other run exists.
     fs::remove_dir_all(run.join("conservative")).expect("removable");
     check(&mut pace(&with("resume", &run, &[])), FINISHED);
-    // From now on the run needs nothing but itself.
+    // With the copy, the run does not need the other run.
     fs::remove_dir_all(&generalist).expect("removable");
     check(&mut pace(&with("adapt", &run, &["--passes", "1"])), FINISHED);
     check(&mut pace(&with("inspect", &run, &[])), FINISHED);
@@ -416,7 +416,7 @@ fn a_run_without_its_checkpoints_is_refused_and_keeps_its_rows() {
     let (scratch, run) = finished();
     let expected = results(&run);
     check(&mut pace(&with("adapt", &run, &["--passes", "1", "--episodes", "2"])), FINISHED);
-    // What is kept of a run in a repository: no checkpoints, no lock, no empty folders.
+    // A run as kept in a repository: without checkpoints, lock and empty folders.
     let record = scratch.path().join("record");
     fs::create_dir(&record).expect("made");
     for name in ["config.toml", "manifest.json", "metrics.jsonl"] {
@@ -501,7 +501,7 @@ fn adapt_makes_its_folder_before_it_plays() {
 }
 
 #[test]
-fn results_that_cannot_be_written_are_printed() {
+fn results_that_cannot_be_saved_are_printed() {
     let (_scratch, run) = finished();
     // A folder in the place of the page, which is written last.
     fs::create_dir(run.join("report.html")).expect("made");
@@ -546,13 +546,13 @@ fn a_record_of_thousands_of_episodes_is_read_by_report() {
     let record = fs::metadata(run.join("adapt/test-episodes-3000.json")).expect("a record").len();
     assert!(record > 1 << 20, "{record} bytes are no test of the limit that was");
     let output = check(&mut pace(&with("report", &run, &[])), FINISHED);
-    assert!(!text(&output.stderr).contains("left out"), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("skipped"), "{}", text(&output.stderr));
     let page = fs::read_to_string(run.join("report.html")).expect("a page");
     assert!(page.contains("3000"), "the evaluation is on the page");
 }
 
 #[test]
-fn adapt_says_what_scripts_expect() {
+fn adapt_prints_what_scripts_expect() {
     let (_scratch, run) = finished();
     let adapt = |more: &[&str]| {
         let more = [&["--json", "--passes", "3", "--episodes", "20"], more].concat();
@@ -576,7 +576,7 @@ fn adapt_says_what_scripts_expect() {
     );
     let expected = (number(&document["mean"]) - fixed) / (oracle - fixed);
     assert!((number(&document["normalised"]) - expected).abs() < 1e-9);
-    // What not knowing the peers cost, encounter by encounter and episode by episode.
+    // Regret is oracle minus agent, per encounter and per episode.
     let regret = &document["regret"];
     assert!((number(&regret["mean"]) - (oracle - number(&document["mean"]))).abs() < 1e-9);
     assert!((number(&regret["per_encounter"]) - 20.0 * number(&regret["mean"])).abs() < 1e-9);
@@ -592,7 +592,7 @@ fn adapt_says_what_scripts_expect() {
         let expected = number(&peer["oracle"]) - number(&peer["mean"]);
         assert!((number(&peer["regret"]) - expected).abs() < 1e-9);
     }
-    // Another number of episodes is another study: it does not overwrite the main result.
+    // Another number of episodes is another evaluation: it does not overwrite the main result.
     assert_eq!(fs::read_to_string(run.join("adapt/test-episodes-20.json")).expect("a record"), once);
     let page_path = run.join("report.html");
     let page = fs::read_to_string(&page_path).expect("a page");
@@ -638,7 +638,7 @@ fn inspect_shows_the_run() {
 }
 
 #[test]
-fn choices_that_cannot_be_get_one_clear_line_and_no_folder() {
+fn invalid_keys_and_options_get_one_clear_line_and_no_folder() {
     let scratch = scratch();
     let out = scratch.path().join("run");
     let refused = |more: &[&str], code: i32, words: &[&str]| {
@@ -693,7 +693,7 @@ fn choices_that_cannot_be_get_one_clear_line_and_no_folder() {
 }
 
 #[test]
-fn folders_that_cannot_be_a_run_are_left_alone() {
+fn folders_that_cannot_be_a_run_are_not_changed() {
     let (scratch, run) = finished();
     let before = results(&run);
     check_error(&train(&run, &[]), BAD_INPUT, &["already holds a run", "pace resume"]);
@@ -728,7 +728,7 @@ fn a_folder_need_not_have_a_name_in_utf8() {
 }
 
 #[test]
-fn numbers_that_adapt_cannot_take() {
+fn invalid_adapt_arguments_get_one_clear_line() {
     let (scratch, run) = finished();
     let refused = |more: &[&str], words: &[&str]| check_error(&with("adapt", &run, more), USAGE, words);
     refused(&["--passes", "0"], &["--passes", "found 0", "1 to"]);
@@ -756,7 +756,7 @@ fn numbers_that_adapt_cannot_take() {
     while !young.join("manifest.json").exists() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // While another process writes it, a run can be read and not written.
+    // While another process writes a run, it can be read but not written.
     check_error(&with("resume", &young, &[]), FAILURE, &["is in use", &running.0.id().to_string()]);
     check_error(&with("adapt", &young, &[]), BAD_INPUT, &["has no checkpoint yet"]);
     let inspected = |words: &str| {
@@ -764,10 +764,10 @@ fn numbers_that_adapt_cannot_take() {
         assert!(text(&output.stdout).contains(words), "no {words:?} in {}", text(&output.stdout));
     };
     inspected("status       running, ");
-    // The manifest still says so when the process was killed; the lock knows better.
+    // After a kill the manifest still has the status `running`, but no process holds the lock.
     running.end("-KILL");
     assert_eq!(status(&young).0, RunStatus::Running);
-    inspected("status       killed (nobody holds its lock; `pace resume ");
+    inspected("status       killed (no process holds its lock); continue with `pace resume ");
 }
 
 /// Changes a text file of a run.
@@ -848,7 +848,7 @@ fn flip(path: &Path) {
 }
 
 #[test]
-fn damaged_checkpoints_are_passed_over_or_refused() {
+fn damaged_checkpoints_are_skipped_or_refused() {
     let (scratch, run) = finished();
     let expected = results(&run);
     for (name, damage) in [("truncated", truncate as fn(&Path)), ("flipped", flip)] {
@@ -862,11 +862,11 @@ fn damaged_checkpoints_are_passed_over_or_refused() {
             let more = ["--passes", "1", "--episodes", "2"];
             let measured = check(&mut pace(&with("adapt", &copy, &more)), FINISHED);
             assert!(
-                text(&measured.stderr).contains("damaged and was passed over"),
+                text(&measured.stderr).contains("is damaged; using the checkpoint of step "),
                 "{}",
                 text(&measured.stderr)
             );
-            // From the checkpoint before it the run comes to the same end.
+            // Resumed from the checkpoint before it, the run ends with the same results.
             let resumed = check(&mut pace(&with("resume", &copy, &[])), FINISHED);
             let said = text(&resumed.stderr);
             assert!(said.starts_with("warning: ") && said.contains(file), "{said}");
@@ -883,18 +883,18 @@ fn damaged_checkpoints_are_passed_over_or_refused() {
     for verb in ["resume", "adapt"] {
         check_error(&with(verb, &hopeless, &[]), BAD_INPUT, &["every checkpoint", "damaged", "--out"]);
     }
-    // A resume that did not come about is none.
+    // A refused resume is not counted.
     assert_eq!(status(&hopeless), (RunStatus::Finished, 0));
     assert!(files(&hopeless) == before);
 }
 
 #[test]
-fn a_run_that_diverges_says_so_and_keeps_its_checkpoints() {
+fn a_diverging_run_is_reported_and_keeps_its_checkpoints() {
     let scratch = scratch();
     let run = scratch.path().join("run");
     check(&mut pace(&train(&run, &["--set", "total_steps=20000"])), FINISHED);
     edit(&run.join("config.toml"), "total_steps = 20000", "total_steps = 40000");
-    // Weights so large that their products overflow, in a checkpoint that is whole.
+    // Weights so large that their products overflow, in a valid checkpoint.
     let folder = run.join("checkpoints");
     let store = CheckpointStore::open(&folder, CheckpointLimits::default()).expect("a store");
     let newest = store.load_newest_valid().expect("readable").expect("a checkpoint");
@@ -911,7 +911,7 @@ fn a_run_that_diverges_says_so_and_keeps_its_checkpoints() {
     let before = results(&run);
 
     check_error(&with("resume", &run, &[]), DIVERGED, &["diverged", "smaller learning rate"]);
-    assert!(results(&run) == before, "what was saved is there");
+    assert!(results(&run) == before, "saved files are unchanged");
     assert_eq!(status(&run).0, RunStatus::Failed);
     let reason = run.join(format!("crash/{:012}/reason.txt", newest.step));
     assert!(fs::read_to_string(reason).expect("a crash bundle").contains("diverged"));
@@ -931,12 +931,12 @@ fn with_full_output(mut command: Command) -> Output {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn an_output_that_takes_nothing_is_an_error_and_costs_no_result() {
+fn a_full_standard_output_is_an_error_and_loses_no_result() {
     let (scratch, run) = finished();
     let output = with_full_output(pace(&["list", "games"]));
     assert_eq!(text(&output.stderr).lines().count(), 1, "{}", text(&output.stderr));
     with_full_output(pace(&with("watch", &run, &["--episodes", "2"])));
-    // Training only prints where its run is; the run itself is as good as any.
+    // Training prints only the path of its run; the run itself is complete.
     let other = scratch.path().join("other");
     with_full_output(pace(&train(&other, &[])));
     assert!(results(&other) == results(&run));
@@ -944,9 +944,9 @@ fn an_output_that_takes_nothing_is_an_error_and_costs_no_result() {
     assert!(run.join("report.html").exists());
 }
 
-/// Needs a disk to fill, as `full_disk.rs` of the lab does; there it says how to make one of 600 kB.
+/// Needs a small disk in `PACE_SMALL_DISK`; `full_disk.rs` of `pace-lab` describes how to create one of 600 kB.
 #[test]
-fn a_run_on_a_full_disk_can_be_resumed_when_there_is_room() {
+fn a_run_on_a_full_disk_can_be_resumed_after_freeing_space() {
     let Some(disk) = std::env::var_os("PACE_SMALL_DISK") else { return };
     let run = Path::new(&disk).join("run");
     let small = ["--set", "hidden_width=16", "--set", "encoder_width=16"];

@@ -1,4 +1,4 @@
-//! A trained agent as a person watches it.
+//! `pace watch` with trained agents and scripted egos.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::commands::{check_error, json, run};
 
-/// A run of a few iterations.
+/// Trains a run of a few iterations.
 fn train(game: &str, out: &Path, more: &[&str]) -> String {
     let out = out.to_str().expect("UTF-8");
     let mut arguments = vec!["train", game, "--steps", "2000", "--out", out];
@@ -21,17 +21,19 @@ fn train(game: &str, out: &Path, more: &[&str]) -> String {
 }
 
 #[test]
-fn a_trained_agent_shows_its_play_and_its_mind() {
+fn watch_shows_actions_and_beliefs_of_a_trained_agent() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     for entry in GAMES {
         let folder = train(entry.id, &scratch.path().join(entry.id), &["--set", "episodes_per_encounter=3"]);
         let arguments = ["watch", &folder, "--peer", "2", "--pool", "train"];
         let shown = run(&arguments);
         assert_eq!(run(&arguments), shown, "{}", entry.id);
-        for words in [" 3 of 3 ==", "-- step 1: ego ", "guess at ", "is about to", "expects ", "recognised"] {
+        for words in
+            [" 3 of 3 ==", "-- step 1: ego ", "belief about ", "action probabilities", "value ", "recognised"]
+        {
             assert!(shown.contains(words), "{}: no {words:?} in {shown}", entry.id);
         }
-        assert!(shown.contains("met train peer 2") && shown.contains(" over 3"), "{shown}");
+        assert!(shown.contains(", train peer 2") && shown.contains(" over 3"), "{shown}");
         assert!(!shown.contains('\x1b'), "escape codes where there is no terminal");
         let one = run(&["watch", &folder, "--pool", "train", "--peer", "2", "--only-episode", "2"]);
         assert!(
@@ -46,12 +48,12 @@ fn a_trained_agent_shows_its_play_and_its_mind() {
             "{from}"
         );
         let scripted = run(&["watch", &folder, "--ego", "oracle", "--episodes", "2"]);
-        assert!(scripted.contains("oracle met test peer 0") && !scripted.contains("guess"), "{scripted}");
+        assert!(scripted.contains("oracle, test peer 0") && !scripted.contains("guess"), "{scripted}");
     }
 }
 
 #[test]
-fn what_is_watched_is_what_adaptation_counts() {
+fn watch_shows_the_first_encounter_of_adapt() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = train("predator-prey", &scratch.path().join("run"), &["--preset", "reference"]);
     let record: Value =
@@ -122,21 +124,21 @@ fn a_watched_encounter_its_replay_and_a_session_take_the_same_actions() {
 }
 
 #[test]
-fn an_agent_without_identification_is_shown_without_guesses() {
+fn an_agent_without_identification_is_shown_without_beliefs() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let method = ["--method", "pace-reward-aux"];
     let folder = train("kuhn-poker", &scratch.path().join("run"), &method);
     let shown = run(&["watch", &folder, "--episodes", "2"]);
-    assert!(shown.contains("expects ") && !shown.contains("guess at"), "{shown}");
+    assert!(shown.contains("value ") && !shown.contains("belief about"), "{shown}");
 }
 
 #[test]
-fn a_method_without_an_identifier_is_shown_without_empty_guesses() {
+fn a_method_without_an_identifier_is_shown_without_beliefs() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     for method in ["liam", "liamx", "lili"] {
         let folder = train("kuhn-poker", &scratch.path().join(method), &["--method", method]);
         let shown = run(&["watch", &folder, "--episodes", "2"]);
-        assert!(shown.contains("expects ") && !shown.contains("guess at"), "{method}: {shown}");
+        assert!(shown.contains("value ") && !shown.contains("belief about"), "{method}: {shown}");
     }
 }
 
@@ -146,16 +148,16 @@ fn the_legend_of_a_trained_agent_explains_its_panel() {
     let folder = train("kuhn-poker", &scratch.path().join("run"), &[]);
     let shown = run(&["watch", &folder, "--episodes", "1"]);
     let (legend, _) = shown.split_once("\n\n==").expect("the first episode");
-    for words in ["guess at:", "is about to:", "expects:", "a full bar is probability 1"] {
+    for words in ["belief about:", "action probabilities:", "value:", "a full bar is probability 1"] {
         assert!(legend.contains(words), "no {words:?} in {legend}");
     }
-    // Nothing is shown of an episode that is passed over, and nothing is explained twice.
+    // A skipped episode takes one line, and the legend is printed once.
     let from = run(&["watch", &folder, "--episodes", "2", "--from", "2"]);
     assert!(from.starts_with("hand 1: ") && from.matches("legend\n").count() == 1, "{from}");
 }
 
 #[test]
-fn what_cannot_be_watched_gets_one_clear_line() {
+fn invalid_watch_arguments_get_one_clear_line() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = train("kuhn-poker", &scratch.path().join("run"), &[]);
     check_error(

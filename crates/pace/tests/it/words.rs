@@ -1,4 +1,4 @@
-//! The words of the repository: phrases that are ruled out, names that are used once, and cited files that exist.
+//! Checks of wording: phrases that are ruled out, type names that are used twice, and cited files that do not exist.
 //!
 //! `docs/notation.md` is the word list.
 
@@ -8,7 +8,8 @@ use regex::{Regex, RegexBuilder};
 
 use crate::tidy::{files, read, rust_files};
 
-/// A phrase as a regular expression, the number of lines that still have it, and the words to use instead. The numbers may only fall.
+/// Ruled-out phrases as regular expressions, the number of lines that still contain each, and the words to use instead. The
+/// numbers may only fall.
 const RULED_OUT: &[(&str, usize, &str)] = &[
     (r"\bwhoever\b", 28, "name the caller, the process or the player"),
     (r"\b(nobody|somebody|anybody|everybody)\b", 168, "name the actor, or write none, any, every agent"),
@@ -49,17 +50,17 @@ const RULED_OUT: &[(&str, usize, &str)] = &[
     (r"^\s*/// The same\b", 39, "name the difference: like …, but …"),
 ];
 
-/// Comments that open with an indirect question; capitals count. The number may only fall.
+/// Comments that start with an indirect question, as a case-sensitive expression, and their number, which may only fall.
 const INDIRECT_QUESTIONS: (&str, usize) =
     (r"^\s*//[/!] (What|Who|Whom|Whose|Where|When|Why|How|Which)\b", 886);
 
-/// Public types that still share a name with another. The list may only shrink.
+/// Names shared by several public types. The list may only shrink.
 const SHARED_NAMES: &[&str] = &["BayesEgo", "Build", "EmptyEpisode", "Estimate", "Part", "Plan"];
 
-/// Files that commands write, which comments may name.
+/// Files written by commands, which comments may cite.
 const WRITTEN_FILES: &[&str] = &["state.json", "study.toml", "timing.jsonl"];
 
-/// Texts that people wrote: no records, recordings or generated files.
+/// Hand-written files with their text: no records and no generated files.
 fn texts() -> Vec<(String, String)> {
     let is_text = |path: &str| {
         let is_written = ["rs", "md", "toml", "js", "mjs", "html"]
@@ -76,7 +77,7 @@ fn texts() -> Vec<(String, String)> {
     paths.filter(|path| is_text(path)).map(|path| (path.clone(), read(&path))).collect()
 }
 
-/// Places, as `file:line`, of the lines that match.
+/// The matching lines, as `file:line: text`.
 fn places(texts: &[(String, String)], expression: &Regex) -> Vec<String> {
     let mut places = Vec::new();
     for (path, text) in texts {

@@ -1,7 +1,7 @@
-//! `pace bench engine`: one update beside its matrix products alone, the updates of other methods beside PACE's, and a rollout
-//! beside the updates it feeds.
+//! `pace bench engine`: compares one update with its matrix products alone, the updates of other methods with PACE's, and a
+//! rollout with the updates on its batch.
 //!
-//! Everything is timed in turn, round after round, so that whatever else the machine does hits all of it alike.
+//! All cases are timed in turn, round after round, so that other load on the machine affects them equally.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -21,28 +21,28 @@ pub struct BenchEngineArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Seconds for everything together; every piece of work is done twice even where they are too few.
+    /// Total time in seconds; every case runs at least twice.
     #[arg(long, default_value = "20", value_parser = super::seconds)]
     seconds: Duration,
-    /// Only shapes whose name holds this text.
+    /// Run only shapes whose name contains this text. Default: all shapes.
     #[arg(long)]
     shape: Option<String>,
-    /// The most threads; all cores if not given.
+    /// Maximum number of threads. Default: all cores.
     #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
 }
 
-/// What is timed: a mini-batch of the paper.
-struct Work {
+/// A mini-batch of the paper, the input of a timed update.
+struct BenchCase {
     name: &'static str,
-    /// The id of the game whose keys it has.
+    /// Id of the game whose keys are used.
     game: &'static str,
     shape: WorkShape,
 }
 
-/// The mini-batches of the games, under their ids, and that of Kuhn Poker once more with observations that never recur.
-fn shapes() -> [Work; 4] {
-    // 65 episodes of one decision and 35 of two: what an encounter of Kuhn poker comes to.
+/// The mini-batches of the games, named by their ids, and that of Kuhn Poker again with distinct observations only.
+fn shapes() -> [BenchCase; 4] {
+    // 65 episodes of one decision and 35 of two, as in a typical encounter of Kuhn Poker.
     let hands = (0..100).map(|episode| if episode % 20 < 7 { 2 } else { 1 }).collect();
     let kuhn = WorkShape {
         observation_size: 13,
@@ -52,8 +52,8 @@ fn shapes() -> [Work; 4] {
         episode_lengths: hands,
         n_observations: None,
     };
-    // What the ego, who moves first, can see when it decides and when a hand has ended.
-    let recurring = WorkShape { n_observations: Some([6, 24]), ..kuhn.clone() };
+    // Numbers of distinct observations of the ego, which moves first: at its decisions, and at the end of a hand.
+    let repeated = WorkShape { n_observations: Some([6, 24]), ..kuhn.clone() };
     let overcooked = WorkShape {
         observation_size: 105,
         n_actions: 6,
@@ -65,29 +65,29 @@ fn shapes() -> [Work; 4] {
     let predator_prey =
         WorkShape { observation_size: 37, n_actions: 5, n_classes: vec![2, 4, 4], ..overcooked.clone() };
     [
-        Work { name: "kuhn-poker", game: "kuhn-poker", shape: recurring },
-        Work { name: "kuhn-poker-unlike", game: "kuhn-poker", shape: kuhn },
-        Work { name: "overcooked", game: "overcooked", shape: overcooked },
-        Work { name: "predator-prey", game: "predator-prey", shape: predator_prey },
+        BenchCase { name: "kuhn-poker", game: "kuhn-poker", shape: repeated },
+        BenchCase { name: "kuhn-poker-unlike", game: "kuhn-poker", shape: kuhn },
+        BenchCase { name: "overcooked", game: "overcooked", shape: overcooked },
+        BenchCase { name: "predator-prey", game: "predator-prey", shape: predator_prey },
     ]
 }
 
-/// The methods whose updates are timed beside PACE's, one for each network.
-const BESIDE: [&str; 4] = ["generalist", "liamx", "lili", "pace-tf"];
+/// Methods whose updates are compared with PACE's, one per network architecture.
+const OTHER_METHODS: [&str; 4] = ["generalist", "liamx", "lili", "pace-tf"];
 
-/// Times of one piece of work, in seconds.
+/// Times of one operation in seconds, one per round.
 #[derive(Debug, Default)]
-struct Times(Vec<f64>);
+struct Timings(Vec<f64>);
 
-impl Times {
-    fn take<T>(&mut self, work: impl FnOnce() -> T) -> T {
+impl Timings {
+    fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
         let begin = Instant::now();
-        let result = work();
+        let result = operation();
         self.0.push(begin.elapsed().as_secs_f64());
         result
     }
 
-    /// The fastest round. Other work on the machine only ever adds time, so that this is the nearest to the work's own.
+    /// The fastest round. Other load on the machine can only add time, so this is the best estimate.
     fn best(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -99,24 +99,24 @@ impl Times {
     }
 }
 
-/// The times of one shape and method on one number of threads.
-struct Case {
+/// Times of the updates of one method on one shape with one number of threads.
+struct UpdateTimings {
     method: &'static str,
     shape: &'static str,
     n_threads: usize,
     n_decisions: usize,
-    update: Times,
-    products: Times,
+    update: Timings,
+    products: Timings,
     flops: f64,
 }
 
-struct RolloutCase {
+struct RolloutTimings {
     game: &'static str,
     n_threads: usize,
     n_decisions: usize,
-    /// Updates that one batch is used for.
+    /// Number of updates per batch.
     n_updates: usize,
-    times: Times,
+    times: Timings,
 }
 
 pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -129,17 +129,19 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if shapes.is_empty() {
         return Err(GameError::unknown("shape", args.shape.as_deref().unwrap_or_default(), names).into());
     }
-    let mut peak = Times::default();
+    let mut peak = Timings::default();
     let (mut cases, peak_flops) = time_updates(&shapes, &counts, time.mul_f64(0.75), &mut peak)?;
     let games = GAMES.iter().filter(|entry| is_wanted(entry.id));
     let rollouts = time_rollouts(&games.collect::<Vec<_>>(), &counts, time.mul_f64(0.25))?;
     let peak = peak_flops / peak.best() / 1e9;
     cases.sort_by_key(|case| case.n_threads);
     cases.sort_by_key(|case| case.shape);
-    let (cases, beside): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(|case| case.method == "pace");
-    let all: Vec<&Case> = cases.iter().collect();
+    let (cases, other_methods): (Vec<UpdateTimings>, Vec<UpdateTimings>) =
+        cases.into_iter().partition(|case| case.method == "pace");
+    let all: Vec<&UpdateTimings> = cases.iter().collect();
     let updates: Vec<Value> = cases.iter().map(|case| update_row(case, &all, peak)).collect();
-    let methods: Vec<Value> = beside.iter().map(|case| method_row(case, &beside, &cases, peak)).collect();
+    let methods: Vec<Value> =
+        other_methods.iter().map(|case| method_row(case, &other_methods, &cases, peak)).collect();
     let rollouts: Vec<Value> = rollouts.iter().map(|case| rollout_row(case, &cases)).collect();
     if args.json {
         let document = json!({
@@ -150,11 +152,11 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
         return Ok(());
     }
-    writeln!(out, "one thread multiplies large matrices at {peak:.1} GFLOP/s")?;
+    writeln!(out, "single-thread GEMM peak: {peak:.1} GFLOP/s")?;
     for row in &updates {
         writeln!(
             out,
-            "update  {:<17} {} thread(s) {:>8.2} ms {:>7.1} GFLOP/s, {:.2} of the products alone, {:.2} of the peak, {:.2}x one thread",
+            "update  {:<17} {} thread(s) {:>8.2} ms {:>7.1} GFLOP/s, {:.2} of GEMM-only throughput, {:.2} of peak, {:.2}x speed-up over one thread",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -167,7 +169,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &methods {
         writeln!(
             out,
-            "update  {:<17} {} thread(s) {:>8.2} ms, {:.2} of the products alone, {:.2}x PACE per decision: {}",
+            "update  {:<17} {} thread(s) {:>8.2} ms, {:.2} of GEMM-only throughput, {:.2}x PACE per decision: {}",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -179,7 +181,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &rollouts {
         writeln!(
             out,
-            "rollout {:<17} {} thread(s) {:>8.2} ms for {} decisions, {:.2} of the updates on them",
+            "rollout {:<17} {} thread(s) {:>8.2} ms for {} decisions, {:.2} of the time of their updates",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -198,34 +200,36 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-/// Times every shape on every number of threads, in turn, together with the peak; returns the peak's operations too.
+/// Times every shape with every method and number of threads, and the GEMM of the peak. Also returns the number of operations
+/// of that GEMM.
 fn time_updates(
-    shapes: &[Work],
+    shapes: &[BenchCase],
     counts: &[usize],
     time: Duration,
-    peak: &mut Times,
-) -> anyhow::Result<(Vec<Case>, f64)> {
+    peak: &mut Timings,
+) -> anyhow::Result<(Vec<UpdateTimings>, f64)> {
     let mut benches = Vec::new();
-    let mut cases: Vec<(usize, Case)> = Vec::new();
-    let methods = ["pace"].into_iter().chain(BESIDE).map(find_method).collect::<Result<Vec<_>, _>>()?;
+    let mut cases: Vec<(usize, UpdateTimings)> = Vec::new();
+    let methods =
+        ["pace"].into_iter().chain(OTHER_METHODS).map(find_method).collect::<Result<Vec<_>, _>>()?;
     for (one, method) in shapes.iter().flat_map(|one| methods.iter().map(move |method| (one, method))) {
-        let Work { name, game, shape } = one;
+        let BenchCase { name, game, shape } = one;
         let (_, mut config) = resolve(find_game(game)?, method, Preset::Paper)?;
-        // One mini-batch of whole encounters: its contexts are encoded once, so that the engine is measured and not the
-        // encoding of all others' contexts.
+        // A mini-batch of whole encounters encodes each of its contexts once, so that the engine is measured rather than the
+        // encoding of other contexts.
         if config.minibatch != Minibatch::Chunks {
             config.minibatch = Minibatch::Encounters;
         }
         let index = benches.len();
         benches.push(Workbench::synthetic(method, shape, config));
         for n_threads in counts {
-            let case = Case {
+            let case = UpdateTimings {
                 method: method.id,
                 shape: name,
                 n_threads: *n_threads,
                 n_decisions: benches[index].n_decisions(),
-                update: Times::default(),
-                products: Times::default(),
+                update: Timings::default(),
+                products: Timings::default(),
                 flops: 0.0,
             };
             cases.push((index, case));
@@ -240,25 +244,29 @@ fn time_updates(
         for (index, case) in &mut cases {
             let bench = &mut benches[*index];
             bench.set_threads(case.n_threads);
-            case.update.take(|| bench.update());
-            case.flops = case.products.take(|| bench.run_gemms_only());
-            peak_flops = peak.take(|| run_square_product(&mut square));
+            case.update.time(|| bench.update());
+            case.flops = case.products.time(|| bench.run_gemms_only());
+            peak_flops = peak.time(|| run_square_product(&mut square));
         }
     }
     Ok((cases.into_iter().map(|(_, case)| case).collect(), peak_flops))
 }
 
-fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyhow::Result<Vec<RolloutCase>> {
-    let mut cases: Vec<(usize, RolloutCase)> = Vec::new();
+fn time_rollouts(
+    games: &[&GameEntry],
+    counts: &[usize],
+    time: Duration,
+) -> anyhow::Result<Vec<RolloutTimings>> {
+    let mut cases: Vec<(usize, RolloutTimings)> = Vec::new();
     let mut trainers = Vec::new();
     for entry in games {
         let (_, config) = resolve(entry, find_method("pace")?, Preset::Paper)?;
         let n_updates = config.epochs * config.minibatches;
         let game = entry.open(Preset::Paper, &Map::new())?;
         for n_threads in counts {
-            let times = Times::default();
+            let times = Timings::default();
             let case =
-                RolloutCase { game: entry.id, n_threads: *n_threads, n_decisions: 0, n_updates, times };
+                RolloutTimings { game: entry.id, n_threads: *n_threads, n_decisions: 0, n_updates, times };
             cases.push((trainers.len(), case));
         }
         trainers.push(Trainer::new(find_method("pace")?, game, config, 1, 1)?);
@@ -269,13 +277,13 @@ fn time_rollouts(games: &[&GameEntry], counts: &[usize], time: Duration) -> anyh
         n_rounds += 1;
         for (index, case) in &mut cases {
             trainers[*index].set_threads(case.n_threads);
-            case.n_decisions = case.times.take(|| trainers[*index].roll_out())?;
+            case.n_decisions = case.times.time(|| trainers[*index].roll_out())?;
         }
     }
     Ok(cases.into_iter().map(|(_, case)| case).collect())
 }
 
-fn update_row(case: &Case, all: &[&Case], peak: f64) -> Value {
+fn update_row(case: &UpdateTimings, all: &[&UpdateTimings], peak: f64) -> Value {
     let secs = case.update.best();
     let (rate, products_rate) = (case.flops / secs / 1e9, case.flops / case.products.best() / 1e9);
     let alone = all.iter().find(|other| other.shape == case.shape && other.n_threads == 1);
@@ -295,19 +303,19 @@ fn update_row(case: &Case, all: &[&Case], peak: f64) -> Value {
     })
 }
 
-/// The same for another method than PACE, and how many times as long it takes for a decision.
-fn method_row(case: &Case, all: &[Case], pace: &[Case], peak: f64) -> Value {
-    let of_method: Vec<&Case> = all.iter().filter(|other| other.method == case.method).collect();
+/// Like `update_row`, but for a method other than PACE, with its time per decision relative to PACE's.
+fn method_row(case: &UpdateTimings, all: &[UpdateTimings], pace: &[UpdateTimings], peak: f64) -> Value {
+    let of_method: Vec<&UpdateTimings> = all.iter().filter(|other| other.method == case.method).collect();
     let mut row = update_row(case, &of_method, peak);
     let same = pace.iter().find(|other| (other.shape, other.n_threads) == (case.shape, case.n_threads));
-    let per_decision = |case: &Case| case.update.best() / case.n_decisions as f64;
+    let per_decision = |case: &UpdateTimings| case.update.best() / case.n_decisions as f64;
     row["method"] = json!(case.method);
     row["times_pace_per_decision"] =
         json!(same.map(|same| super::rounded(per_decision(case) / per_decision(same))));
     row
 }
 
-fn rollout_row(case: &RolloutCase, updates: &[Case]) -> Value {
+fn rollout_row(case: &RolloutTimings, updates: &[UpdateTimings]) -> Value {
     let secs = case.times.best();
     let update = updates.iter().find(|one| one.shape == case.game && one.n_threads == case.n_threads);
     // A game without a measured shape has no update to compare with.

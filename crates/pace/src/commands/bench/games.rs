@@ -1,4 +1,4 @@
-//! `pace bench games`: how fast the games are stepped.
+//! `pace bench games`: measures steps per second of the games.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub struct BenchGamesArgs {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Lanes stepped in one call.
+    /// Number of lanes (environments stepped in one call).
     #[arg(long, default_value_t = 64, value_parser = whole::<usize>(1..=65_536))]
     lanes: usize,
     /// Seconds per game.
@@ -43,7 +43,7 @@ pub fn run(args: &BenchGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ego steps per second in each of ten rounds; encounters begin anew as they end, and that counts too.
+/// Ego steps per second in each of ten rounds. The time to start the next encounter of a lane is included.
 fn measure(entry: &pace_games::GameEntry, n_lanes: usize, time: Duration) -> anyhow::Result<Vec<f64>> {
     const N_ROUNDS: u32 = 10;
     let game = entry.open(Preset::Paper, &Map::new())?;
@@ -51,7 +51,7 @@ fn measure(entry: &pace_games::GameEntry, n_lanes: usize, time: Duration) -> any
     let n_tuples = game.pool(Split::Train).tuples.len();
     let mut lanes = game.lanes(Split::Train, n_lanes, PeerSight::Skipped);
     let seed = Seed::new(1);
-    // The ego's actions are drawn beforehand: its choice is not what is measured.
+    // The ego's actions are sampled beforehand, so that their sampling is not measured.
     let mut rng = seed.stream("ego");
     let actions: Vec<Vec<Action>> =
         (0..256).map(|_| (0..n_lanes).map(|_| rng.below(n_actions) as Action).collect()).collect();

@@ -1,4 +1,4 @@
-//! `pace bench`: how fast things are, measured on this machine, each beside a measured limit.
+//! `pace bench`: benchmarks of games, updates, training and the play server on this machine.
 
 mod engine;
 mod games;
@@ -14,13 +14,13 @@ use crate::ranges::number;
 
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// Steps per second of every game: one thread, peers acting, ego's observation written.
+    /// Measure steps per second of every game on one thread, including the peers' actions and the ego's observation.
     Games(games::BenchGamesArgs),
-    /// One update at the shape of each game, interleaved with its matrix products alone, and one rollout.
+    /// Time one gradient update per game, its matrix products alone, and one rollout.
     Engine(engine::BenchEngineArgs),
-    /// Whole training iterations, end to end: rollout, updates, log, checkpoint.
+    /// Time complete training iterations: rollout, updates, log and checkpoint.
     Train(training::BenchTrainArgs),
-    /// The play server under many participants at once: time to a durable answer, memory, lost steps.
+    /// Load-test the play server: latency until a step is stored, memory, lost steps.
     Play(play::BenchPlayArgs),
 }
 
@@ -38,12 +38,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
     number(1e-3..=1e6)(text).map(Duration::from_secs_f64)
 }
 
-/// One thread and all of them, or only one where that is all there are.
+/// The numbers of threads to measure: one, and all if there are more.
 fn thread_counts(n_all: usize) -> Vec<usize> {
     if n_all > 1 { vec![1, n_all] } else { vec![1] }
 }
 
-/// A number with few enough digits to be read.
+/// Rounds to four decimal places.
 fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

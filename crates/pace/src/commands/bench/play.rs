@@ -1,6 +1,6 @@
-//! `pace bench play`: many participants at once on a server of their own, on this machine.
+//! `pace bench play`: load-tests a play server on this machine with concurrent bots.
 //!
-//! The server is another process, so that its memory is its own, and it runs a study, so that every answer waits for the disk.
+//! The server is a separate process, so that its memory can be measured. It runs a study, so that every reply waits for the disk.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -15,27 +15,27 @@ use pace_play::StudyFile;
 use pace_play::bots::{LoadConfig, play};
 use serde_json::{Value, json};
 
-use super::{rounded, training::ThrownAway};
+use super::{rounded, training::TempFolder};
 use crate::ranges::{number, whole};
 
 #[derive(Debug, Args)]
 pub struct BenchPlayArgs {
-    /// Run folders whose agents may be played with, as in `pace play`.
+    /// Run folders whose agents can be played, as in `pace play`. Default: only the scripted egos.
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
-    /// The agent that is played with: the name of a run, or of a scripted ego.
+    /// Agent that the bots play with: the name of a run, or of a scripted ego.
     #[arg(long, default_value = "overcooked.bayes")]
     agent: String,
-    /// How many play at once.
+    /// Number of concurrent bots.
     #[arg(long, default_value_t = 500, value_parser = whole::<u32>(1..=20_000))]
     sessions: u32,
-    /// Actions of each per second.
+    /// Actions per second and bot.
     #[arg(long, default_value_t = 5.0, value_parser = number(0.01..=25.0))]
     rate: f64,
-    /// How long they play when all have arrived.
+    /// Measured time in seconds, after the ramp-up.
     #[arg(long, default_value = "60", value_parser = super::seconds)]
     seconds: Duration,
-    /// Seconds over which they arrive, one after the other; not measured.
+    /// Ramp-up time in seconds; not measured.
     #[arg(long, default_value_t = 10.0, value_parser = number(0.0..=3600.0))]
     arrival: f64,
     /// Print JSON.
@@ -43,9 +43,9 @@ pub struct BenchPlayArgs {
     json: bool,
 }
 
-/// A measurement without a single answer has no times to report.
+/// The server has replied to no action, so there are no latencies to report.
 #[derive(Debug, thiserror::Error)]
-#[error("none of {sent} actions was answered; give a higher --rate or more --seconds")]
+#[error("no reply to any of {sent} actions; give a higher --rate or more --seconds")]
 struct NoAnswer {
     sent: usize,
 }
@@ -62,12 +62,12 @@ pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     )?;
     writeln!(
         out,
-        "action to durable answer: {} ms in the middle, {} ms at 99 %, {} ms at most",
+        "latency to durable reply: p50 {} ms, p99 {} ms, max {} ms",
         row["p50_ms"], row["p99_ms"], row["max_ms"]
     )?;
     writeln!(
         out,
-        "memory of the server: {} MB at a third of the time, {} MB at the end",
+        "server memory: {} MB after a third of the time, {} MB at the end",
         row["rss_mb"]["early"], row["rss_mb"]["late"]
     )?;
     if let Some(others) = row["cpu"]["others_share"].as_f64() {
@@ -78,26 +78,26 @@ pub fn run(args: &BenchPlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             row["cpu"]["bots_ms_per_action"],
             100.0 * others
         )?;
-        if others > QUIET {
-            writeln!(out, "the latency includes waiting for a busy machine; repeat on a quiet one")?;
+        if others > MAX_QUIET_LOAD {
+            writeln!(out, "latencies include waiting for other programs; repeat on an idle machine")?;
         }
     }
     Ok(())
 }
 
 fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
-    // Here it can be said in one line; the server of our own would only be silent.
+    // Checked here, because the messages of the server process are not shown.
     let offers = crate::commands::play::offers(&args.runs)?;
     if offers.find(&args.agent).is_err() {
         let known: Vec<&str> = offers.all().iter().map(|offer| &offer.id[..]).collect();
         anyhow::bail!("--agent: found {:?}, expected one of {}", args.agent, known.join(", "));
     }
     drop(offers);
-    let folder = ThrownAway::new();
-    std::fs::create_dir_all(&folder.0).context("a folder for the study")?;
+    let folder = TempFolder::new();
+    std::fs::create_dir_all(&folder.0).context("creating a folder for the study")?;
     let (study, store) = (folder.0.join("study.toml"), folder.0.join("study.sqlite"));
     std::fs::write(&study, study_of(&args.agent)).context("writing the study")?;
-    let mut server = Served::start(args, &study, &store)?;
+    let mut server = ServerProcess::start(args, &study, &store)?;
     let memory = server.watch_memory();
     let config = LoadConfig {
         address: server.address,
@@ -120,9 +120,9 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
     let milliseconds = |time: Duration| rounded(time.as_secs_f64() * 1e3);
     let duration = config.duration;
     let end = config.arrival + duration;
-    let [p50, p99, most] =
+    let [p50, p99, max] =
         [0.5, 0.99, 1.0].map(|share| milliseconds(report.quantile(share, config.arrival..end)));
-    // Tells a server that gets slower from one that was disturbed for a moment.
+    // Latency over time: tells a server that gets slower from a short disturbance.
     let sixths: Vec<f64> = (0..6)
         .map(|part| config.arrival + duration * part / 6..config.arrival + duration * (part + 1) / 6)
         .map(|sent| milliseconds(report.quantile(0.99, sent)))
@@ -142,7 +142,7 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
         "stranded": report.stranded,
         "p50_ms": p50,
         "p99_ms": p99,
-        "max_ms": most,
+        "max_ms": max,
         "p99_ms_by_sixth": sixths,
         "steps_in_file": kept.values().sum::<usize>(),
         "lost_steps": report.lost_steps(&kept) + report.forgotten,
@@ -151,15 +151,16 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
     }))
 }
 
-/// Above this share of CPU time that other programs use, latencies say more about them than about the server.
-const QUIET: f64 = 0.1;
+/// Maximum share of CPU time used by other programs at which latencies are reported without a warning.
+const MAX_QUIET_LOAD: f64 = 0.1;
 
 /// CPU times in ticks of 1/100 s since a common start.
 struct CpuTimes {
-    /// Of this machine, idle or not.
+    /// All time of this machine, idle or not.
     all: u64,
-    /// Of this machine, not idle.
+    /// Time in which this machine was not idle.
     busy: u64,
+    /// The server process.
     server: u64,
     /// This process, whose threads are the bots.
     bots: u64,
@@ -212,23 +213,23 @@ fn study_of(agent: &str) -> String {
     )
 }
 
-/// A server in a process of its own.
-struct Served {
+/// A play server in a separate process. It is killed on drop.
+struct ServerProcess {
     child: Child,
     address: SocketAddr,
 }
 
-impl Served {
+impl ServerProcess {
     fn start(
         args: &BenchPlayArgs,
         study: &std::path::Path,
         store: &std::path::Path,
-    ) -> anyhow::Result<Served> {
-        let program = std::env::current_exe().context("where this program lies")?;
+    ) -> anyhow::Result<ServerProcess> {
+        let program = std::env::current_exe().context("locating the pace executable")?;
         let mut command = Command::new(program);
         command.arg("play").args(&args.runs).args(["--port", "0"]);
         let sessions = (args.sessions + 16).to_string();
-        // All bots have one address.
+        // All bots have the same address.
         command.args(["--most-sessions", &sessions, "--max-sessions-per-address", &sessions]);
         command.arg("--study").arg(study).arg("--store").arg(store);
         let mut child = command
@@ -237,7 +238,7 @@ impl Served {
             .spawn()
             .context("starting the server in its own process")?;
         let mut line = String::new();
-        let stdout = child.stdout.take().context("the server's words")?;
+        let stdout = child.stdout.take().context("opening the server's standard output")?;
         BufReader::new(stdout).read_line(&mut line).context("reading the server's address")?;
         let address = line.trim().strip_prefix("http://").and_then(|rest| rest.split('/').next());
         let Some(address) = address.and_then(|address| address.parse().ok()) else {
@@ -245,15 +246,15 @@ impl Served {
             let _ = child.wait();
             anyhow::bail!("the server did not start; try `pace play` with the same runs");
         };
-        Ok(Served { child, address })
+        Ok(ServerProcess { child, address })
     }
 
     fn watch_memory(&self) -> MemoryWatch {
         let (pid, is_over) = (self.child.id(), Arc::new(AtomicBool::new(false)));
-        let asked = Arc::clone(&is_over);
+        let should_stop = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
             let mut megabytes = Vec::new();
-            while !asked.load(Ordering::Relaxed) {
+            while !should_stop.load(Ordering::Relaxed) {
                 megabytes.extend(resident_mb(pid));
                 std::thread::sleep(Duration::from_millis(500));
             }
@@ -268,7 +269,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.stop();
     }
@@ -286,7 +287,7 @@ impl MemoryWatch {
     }
 }
 
-/// The memory that a process holds, where the system tells.
+/// Resident memory of a process, on systems that report it (Linux).
 fn resident_mb(pid: u32) -> Option<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

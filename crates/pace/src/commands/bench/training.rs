@@ -1,6 +1,6 @@
-//! `pace bench train`: steps per second and memory of real runs in folders that are thrown away.
+//! `pace bench train`: measures steps per second and memory of training runs in temporary folders.
 //!
-//! Every run has a process of its own, so that its highest memory is not another's.
+//! Every run has its own process, so that its peak memory is its own.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -18,24 +18,24 @@ use crate::ranges::thread_count;
 
 #[derive(Debug, Args)]
 pub struct BenchTrainArgs {
-    /// The games; all of them if none is given.
+    /// Ids of games. Default: all games.
     games: Vec<String>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Seconds per run; one iteration is always finished.
+    /// Seconds per run; at least one iteration is completed.
     #[arg(long, default_value = "20", value_parser = super::seconds)]
     seconds: Duration,
-    /// Only this number of threads. If not given: one, and all cores.
+    /// Number of threads. Default: two measurements, with one thread and with all cores.
     #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
-    /// Only the keys of this preset. If not given: `best`, which is made to be fast, and `paper`.
+    /// Preset of the keys. Default: two measurements, with `best` and `paper`.
     #[arg(long)]
     preset: Option<String>,
-    /// Sets one key of the run, as `pace train` does; may be repeated.
+    /// Override one key of the run, as in `pace train`. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Measure one game in this very process: how the command calls itself.
+    /// Measure one game in this process; the command starts itself with this option.
     #[arg(long, hide = true)]
     in_this_process: bool,
 }
@@ -43,7 +43,7 @@ pub struct BenchTrainArgs {
 pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if args.in_this_process {
         let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
-            anyhow::bail!("one game and --threads are needed");
+            anyhow::bail!("--in-this-process: expected one game and --threads");
         };
         let preset = Preset::parse(args.preset.as_deref().unwrap_or_default())?;
         return Ok(writeln!(out, "{}", measure(game, preset, n_threads, args.seconds, &args.overrides)?)?);
@@ -64,11 +64,11 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for game in games {
         for (preset, n_threads) in presets.iter().flat_map(|preset| counts.iter().map(move |n| (preset, n))) {
             let preset = preset.name();
-            let row = measure_apart(game, preset, *n_threads, args)?;
+            let row = measure_in_process(game, preset, *n_threads, args)?;
             if !args.json {
                 writeln!(
                     out,
-                    "{game:<14} {preset:<10} {n_threads} thread(s) {:>9} steps/s, {} MB at most, {} of the time in rollouts",
+                    "{game:<14} {preset:<10} {n_threads} thread(s) {:>9} steps/s, peak memory {} MB, {} of the time in rollouts",
                     row["steps_per_second"], row["peak_rss_mb"], row["rollout_share"]
                 )?;
             }
@@ -81,9 +81,14 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs this program again for one game.
-fn measure_apart(game: &str, preset: &str, n_threads: usize, args: &BenchTrainArgs) -> anyhow::Result<Value> {
-    let program = std::env::current_exe().context("where this program lies")?;
+/// Measures one game in a process of its own.
+fn measure_in_process(
+    game: &str,
+    preset: &str,
+    n_threads: usize,
+    args: &BenchTrainArgs,
+) -> anyhow::Result<Value> {
+    let program = std::env::current_exe().context("locating the pace executable")?;
     let mut command = Command::new(program);
     command.args(["bench", "train", game, "--preset", preset, "--in-this-process"]);
     command.args(["--threads", &n_threads.to_string(), "--seconds", &args.seconds.as_secs_f64().to_string()]);
@@ -92,14 +97,14 @@ fn measure_apart(game: &str, preset: &str, n_threads: usize, args: &BenchTrainAr
     }
     let output = command.stderr(Stdio::piped()).output().context("starting a run in its own process")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let reason = said.lines().rev().find_map(|line| line.strip_prefix("error: "));
-        anyhow::bail!("{}", reason.unwrap_or("the run's own process failed without a message"));
+        let messages = String::from_utf8_lossy(&output.stderr);
+        let reason = messages.lines().rev().find_map(|line| line.strip_prefix("error: "));
+        anyhow::bail!("{}", reason.unwrap_or("the process of the run failed without a message"));
     }
-    serde_json::from_slice(&output.stdout).context("reading what the run's process printed")
+    serde_json::from_slice(&output.stdout).context("reading the output of the run's process")
 }
 
-/// Trains in a folder that is removed afterwards.
+/// Trains in a temporary folder and measures speed and memory.
 fn measure(
     game: &str,
     preset: Preset,
@@ -108,7 +113,7 @@ fn measure(
     pairs: &[String],
 ) -> anyhow::Result<Value> {
     let mut overrides = parse_overrides(pairs)?;
-    // The warm-up trains half the networks: what comes after it, and takes most of a run, is what is asked for.
+    // The warm-up is skipped: it trains only a part of the networks, and most of a run comes after it.
     overrides.entry("warm_up_steps").or_insert_with(|| Value::from(0));
     let request = RunRequest {
         game,
@@ -120,7 +125,7 @@ fn measure(
         scale: 1.0,
     };
     let config = RunConfig::resolve(&request)?;
-    let folder = ThrownAway::new();
+    let folder = TempFolder::new();
     let mut run = TrainingRun::start(&folder.0, &config, &build(), n_threads)?;
     let begin = Instant::now();
     let mut n_iterations = 0;
@@ -148,7 +153,7 @@ fn measure(
     }))
 }
 
-/// The most memory this process has held, where the system tells.
+/// Peak memory of this process, on systems that report it (Linux).
 fn peak_rss_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -156,18 +161,18 @@ fn peak_rss_mb() -> Option<f64> {
     Some((kilobytes / 1024.0 * 10.0).round() / 10.0)
 }
 
-/// A folder that is gone when this is.
-pub(super) struct ThrownAway(pub(super) std::path::PathBuf);
+/// A temporary folder that is removed on drop.
+pub(super) struct TempFolder(pub(super) std::path::PathBuf);
 
-impl ThrownAway {
-    pub(super) fn new() -> ThrownAway {
-        ThrownAway(std::env::temp_dir().join(format!("pace-bench-{}", std::process::id())))
+impl TempFolder {
+    pub(super) fn new() -> TempFolder {
+        TempFolder(std::env::temp_dir().join(format!("pace-bench-{}", std::process::id())))
     }
 }
 
-impl Drop for ThrownAway {
+impl Drop for TempFolder {
     fn drop(&mut self) {
-        // What cannot be removed is left to the system: the measurement is good all the same.
+        // A folder that cannot be removed does not invalidate the measurement.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,7 +1,7 @@
-//! `pace report`: pages, tables and figures from record files alone.
+//! `pace report`: writes pages, tables and figures from the records of runs.
 //!
-//! One run becomes its own page (`run_page`). A folder of runs is joined with the experiments and becomes a page with the
-//! paper's tables beside ours, figures, tables and exchange files.
+//! A run folder gives the page of one run (`run_page`). A folder of runs is joined with the experiments; it gives a page with the
+//! paper's tables next to ours, figures, tables and a file for `marl-eval`.
 
 pub mod run_page;
 
@@ -15,19 +15,19 @@ use pace_report::page::{GamePage, overview};
 use pace_report::report::Report;
 use pace_report::{ReplayRecord, markdown, marl_eval};
 
-use crate::say;
+use crate::log_line;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// A run folder, or a folder with runs in it. Default: the first of lab/runs, results and runs that is there.
+    /// Run folder or folder of runs. Default: the first that exists of lab/runs, results, runs.
     records: Option<PathBuf>,
-    /// Where the page and its files go; if not given, the run folder for a run, and report/ for many.
+    /// Folder for the page and its files. Default: the run folder for one run, report/ for a folder of runs.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// Sets the records beside this experiment alone, by its name or file; may be repeated. All of the paper's if not given.
+    /// Report only this experiment (name or TOML file). Repeatable. Default: all experiments of the paper.
     #[arg(long = "experiment", value_name = "NAME|FILE")]
     experiments: Vec<String>,
-    /// Writes the tables as Markdown into this file, and nothing else.
+    /// Write only the tables, as Markdown, to this file.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
@@ -35,13 +35,10 @@ pub struct ReportArgs {
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let records = match &args.records {
         Some(records) => records.clone(),
-        None => usual_records()?,
+        None => default_records_folder()?,
     };
     if records.join("manifest.json").is_file() {
-        anyhow::ensure!(
-            args.markdown.is_none(),
-            "--markdown: found one run, expected a folder with runs in it"
-        );
+        anyhow::ensure!(args.markdown.is_none(), "--markdown: found a run folder, expected a folder of runs");
         return run_page::write(&records, args.out.as_deref().unwrap_or(&records), out);
     }
     let (report, replays) = join_with_experiments(&records, &args.experiments)?;
@@ -53,8 +50,8 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         None => write_report(&report, &replays, args.out.as_deref().unwrap_or(Path::new("report")))?,
     };
     writeln!(out, "{}", written.display())?;
-    say(&format!("{} runs, {} that could not be read", report.runs.len(), report.damaged.len()));
-    // All that could be made is made; who calls this in a script learns that something was left out.
+    log_line(&format!("{} runs read, {} files unreadable", report.runs.len(), report.damaged.len()));
+    // The report is complete but for these files; the exit code tells scripts that some were skipped.
     match report.damaged.first() {
         None => Ok(()),
         Some(first) => {
@@ -64,14 +61,11 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
 }
 
-fn usual_records() -> anyhow::Result<PathBuf> {
+fn default_records_folder() -> anyhow::Result<PathBuf> {
     let known = ["lab/runs", "results", "runs"];
     let found = known.iter().map(PathBuf::from).find(|path| path.is_dir());
     found.ok_or_else(|| {
-        anyhow::anyhow!(
-            "no records given, and none of {} is here; expected a folder with runs in it",
-            known.join(", ")
-        )
+        anyhow::anyhow!("no folder given and none of {} exists; expected a folder of runs", known.join(", "))
     })
 }
 
@@ -100,7 +94,7 @@ fn write_report(report: &Report, replays: &[ReplayRecord], folder: &Path) -> Res
     Ok(page)
 }
 
-/// The pages of all games that have one.
+/// Scripts and styles that draw the games on the page.
 fn game_pages() -> Vec<GamePage> {
     let pages = GAMES.iter().filter_map(|entry| Some((entry.id, entry.page?)));
     pages.map(|(game, page)| GamePage { game, script: page.script, style: page.style }).collect()

@@ -1,4 +1,4 @@
-//! The page of one run, with its figures as files beside it.
+//! The page of one run, and its figures as files in the same folder.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use pace_lab::{LabError, RunRecords, create_folder, folder_names, write_atomical
 use pace_report::figures;
 use pace_report::page::RunPage;
 
-use crate::say;
+use crate::log_line;
 
 pub fn write(run: &Path, folder: &Path, out: &mut dyn Write) -> anyhow::Result<()> {
     let page = write_page(run, folder)?;
@@ -15,7 +15,7 @@ pub fn write(run: &Path, folder: &Path, out: &mut dyn Write) -> anyhow::Result<(
     Ok(())
 }
 
-/// Writes the page and its figures; gives the page's path.
+/// Writes the page and its figures, and returns the path of the page.
 pub fn write_page(run: &Path, folder: &Path) -> Result<PathBuf, LabError> {
     let mut records = RunRecords::read(run)?;
     let name = run.canonicalize().map_or_else(|_| records.name(), |path| name_of(&path));
@@ -48,7 +48,7 @@ pub fn write_page(run: &Path, folder: &Path) -> Result<PathBuf, LabError> {
     let path = folder.join("report.html");
     write_atomically(&path, page.render().as_bytes())?;
     for error in records.damaged {
-        say(&format!("warning: left out: {error}"));
+        log_line(&format!("warning: skipped: {error}"));
     }
     Ok(path)
 }

@@ -1,10 +1,10 @@
-//! `pace watch`: one encounter in the terminal, of a trained agent with its thoughts or of a scripted ego.
+//! `pace watch`: shows one encounter of a trained agent, with its beliefs, or of a scripted ego in the terminal.
 //!
-//! How a moment is drawn is in `screen`, what is told about it all in `teller`; what an agent takes its peers for is in
-//! `pace_lab::mind`.
+//! `printer` writes the text of steps, episodes and the encounter; `screen` places it on the terminal. The agent's beliefs about
+//! its peers come from `pace_lab`.
 
+mod printer;
 mod screen;
-mod teller;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,56 +15,56 @@ use pace_lab::{Mind, ReplayOptions, RunView, TrainedAgent, write_replay};
 
 use crate::build_info::command_line;
 use crate::game_args::KeyArgs;
+use crate::log_line;
 use crate::ranges::{seed, whole};
-use crate::say;
-use screen::Screen;
-use teller::Teller;
+use printer::EncounterPrinter;
+use screen::EncounterScreen;
 
-/// The largest number of episodes of an encounter.
+/// Maximum number of episodes of an encounter.
 const MAX_EPISODES: u64 = 10_000;
 
 #[derive(Debug, Args)]
 pub struct WatchArgs {
-    /// A run folder, to watch its agent, or the id of a game, to watch a scripted ego. A folder that is called like a game
-    /// is named by `./NAME`.
+    /// Run folder, to watch its agent, or id of a game, to watch a scripted ego. Write `./NAME` for a folder with the name of a
+    /// game.
     #[arg(value_name = "RUN|GAME")]
     target: String,
-    /// A scripted ego: oracle, bayes, static, random, or another that `pace list games` names. Default: the agent of the
-    /// run; bayes if there is none.
+    /// Scripted ego: oracle, bayes, static, random, or another that `pace list games` shows. Default: the agent of the run; for
+    /// a game, bayes.
     #[arg(long)]
     ego: Option<String>,
-    /// The number of the peer (or tuple of peers) in its pool; `pace list peers GAME` shows them.
+    /// Index of the peer tuple in its pool (`pace list peers GAME` shows all).
     #[arg(long, default_value_t = 0, value_parser = whole::<usize>(0..=999_999))]
     peer: usize,
-    /// The pool: `train`, `test` or `uniform:N`.
+    /// Peer pool: `test`, `train` or `uniform:N` (N tuples sampled uniformly).
     #[arg(long, default_value = "test")]
     pool: String,
-    /// How many episodes; the game's own number if not given.
+    /// Number of episodes. Default: the game's `episodes_per_encounter`.
     #[arg(long, value_parser = whole::<usize>(1..=MAX_EPISODES))]
     episodes: Option<usize>,
-    /// The seed of all chance. It is the encounter that `pace adapt` counts as its first with this peer.
+    /// Random seed. Plays the first encounter that `pace adapt` plays with this peer.
     #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
     /// Wait for Enter after every step.
     #[arg(long)]
     step: bool,
-    /// Milliseconds after every step. Default: 250 on a terminal, 0 elsewhere.
+    /// Pause after every step in milliseconds. Default: 250 on a terminal, 0 elsewhere.
     #[arg(long, value_name = "MS", value_parser = whole::<u64>(0..=60_000))]
     delay: Option<u64>,
-    /// Show the steps from this episode on; of the earlier ones, only how they ended.
+    /// First episode shown step by step; earlier ones take one line each.
     #[arg(long, value_name = "EPISODE", default_value_t = 1, value_parser = whole::<usize>(1..=MAX_EPISODES))]
     from: usize,
-    /// Show the steps of this episode alone.
+    /// Show only this episode step by step.
     #[arg(long, value_name = "EPISODE", conflicts_with = "from", value_parser = whole::<usize>(1..=MAX_EPISODES))]
     only_episode: Option<usize>,
-    /// Shows nothing and writes the encounter down for the pages of `pace report`, which replay it: into this file, or into
-    /// replays/ of the run if no file is named.
+    /// Write the encounter to a replay file for `pace report` instead of showing it. Default: replays/ in the run folder.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
     record: Option<Option<PathBuf>>,
-    /// Of a game: `paper` or `reference`, where the paper's text and the authors' code differ. A run has its own.
+    /// Preset of a game: `paper` follows the paper's text, `reference` the authors' code; not allowed with a run. Default:
+    /// `paper`.
     #[arg(long)]
     preset: Option<String>,
-    /// Of a game: sets one key on top of the preset, for example `horizon_steps=50`; may be repeated.
+    /// Override one key of a game's preset, for example `horizon_steps=50`; not allowed with a run. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }
@@ -72,7 +72,7 @@ pub struct WatchArgs {
 pub fn run(args: &WatchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let split = args.pool.parse::<Split>()?;
     let Some(path) = run_folder(&args.target)? else {
-        anyhow::ensure!(args.record.is_none(), "--record: found a game, expected the folder of a run");
+        anyhow::ensure!(args.record.is_none(), "--record: found a game, expected a run folder");
         let keys = KeyArgs {
             preset: args.preset.clone().unwrap_or_else(|| "paper".to_owned()),
             overrides: args.overrides.clone(),
@@ -81,9 +81,12 @@ pub fn run(args: &WatchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         return watch_scripted(args, &*game, split, args.ego.as_deref().unwrap_or("bayes"), out);
     };
     let own_keys = args.preset.is_none() && args.overrides.is_empty();
-    anyhow::ensure!(own_keys, "--preset, --set: a run is watched under its own keys; expected neither");
+    anyhow::ensure!(own_keys, "--preset, --set: not allowed with a run, which has its own keys");
     if let Some(file) = &args.record {
-        anyhow::ensure!(args.ego.is_none(), "--record: found --ego, expected the agent of the run alone");
+        anyhow::ensure!(
+            args.ego.is_none(),
+            "--record: not allowed with --ego; it records the agent of the run"
+        );
         return record(args, &RunView::open(&path)?, split, file.as_deref(), out);
     }
     let trained = TrainedAgent::load(&RunView::open(&path)?)?;
@@ -108,12 +111,14 @@ fn record(
         command: command_line(),
     };
     let (replay, path) = write_replay(view, &options, file)?;
-    say(&format!("{} moments are written down; `pace report` shows them", replay.n_moments()));
+    // An episode has one moment more than steps: the one before the first.
+    let n_steps = replay.n_moments() - replay.episodes.len();
+    log_line(&format!("wrote {n_steps} steps; `pace report` shows the replay"));
     writeln!(out, "{}", path.display())?;
     Ok(())
 }
 
-/// The run folder that is meant, or none if a game is.
+/// The run folder named by `target`, or `None` if it is the id of a game.
 fn run_folder(target: &str) -> Result<Option<PathBuf>, GameError> {
     if find_game(target).is_ok() {
         return Ok(None);
@@ -129,17 +134,17 @@ impl WatchArgs {
         self.episodes.unwrap_or(game.spec().episodes_per_encounter)
     }
 
-    /// The same luck as in the first encounter of `pace adapt` and `pace references` with this peer.
-    fn luck(&self) -> Seed {
+    /// Seed of the first encounter that `pace adapt` and `pace references` play with this peer.
+    fn encounter_seed(&self) -> Seed {
         Seed::new(self.seed).child("encounter", &[self.peer as u64, 0])
     }
 
-    fn teller<'a>(
+    fn printer<'a>(
         &self,
         game: &'a dyn AnyGame,
         n_episodes: usize,
         out: &'a mut dyn Write,
-    ) -> anyhow::Result<Teller<'a>> {
+    ) -> anyhow::Result<EncounterPrinter<'a>> {
         let (name, first) = match self.only_episode {
             Some(only) => ("--only-episode", only),
             None => ("--from", self.from),
@@ -149,8 +154,8 @@ impl WatchArgs {
             "{name}: found {first}, expected 1 to {n_episodes}"
         );
         let last = self.only_episode.unwrap_or(n_episodes);
-        let screen = Screen::new(out, self.delay, self.step);
-        Ok(Teller::new(game, screen, n_episodes, first - 1..last))
+        let screen = EncounterScreen::new(out, self.delay, self.step);
+        Ok(EncounterPrinter::new(game, screen, n_episodes, first - 1..last))
     }
 }
 
@@ -162,15 +167,16 @@ fn watch_scripted(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let n_episodes = args.n_episodes(game);
-    let meeting = Meeting { reference: ego, split, tuple: args.peer, n_episodes, seed: args.luck() };
+    let meeting =
+        Meeting { reference: ego, split, tuple: args.peer, n_episodes, seed: args.encounter_seed() };
     let mut session = game.reference_session(&meeting)?;
-    let mut teller = args.teller(game, n_episodes, out)?;
-    watch(&mut session, &mut teller, None)?;
+    let mut printer = args.printer(game, n_episodes, out)?;
+    watch(&mut session, &mut printer, None)?;
     let outcomes = session.outcomes();
     let expected: Option<Vec<f64>> = outcomes.iter().map(|outcome| outcome.expected_return).collect();
-    let peers = met(game, split, args.peer).description;
-    let who = format!("{ego} met {} peer {} ({peers})", split.to_string(), args.peer);
-    teller.end_encounter(&who, expected.as_deref())?;
+    let peers = tuple_listing(game, split, args.peer).description;
+    let setting = format!("{ego}, {} peer {} ({peers})", split.to_string(), args.peer);
+    printer.end_encounter(&setting, expected.as_deref())?;
     Ok(())
 }
 
@@ -182,49 +188,49 @@ fn watch_agent(
 ) -> anyhow::Result<()> {
     let (game, agent) = (&*trained.game, &trained.agent);
     let n_episodes = args.n_episodes(game);
-    let mut session = agent.session(game, split, args.peer, &[], n_episodes, args.luck())?;
-    let tuple = met(game, split, args.peer);
-    // A method that identifies nobody has nothing to show; an identifier without a loss of its own stays as it was drawn.
+    let mut session = agent.session(game, split, args.peer, &[], n_episodes, args.encounter_seed())?;
+    let tuple = tuple_listing(game, split, args.peer);
+    // Without an identifier there are no beliefs; without an auxiliary loss the identifier stays untrained.
     let identifies = agent.n_identified() > 0 && trained.config.train.auxiliary_weight > 0.0;
     let mut mind = identifies.then(|| Mind::new(game, &tuple));
-    let mut teller = args.teller(game, n_episodes, out)?;
-    watch(&mut session, &mut teller, mind.as_mut())?;
-    let who = format!(
-        "{} after {} steps of training met {} peer {} ({})",
+    let mut printer = args.printer(game, n_episodes, out)?;
+    watch(&mut session, &mut printer, mind.as_mut())?;
+    let setting = format!(
+        "{}, {} training steps, {} peer {} ({})",
         trained.config.method,
         trained.steps,
         split.to_string(),
         args.peer,
         tuple.description
     );
-    teller.end_encounter(&who, None)?;
+    printer.end_encounter(&setting, None)?;
     if let Some(mind) = &mind {
-        teller.write_lines(&mind.story(game.spec().nouns.episode))?;
+        printer.write_lines(&mind.story(game.spec().nouns.episode))?;
     }
     Ok(())
 }
 
-/// Tells a session from its first moment to its last, and what the agent takes its peers for, where it has a mind about them.
+/// Plays and prints a session to its end, and updates the beliefs about the peers if the agent has any.
 fn watch(
     session: &mut AgentSession,
-    teller: &mut Teller<'_>,
+    printer: &mut EncounterPrinter<'_>,
     mut mind: Option<&mut Mind>,
 ) -> anyhow::Result<()> {
     loop {
         let moment = session.moment();
         let (inference, decision) = (moment.inference(), moment.decision);
         if moment.ending.is_some() {
-            teller.tell(moment, None)?;
+            printer.print_moment(moment, None)?;
         }
         if let (Some(mind), Some(inference)) = (&mut mind, inference) {
             mind.consider(inference, (moment.episode, moment.n_steps));
         }
         match decision {
             Some(decision) => {
-                let inside = inference.map(|inference| (inference, decision.action, mind.as_deref()));
-                teller.tell(moment, inside)?;
+                let state = inference.map(|inference| (inference, decision.action, mind.as_deref()));
+                printer.print_moment(moment, state)?;
             }
-            None => teller.end_episode(mind.as_deref())?,
+            None => printer.end_episode(mind.as_deref())?,
         }
         if !session.step()? {
             return Ok(());
@@ -232,7 +238,7 @@ fn watch(
     }
 }
 
-/// The tuple that is met; its number has been found good.
-fn met(game: &dyn AnyGame, split: Split, tuple: usize) -> TupleListing {
+/// The listing of a tuple whose index is known to be valid.
+fn tuple_listing(game: &dyn AnyGame, split: Split, tuple: usize) -> TupleListing {
     game.pool(split).tuples.swap_remove(tuple)
 }

@@ -1,54 +1,55 @@
-//! A window of text: on a terminal each picture takes the place of the last one, elsewhere they follow each other.
+//! Output of pictures made of text: on a terminal each one replaces the last, elsewhere they are written one after another.
 //!
-//! Nothing here knows what it shows.
+//! This module does not depend on games or agents.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Style};
 
-/// What text may look like.
+/// The style of a piece of text.
 #[derive(Clone, Copy, Debug)]
-pub enum Look {
-    /// Nothing special.
+pub enum TextStyle {
+    /// No style.
     Plain,
     /// A heading.
     Bold,
-    /// Good news.
+    /// Green, for success.
     Good,
-    /// Bad news.
+    /// Red, for failure.
     Bad,
-    /// A part of a drawing that is not what it was.
+    /// Bold yellow, for a part of a drawing that differs from the last one.
     Changed,
 }
 
-/// Where pictures are shown.
-pub struct Screen<'a> {
+/// Writes pictures and lines to a terminal, or to a file or pipe.
+pub struct EncounterScreen<'a> {
     out: &'a mut dyn Write,
-    /// Whether a picture may take the place of the last one.
+    /// Whether a picture replaces the last one.
     is_live: bool,
     has_colours: bool,
     delay: Duration,
+    /// Whether to wait for Enter after every picture.
     waits: bool,
     /// Lines of the picture that the next one replaces.
     n_lines: usize,
     drawing: Vec<Vec<char>>,
 }
 
-/// How long a picture stays when nobody says.
+/// Default pause after a picture on a terminal.
 const DELAY_MS: u64 = 250;
-/// Lines of a drawing that are wider are captions, and nothing stands beside them.
-const WIDEST_DRAWING: usize = 54;
-/// A drawing of fewer lines has nothing beside it.
-const FEWEST_LINES: usize = 4;
+/// Maximum width of a drawing. Wider lines are captions, which have no text next to them.
+const MAX_DRAWING_WIDTH: usize = 54;
+/// Minimum height of a drawing with text next to it; below a smaller drawing the text follows.
+const MIN_DRAWING_LINES: usize = 4;
 
-impl<'a> Screen<'a> {
-    pub fn new(out: &'a mut dyn Write, delay_ms: Option<u64>, waits: bool) -> Screen<'a> {
+impl<'a> EncounterScreen<'a> {
+    pub fn new(out: &'a mut dyn Write, delay_ms: Option<u64>, waits: bool) -> EncounterScreen<'a> {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_live =
             io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let delay_ms = delay_ms.unwrap_or(if io::stdout().is_terminal() { DELAY_MS } else { 0 });
-        Screen {
+        EncounterScreen {
             out,
             is_live,
             has_colours: is_live && !is_set("NO_COLOR"),
@@ -59,36 +60,36 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// Whether a picture takes the place of the last one, so that it must say everything itself.
+    /// Whether a picture replaces the last one, so that it must be complete.
     pub fn is_live(&self) -> bool {
         self.is_live
     }
 
-    /// Text with a look, where there are colours.
-    pub fn paint(&self, look: Look, text: &str) -> String {
+    /// Text in a style, or plain text if there are no colours.
+    pub fn paint(&self, text_style: TextStyle, text: &str) -> String {
         if !self.has_colours {
             return text.to_owned();
         }
-        let style = match look {
-            Look::Plain => Style::new(),
-            Look::Bold => Style::new().bold(),
-            Look::Good => AnsiColor::Green.on_default(),
-            Look::Bad => AnsiColor::Red.on_default(),
-            Look::Changed => AnsiColor::Yellow.on_default().bold(),
+        let style = match text_style {
+            TextStyle::Plain => Style::new(),
+            TextStyle::Bold => Style::new().bold(),
+            TextStyle::Good => AnsiColor::Green.on_default(),
+            TextStyle::Bad => AnsiColor::Red.on_default(),
+            TextStyle::Changed => AnsiColor::Yellow.on_default().bold(),
         };
         format!("{style}{text}{style:#}")
     }
 
-    /// Shows headings, a drawing, and lines beside it (or below, where it is small); then waits.
-    pub fn show(&mut self, headings: &[String], drawing: &str, beside: &[String]) -> io::Result<()> {
+    /// Shows headings, a drawing and side lines next to it (below it if it is small); then pauses.
+    pub fn show(&mut self, headings: &[String], drawing: &str, side_lines: &[String]) -> io::Result<()> {
         let mut lines = headings.to_vec();
-        lines.extend(self.compose(drawing, beside));
+        lines.extend(self.compose(drawing, side_lines));
         self.draw(&lines, true)?;
         if self.waits {
             write!(self.out, "[Enter] ")?;
             self.out.flush()?;
             io::stdin().lock().read_line(&mut String::new())?;
-            // The key has ended the line, at a terminal; elsewhere nobody sees the difference.
+            // Enter has moved the cursor of the terminal to the next line. Without a terminal the count is not used.
             self.n_lines += 1;
         } else if !self.delay.is_zero() {
             std::thread::sleep(self.delay);
@@ -96,7 +97,7 @@ impl<'a> Screen<'a> {
         Ok(())
     }
 
-    /// Writes lines that stay.
+    /// Writes lines that the next picture does not replace.
     pub fn write(&mut self, lines: &[String]) -> io::Result<()> {
         self.draw(lines, false)
     }
@@ -122,30 +123,30 @@ impl<'a> Screen<'a> {
         self.out.flush()
     }
 
-    /// The drawing with what stands beside it.
-    fn compose(&mut self, drawing: &str, beside: &[String]) -> Vec<String> {
+    /// Combines a drawing with its side lines.
+    fn compose(&mut self, drawing: &str, side_lines: &[String]) -> Vec<String> {
         let rows: Vec<Vec<char>> = drawing.lines().map(|line| line.chars().collect()).collect();
         let before = std::mem::replace(&mut self.drawing, rows.clone());
-        let is_caption = |row: &&Vec<char>| row.len() > WIDEST_DRAWING;
+        let is_caption = |row: &&Vec<char>| row.len() > MAX_DRAWING_WIDTH;
         let first = rows.iter().take_while(is_caption).count();
         let last = rows.len() - rows[first..].iter().rev().take_while(is_caption).count();
         let width = rows[first..last].iter().map(Vec::len).max().unwrap_or(0) + 4;
-        let has_room = last - first >= FEWEST_LINES;
-        let n_beside = if has_room { last - first } else { 0 };
+        let has_room = last - first >= MIN_DRAWING_LINES;
+        let n_at_side = if has_room { last - first } else { 0 };
         let mut lines = Vec::new();
         for (index, row) in rows.iter().enumerate() {
             let mut line = self.mark_changes(row, before.get(index).map(Vec::as_slice));
-            let neighbour =
-                index.checked_sub(first).filter(|at| *at < n_beside).and_then(|at| beside.get(at));
-            if let Some(neighbour) = neighbour {
+            let side_line =
+                index.checked_sub(first).filter(|at| *at < n_at_side).and_then(|at| side_lines.get(at));
+            if let Some(side_line) = side_line {
                 line.push_str(&" ".repeat(width - row.len()));
-                line.push_str(neighbour);
+                line.push_str(side_line);
             }
             lines.push(line);
         }
-        // What is longer than the drawing goes on below it.
+        // Side lines that do not fit next to the drawing follow below it.
         let indent = " ".repeat(if has_room { width } else { 4 });
-        let rest = beside.iter().skip(n_beside).map(|neighbour| format!("{indent}{neighbour}"));
+        let rest = side_lines.iter().skip(n_at_side).map(|side_line| format!("{indent}{side_line}"));
         lines.splice(last..last, rest);
         lines
     }
@@ -155,7 +156,7 @@ impl<'a> Screen<'a> {
             return row.iter().collect();
         };
         let mark = |(now, then): (&char, &char)| {
-            if now == then { now.to_string() } else { self.paint(Look::Changed, &now.to_string()) }
+            if now == then { now.to_string() } else { self.paint(TextStyle::Changed, &now.to_string()) }
         };
         row.iter().zip(before).map(mark).collect()
     }
@@ -165,24 +166,24 @@ impl<'a> Screen<'a> {
 mod tests {
     use std::time::Duration;
 
-    use super::{Look, Screen};
+    use super::{EncounterScreen, TextStyle};
 
-    fn screen(out: &mut Vec<u8>, is_live: bool, has_colours: bool) -> Screen<'_> {
+    fn screen(out: &mut Vec<u8>, is_live: bool, has_colours: bool) -> EncounterScreen<'_> {
         let delay = Duration::ZERO;
-        Screen { out, is_live, has_colours, delay, waits: false, n_lines: 0, drawing: Vec::new() }
+        EncounterScreen { out, is_live, has_colours, delay, waits: false, n_lines: 0, drawing: Vec::new() }
     }
 
     fn texts<const N: usize>(lines: [&str; N]) -> Vec<String> {
         lines.map(str::to_owned).to_vec()
     }
 
-    const CAPTION: &str = "a caption that is much too wide for anything to stand beside it on a terminal";
+    const CAPTION: &str = "a caption that is much too wide for a terminal to have side lines next to it";
 
     #[test]
-    fn lines_stand_beside_a_drawing_and_below_a_small_one() {
-        let check = |drawing: &str, beside: &[String], expected: &str| {
+    fn side_lines_are_next_to_a_drawing_and_below_a_small_one() {
+        let check = |drawing: &str, side_lines: &[String], expected: &str| {
             let mut out = Vec::new();
-            screen(&mut out, false, false).show(&texts(["heading"]), drawing, beside).expect("a vector");
+            screen(&mut out, false, false).show(&texts(["heading"]), drawing, side_lines).expect("a vector");
             assert_eq!(String::from_utf8(out).expect("UTF-8"), expected);
         };
         let grid = format!("{CAPTION}\n##\n##\n###\n##\n{CAPTION}\n");
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_picture_takes_the_place_of_the_last_one() {
+    fn a_live_picture_replaces_the_last_one() {
         let mut out = Vec::new();
         let mut live = screen(&mut out, true, true);
         live.show(&[], "ab\ncd", &[]).expect("a vector");
@@ -218,12 +219,14 @@ mod tests {
     }
 
     #[test]
-    fn without_colours_text_is_text() {
+    fn without_colours_text_has_no_escape_codes() {
         let mut out = Vec::new();
-        for look in [Look::Plain, Look::Bold, Look::Good, Look::Bad, Look::Changed] {
-            assert_eq!(screen(&mut out, true, false).paint(look, "text"), "text");
+        for text_style in
+            [TextStyle::Plain, TextStyle::Bold, TextStyle::Good, TextStyle::Bad, TextStyle::Changed]
+        {
+            assert_eq!(screen(&mut out, true, false).paint(text_style, "text"), "text");
         }
-        assert_eq!(screen(&mut out, true, true).paint(Look::Good, "text"), "\x1b[32mtext\x1b[0m");
-        assert_eq!(screen(&mut out, true, true).paint(Look::Plain, "text"), "text");
+        assert_eq!(screen(&mut out, true, true).paint(TextStyle::Good, "text"), "\x1b[32mtext\x1b[0m");
+        assert_eq!(screen(&mut out, true, true).paint(TextStyle::Plain, "text"), "text");
     }
 }

@@ -1,4 +1,5 @@
-//! Standard input as a leash: a process of `pace reproduce` stops when its input ends, by wish or because the lab died.
+//! The hidden option with which a process that `pace reproduce` has started stops when its standard input ends: because
+//! `pace reproduce` closed it, or because `pace reproduce` was killed.
 
 use std::io::Read;
 
@@ -6,20 +7,20 @@ use clap::Args;
 use pace_lab::{StopFlag, StopSignal};
 
 #[derive(Debug, Args)]
-pub struct InputArgs {
-    /// Stop, as if asked by SIGTERM, when standard input ends.
+pub struct StdinArgs {
+    /// Stop as on SIGTERM when standard input ends.
     #[arg(long, hide = true)]
     stop_with_input: bool,
 }
 
-impl InputArgs {
-    /// Asks the run to stop when the input ends.
+impl StdinArgs {
+    /// Requests a stop when the input ends.
     pub fn watch(&self, stop: &StopFlag) {
         let stop = stop.clone();
         self.at_end(move || stop.request(StopSignal::Terminate));
     }
 
-    /// Leaves when the input ends, for a command that has nothing to save on the way.
+    /// Exits the process when the input ends, for a command without intermediate results to save.
     pub fn exit_with(&self) {
         self.at_end(|| std::process::exit(i32::from(crate::STOPPED)));
     }
@@ -30,7 +31,7 @@ impl InputArgs {
         }
         std::thread::spawn(move || {
             let mut input = std::io::stdin().lock();
-            // An input that cannot be read has ended.
+            // A read error counts as the end.
             while matches!(input.read(&mut [0; 64]), Ok(1..)) {}
             act();
         });

@@ -1,4 +1,4 @@
-//! What is told about an encounter: every moment, how every episode ended, and what came of it all.
+//! The text about an encounter: one picture per step, one line per episode, and a table of results.
 
 use std::io;
 use std::ops::Range;
@@ -6,17 +6,17 @@ use std::ops::Range;
 use pace_games::{Action, AnyGame, Ending, GameSpec, Inference, Metric, Moment, NO_ACTION};
 use pace_lab::{Guess, Mind};
 
-use super::screen::{Look, Screen};
+use super::screen::{EncounterScreen, TextStyle};
 
-/// Tells one encounter.
-pub struct Teller<'a> {
+/// Prints one encounter.
+pub struct EncounterPrinter<'a> {
     spec: &'a GameSpec,
-    /// The lines that explain the game's symbols.
+    /// Lines that explain the game's symbols.
     game_legend: &'static [&'static str],
     is_explained: bool,
-    screen: Screen<'a>,
+    screen: EncounterScreen<'a>,
     n_episodes: usize,
-    /// The episodes whose steps are shown.
+    /// The episodes that are shown step by step.
     shown: Range<usize>,
     current: Episode,
     finished: Vec<Episode>,
@@ -27,27 +27,28 @@ struct Episode {
     n_steps: usize,
     task_return: f64,
     ending: Option<Ending>,
-    /// The step that first took the ego to an informative place.
+    /// The first step at which the keypoint was visited.
     keypoint_step: Option<usize>,
-    /// What the agent took each peer for when it was over.
+    /// The most likely kind of each peer at the end of the episode.
     guesses: Vec<Guess>,
 }
 
-/// What an agent infers, what it will do, and its mind about the peers, where it has one.
-pub type Inside<'a> = (&'a Inference, Action, Option<&'a Mind>);
+/// The output of the agent's network, its next action, and its beliefs about the peers if it has any.
+pub type AgentState<'a> = (&'a Inference, Action, Option<&'a Mind>);
 
+/// Length of a bar for probability 1.
 const BAR: usize = 12;
-/// Kinds of a peer that are shown; the others hardly matter.
+/// Number of kinds shown per peer, the most likely first.
 const N_KINDS: usize = 3;
 
-impl<'a> Teller<'a> {
+impl<'a> EncounterPrinter<'a> {
     pub fn new(
         game: &'a dyn AnyGame,
-        screen: Screen<'a>,
+        screen: EncounterScreen<'a>,
         n_episodes: usize,
         shown: Range<usize>,
-    ) -> Teller<'a> {
-        Teller {
+    ) -> EncounterPrinter<'a> {
+        EncounterPrinter {
             spec: game.spec(),
             game_legend: game.legend(),
             is_explained: false,
@@ -59,33 +60,31 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// The meaning of what is shown: of the line above a picture, of the agent's panel, and of the game's symbols.
-    fn legend(&self, inside: Option<Inside<'_>>) -> Vec<String> {
+    /// Explains the line above a picture, the panel of the agent's state, and the game's symbols.
+    fn legend(&self, state: Option<AgentState<'_>>) -> Vec<String> {
         let mut lines = vec![
-            "-- step N: what each player did (- is nothing), the ego's reward for it, the sum of the rewards so far"
+            "-- step N: action of each player (- means none), reward of the ego, sum of its rewards so far"
                 .to_owned(),
-            format!("* {}: a step that tells the ego much about its peers", self.spec.nouns.keypoint),
+            format!("* {}: a step that is informative about the peers", self.spec.nouns.keypoint),
         ];
-        if let Some((_, _, mind)) = inside {
+        if let Some((_, _, mind)) = state {
             if mind.is_some() {
                 lines.push(format!(
-                    "guess at: the agent's probability of each kind of peer, the {N_KINDS} likeliest; (right) is the true kind"
+                    "belief about: probabilities of the {N_KINDS} most likely kinds of a peer; (right) marks the true kind"
                 ));
             }
-            lines.push(
-                "is about to: the probability of each action; > is the action that is taken".to_owned(),
-            );
-            lines.push("expects: the discounted reward that the agent expects from here on".to_owned());
+            lines.push("action probabilities: the policy; > marks the action that is taken".to_owned());
+            lines.push("value: the expected discounted sum of future rewards".to_owned());
             lines.push(format!("{} a full bar is probability 1", "#".repeat(BAR)));
         }
         lines.extend(self.game_legend.iter().map(|line| (*line).to_owned()));
-        let mut legend = vec![self.screen.paint(Look::Bold, "legend")];
+        let mut legend = vec![self.screen.paint(TextStyle::Bold, "legend")];
         legend.extend(lines.into_iter().map(|line| format!("  {line}")));
         legend
     }
 
-    /// Tells one moment.
-    pub fn tell(&mut self, moment: Moment<'_>, inside: Option<Inside<'_>>) -> io::Result<()> {
+    /// Adds one moment to the results and prints it if its episode is shown.
+    pub fn print_moment(&mut self, moment: Moment<'_>, state: Option<AgentState<'_>>) -> io::Result<()> {
         if let Some(step) = moment.step {
             let current = &mut self.current;
             current.n_steps = moment.n_steps;
@@ -99,11 +98,11 @@ impl<'a> Teller<'a> {
             return Ok(());
         }
         if !std::mem::replace(&mut self.is_explained, true) {
-            let legend = self.legend(inside);
+            let legend = self.legend(state);
             self.screen.write(&legend)?;
         }
         let headings = self.headings(moment);
-        let panel = inside.map_or(Vec::new(), |inside| self.panel(inside));
+        let panel = state.map_or(Vec::new(), |state| self.panel(state));
         self.screen.show(&headings, &moment.encounter.render(), &panel)
     }
 
@@ -114,10 +113,10 @@ impl<'a> Teller<'a> {
         };
         let mut headings = Vec::new();
         if moment.step.is_none() || self.screen.is_live() {
-            // Pictures that follow each other need some air between episodes.
+            // In a file or pipe an empty line separates episodes.
             headings.extend((!self.screen.is_live()).then(String::new));
             headings.push(self.screen.paint(
-                Look::Bold,
+                TextStyle::Bold,
                 &format!("== {} {} of {} ==", self.spec.nouns.episode, moment.episode + 1, self.n_episodes),
             ));
         }
@@ -129,12 +128,12 @@ impl<'a> Teller<'a> {
                 let peers: Vec<String> =
                     roles.map(|(role, action)| format!(", {role} {}", name(*action))).collect();
                 let task_reward = step.outcome.task_reward;
-                let look = if task_reward > 0.0 {
-                    Look::Good
+                let text_style = if task_reward > 0.0 {
+                    TextStyle::Good
                 } else if task_reward < 0.0 {
-                    Look::Bad
+                    TextStyle::Bad
                 } else {
-                    Look::Plain
+                    TextStyle::Plain
                 };
                 let mark = if step.outcome.keypoint_visited {
                     format!("  * {}", self.spec.nouns.keypoint)
@@ -146,7 +145,7 @@ impl<'a> Teller<'a> {
                     moment.n_steps,
                     name(step.ego_action),
                     peers.concat(),
-                    self.screen.paint(look, &signed(task_reward)),
+                    self.screen.paint(text_style, &signed(task_reward)),
                     signed(self.current.task_return)
                 ));
             }
@@ -154,47 +153,48 @@ impl<'a> Teller<'a> {
         headings
     }
 
-    /// What goes on in the agent.
-    fn panel(&self, (inference, action, mind): Inside<'_>) -> Vec<String> {
+    /// Lines with the agent's beliefs, action probabilities and value.
+    fn panel(&self, (inference, action, mind): AgentState<'_>) -> Vec<String> {
         let mut lines = Vec::new();
         let bar = |mark: &str, probability: f32, what: &str| {
             let full = (probability * BAR as f32).round() as usize;
             format!("{mark} {probability:.2} {:<BAR$} {what}", "#".repeat(full))
         };
         for slot in mind.map_or(&[][..], Mind::slots) {
-            lines.push(self.screen.paint(Look::Bold, &format!("guess at {}", slot.role)));
-            lines.extend(slot.ranked().take(N_KINDS).map(|guess| {
-                match guess.is_right {
-                    Some(true) => self
-                        .screen
-                        .paint(Look::Good, &bar(" ", guess.probability, &format!("{} (right)", guess.kind))),
-                    _ => bar(" ", guess.probability, &guess.kind),
+            lines.push(self.screen.paint(TextStyle::Bold, &format!("belief about {}", slot.role)));
+            lines.extend(slot.ranked().take(N_KINDS).map(|guess| match guess.is_right {
+                Some(true) => {
+                    self.screen.paint(
+                        TextStyle::Good,
+                        &bar(" ", guess.probability, &format!("{} (right)", guess.kind)),
+                    )
                 }
+                _ => bar(" ", guess.probability, &guess.kind),
             }));
         }
-        lines.push(self.screen.paint(Look::Bold, "is about to"));
+        lines.push(self.screen.paint(TextStyle::Bold, "action probabilities"));
         for (index, probability) in inference.probabilities.iter().enumerate() {
             let mark = if index == usize::from(action) { ">" } else { " " };
             lines.push(bar(mark, *probability, self.spec.action_names[index]));
         }
-        lines.push(format!("{} {:+.2}", self.screen.paint(Look::Bold, "expects"), inference.value));
+        lines.push(format!("{} {:+.2}", self.screen.paint(TextStyle::Bold, "value"), inference.value));
         lines
     }
 
-    /// Tells how the episode ended that was just played.
+    /// Prints the result of the finished episode.
     pub fn end_episode(&mut self, mind: Option<&Mind>) -> io::Result<()> {
         let mut episode = std::mem::take(&mut self.current);
         let slots = mind.map_or(&[][..], Mind::slots);
         episode.guesses = slots.iter().filter_map(|slot| slot.ranked().next()).collect();
-        let how = match episode.ending {
-            Some(Ending::Succeeded) => self.screen.paint(Look::Good, "succeeded"),
-            Some(Ending::TimedOut) => self.screen.paint(Look::Bad, "out of time"),
+        let ending = match episode.ending {
+            Some(Ending::Succeeded) => self.screen.paint(TextStyle::Good, "succeeded"),
+            Some(Ending::TimedOut) => self.screen.paint(TextStyle::Bad, "timed out"),
             Some(Ending::Finished) | None => "over".to_owned(),
         };
         let nouns = &self.spec.nouns;
         let plural = if episode.n_steps == 1 { "" } else { "s" };
         let mut line = format!(
-            "{} {}: {how} after {} step{plural}, return {}",
+            "{} {}: {ending} after {} step{plural}, return {}",
             nouns.episode,
             self.finished.len() + 1,
             episode.n_steps,
@@ -213,15 +213,15 @@ impl<'a> Teller<'a> {
 
     fn guess(&self, guess: &Guess) -> String {
         let verdict = match guess.is_right {
-            Some(true) => self.screen.paint(Look::Good, ", right"),
-            Some(false) => self.screen.paint(Look::Bad, ", wrong"),
+            Some(true) => self.screen.paint(TextStyle::Good, ", right"),
+            Some(false) => self.screen.paint(TextStyle::Bad, ", wrong"),
             None => String::new(),
         };
         format!("{} ({:.2}{verdict})", guess.kind, guess.probability)
     }
 
-    /// Tells what came of all episodes. `expected` are their returns free of chance, where they are known.
-    pub fn end_encounter(&mut self, who: &str, expected: Option<&[f64]>) -> io::Result<()> {
+    /// Prints the results of all episodes. `expected` are their expected returns, for games that know them in closed form.
+    pub fn end_encounter(&mut self, setting: &str, expected: Option<&[f64]>) -> io::Result<()> {
         let mean = |values: &mut dyn Iterator<Item = f64>, n: usize| values.sum::<f64>() / n as f64;
         let is_success = |episode: &Episode| f64::from(u8::from(episode.ending == Some(Ending::Succeeded)));
         let has_goal = self.spec.metric == Metric::Success;
@@ -251,26 +251,29 @@ impl<'a> Teller<'a> {
             ));
         }
         let n = self.finished.len();
-        let (what, score) = match (self.spec.metric, expected) {
+        let (score_name, score) = match (self.spec.metric, expected) {
             (Metric::Return, Some(expected)) => ("expected return", mean(&mut expected.iter().copied(), n)),
             (Metric::Return, None) => {
                 ("return", mean(&mut self.finished.iter().map(|episode| episode.task_return), n))
             }
             (Metric::Success, _) => ("success", mean(&mut self.finished.iter().map(is_success), n)),
         };
-        let Teller { spec, screen, .. } = self;
+        let EncounterPrinter { spec, screen, .. } = self;
         lines.push(String::new());
-        lines.push(format!("{}: {who}; {what} per {} {score:.3} over {n}", spec.title, spec.nouns.episode));
+        lines.push(format!(
+            "{}: {setting}; {score_name} per {} {score:.3} over {n}",
+            spec.title, spec.nouns.episode
+        ));
         screen.write(&lines)
     }
 
-    /// Tells something else.
+    /// Writes other lines.
     pub fn write_lines(&mut self, lines: &[String]) -> io::Result<()> {
         self.screen.write(lines)
     }
 }
 
-/// With a sign; what rounds to zero is no loss.
+/// A number with its sign; one that rounds to zero gets a plus.
 fn signed(value: f64) -> String {
     let text = format!("{value:+.3}");
     if text == "-0.000" { "+0.000".to_owned() } else { text }
