@@ -15,10 +15,10 @@ use crate::durable::prepare_folder;
 use crate::embedding::embed;
 use crate::episode_rows;
 use crate::error::LabError;
-use crate::meetings::Meetings;
 use crate::records::{EMBEDDING, RECORD, write_record};
 use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
+use crate::scripted_evaluation::ScriptedEvaluation;
 use crate::trained_agent::TrainedAgent;
 
 /// Whom the agent meets, how often, and under which conditions.
@@ -202,7 +202,7 @@ pub fn adapt_agent(
     let spec = game.spec();
     let shape = (spec.observation_size, spec.n_actions());
     if shape != agent.shape() {
-        return Err(LabError::OtherShape { trained: agent.shape(), found: shape });
+        return Err(LabError::ShapeMismatch { trained: agent.shape(), found: shape });
     }
     let pool = game.pool(options.split);
     let (classes, undefined) = match known_classes(agent, trained, game, &pool, options.split) {
@@ -247,7 +247,7 @@ pub fn adapt_agent(
     };
     let mut record = AdaptRecord::of(head, &rows);
     for reference in game.reference_names() {
-        let meetings = Meetings {
+        let meetings = ScriptedEvaluation {
             reference,
             split: options.split,
             n_tuples: pool.tuples.len(),

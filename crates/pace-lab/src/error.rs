@@ -27,7 +27,7 @@ pub enum LabError {
     },
     /// An evaluation of a run that was trained on afterwards.
     #[error(
-        "{}: made after {found} of {expected} steps; expected the finished agent (`pace adapt` makes it anew)",
+        "{}: evaluates the agent after {found} of {expected} training steps; run `pace adapt` again",
         path.display()
     )]
     Outdated {
@@ -39,8 +39,8 @@ pub enum LabError {
         expected: u64,
     },
     /// Some files of many that cannot be read; everything else was made.
-    #[error("{n} files were left out; the first: {first}")]
-    LeftOut {
+    #[error("{n} files were skipped; first: {first}")]
+    FilesSkipped {
         /// How many.
         n: usize,
         /// What is wrong with the first.
@@ -61,15 +61,15 @@ pub enum LabError {
         reason: String,
     },
     /// A game that the agent cannot play, for it sees or offers something else than in training.
-    #[error("the agent was trained on observations of {} numbers and {} actions, under these keys the game has {} and {}; set keys that keep both (`pace list games` shows them)", trained.0, trained.1, found.0, found.1)]
-    OtherShape {
+    #[error("the agent expects observations of size {} and {} actions, but with these keys the game has {} and {}; change the keys so that both sizes match (`pace list games` lists them)", trained.0, trained.1, found.0, found.1)]
+    ShapeMismatch {
         /// Observation size and number of actions in training.
         trained: (usize, usize),
         /// The same of the game that was to be played.
         found: (usize, usize),
     },
     /// A run without any checkpoint.
-    #[error("{} has no checkpoint yet; let it train longer, or `pace resume` it", path.display())]
+    #[error("{} has no checkpoint yet; wait for its first one, or continue the run with `pace resume`", path.display())]
     NoCheckpoint {
         /// The run folder.
         path: PathBuf,
@@ -83,8 +83,8 @@ pub enum LabError {
         steps: u64,
     },
     /// A new run was to start in a folder that holds a run.
-    #[error("{} already holds a run; a new run needs a new or empty folder; go on with `pace resume {}`, or choose another --out", path.display(), path.display())]
-    HoldsRun {
+    #[error("{} already contains a run; continue it with `pace resume {}`, or choose another --out", path.display(), path.display())]
+    FolderHasRun {
         /// The folder.
         path: PathBuf,
     },
@@ -105,8 +105,8 @@ pub enum LabError {
         missing: &'static str,
     },
     /// A folder of a lab that holds another run than the plan has there.
-    #[error("{}: {reason}; move the folder away and the run is made again, or choose another --out", path.display())]
-    OtherRun {
+    #[error("{}: {reason}; move the folder away to train the run again, or choose another --out", path.display())]
+    RunMismatch {
         /// The run folder.
         path: PathBuf,
         /// How it differs.
@@ -289,7 +289,7 @@ pub enum LabError {
         found: String,
     },
     /// A row that is not later than the one before it.
-    #[error("{}: row of step {step} after step {last}; steps must rise; on resume, truncate the log first", path.display())]
+    #[error("{}: step {step} after step {last}; steps must increase (truncate the log on resume)", path.display())]
     StepNotAfter {
         /// The log.
         path: PathBuf,

@@ -65,7 +65,7 @@ pub struct Experiment {
     /// The seeds are 1 to this.
     pub seeds: u64,
     /// Its runs.
-    pub runs: Vec<RunGroup>,
+    pub runs: Vec<RunMatrix>,
     /// What the runs go through once they are trained, by name.
     #[serde(default)]
     pub evaluations: BTreeMap<String, Evaluation>,
@@ -83,7 +83,7 @@ pub struct Experiment {
 /// The product of games, methods and variants, for each seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RunGroup {
+pub struct RunMatrix {
     /// Ids of games.
     pub games: Vec<String>,
     /// Ids of methods.
@@ -150,7 +150,7 @@ pub struct Evaluation {
 #[serde(untagged, expecting = "expected a whole number, or one for each game")]
 pub enum Passes {
     /// In every game.
-    Alike(usize),
+    Same(usize),
     /// By the id of the game.
     ByGame(BTreeMap<String, usize>),
 }
@@ -208,7 +208,7 @@ pub struct NumberScale {
 
 /// What a person asks of an experiment beside its name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Choices {
+pub struct ExperimentOverrides {
     /// How many seeds; as many as its file says if absent.
     pub seeds: Option<u64>,
     /// The preset; that of its file if absent.
@@ -302,7 +302,7 @@ impl Experiment {
             group.games.iter().try_for_each(|game| find_game(game).map(drop)).map_err(said)?;
             let mut names = BTreeSet::new();
             if let Some(twice) = group.variants.iter().find(|variant| !names.insert(&variant.name)) {
-                return Err(format!("variant \"{}\" is there twice; expected different names", twice.name));
+                return Err(format!("duplicate variant name \"{}\"; expected different names", twice.name));
             }
             for name in &group.evaluations {
                 let known = self.evaluations.keys().map(String::as_str);
@@ -358,13 +358,14 @@ impl Experiment {
         }
         let PaperCell { game, method, variant, evaluation, .. } = cell;
         Err(format!(
-            "a number of the paper for {method} in {game}, variant \"{variant}\", evaluation \"{evaluation}\": no run has these"
+            "the paper's number for {method} in {game}, variant \"{variant}\", evaluation \"{evaluation}\" matches no run of this experiment"
         ))
     }
 
     /// Every run, seed after seed and within a seed in the order of the file.
-    pub fn expand(&self, choices: &Choices) -> Result<Vec<ExperimentRun>, LabError> {
-        let (seeds, preset) = (choices.seeds.unwrap_or(self.seeds), choices.preset.unwrap_or(self.preset));
+    pub fn expand(&self, overrides: &ExperimentOverrides) -> Result<Vec<ExperimentRun>, LabError> {
+        let (seeds, preset) =
+            (overrides.seeds.unwrap_or(self.seeds), overrides.preset.unwrap_or(self.preset));
         if !(1..=1000).contains(&seeds) {
             return Err(GameError::bad_value("seeds", &seeds, "a number from 1 to 1000").into());
         }
@@ -377,8 +378,8 @@ impl Experiment {
                 for game in &group.games {
                     for variant in variants {
                         for method in &group.methods {
-                            let what = Wanted { group, game, method, variant, seed, preset };
-                            runs.push(self.resolve(&what, choices.scale.unwrap_or(1.0))?);
+                            let what = RunRequestInGroup { group, game, method, variant, seed, preset };
+                            runs.push(self.resolve(&what, overrides.scale.unwrap_or(1.0))?);
                         }
                     }
                 }
@@ -388,8 +389,8 @@ impl Experiment {
         Ok(runs)
     }
 
-    fn resolve(&self, what: &Wanted<'_>, scale: f64) -> Result<ExperimentRun, LabError> {
-        let Wanted { group, game, method, variant, seed, preset } = *what;
+    fn resolve(&self, what: &RunRequestInGroup<'_>, scale: f64) -> Result<ExperimentRun, LabError> {
+        let RunRequestInGroup { group, game, method, variant, seed, preset } = *what;
         let mut overrides = group.set.clone();
         overrides.extend(variant.set.clone());
         let request = RunRequest {
@@ -449,7 +450,7 @@ impl Experiment {
             let same_variant = runs.iter().find(|run| is_generalist(run) && run.variant == variant);
             let Some(generalist) = same_variant.or_else(|| runs.iter().find(is_generalist)) else {
                 let reason = format!(
-                    "{} in {game} falls back on the Generalist, and there is none; add \"generalist\" to some methods of {game}, or set gscu.conservative",
+                    "{} in {game} needs a Generalist run as fallback policy; add \"generalist\" to the methods of {game}, or set gscu.conservative",
                     runs[index].config.method
                 );
                 return Err(LabError::BadConfig { file: format!("experiment \"{}\"", self.name), reason });
@@ -466,8 +467,8 @@ impl Experiment {
 
 /// One run as a group asks for it.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
-    group: &'a RunGroup,
+struct RunRequestInGroup<'a> {
+    group: &'a RunMatrix,
     game: &'a str,
     method: &'a str,
     variant: &'a Variant,
@@ -498,7 +499,7 @@ impl Passes {
     /// The number for a game, if there is one.
     pub fn of(&self, game: &str) -> Option<usize> {
         match self {
-            Passes::Alike(passes) => Some(*passes),
+            Passes::Same(passes) => Some(*passes),
             Passes::ByGame(by_game) => by_game.get(game).copied(),
         }
     }

@@ -11,7 +11,9 @@ use pace_report::report::Report;
 use serde_json::{Map, Value};
 
 use crate::error::LabError;
-use crate::experiment::{Choices, EXPERIMENTS, Experiment, ExperimentRun, NumberScale, PaperCell, SMOKE};
+use crate::experiment::{
+    EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell, SMOKE,
+};
 use crate::folder_names;
 use crate::records::{RunRecords, find_runs};
 use crate::run_config::id_of_run;
@@ -186,8 +188,9 @@ fn experiment_result(
     let mut cells: Vec<ResultCell> = Vec::new();
     for preset in presets {
         for scale in &scales {
-            let choices = Choices { seeds: Some(seeds), preset: Some(preset), scale: Some(*scale) };
-            let Ok(expanded) = experiment.expand(&choices) else { continue };
+            let overrides =
+                ExperimentOverrides { seeds: Some(seeds), preset: Some(preset), scale: Some(*scale) };
+            let Ok(expanded) = experiment.expand(&overrides) else { continue };
             for run in expanded {
                 let place = by_id.get(&run.id).copied();
                 // Of another preset than the experiment's, only what was really run is of interest.

@@ -60,13 +60,13 @@
 //! | `dashboard.rs` | `Dashboard` | the learning curves of a run while it trains: as text |
 //! | `progress.rs` | `ProgressLine`, `LabProgress` | how far, how fast, how long: as text |
 //! | `run_config.rs` | `id_of_run` | `config.toml` in a run's folder, and the id of a run that has one |
-//! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
+//! | `fallback_agent.rs` | `FallbackAgent` | the agent of another run that a run falls back on, and the copy it keeps |
 //! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
 //! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
-//! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
+//! | `scripted_evaluation.rs` | `ScriptedEvaluation` | many encounters of a scripted ego |
 //! | `episode_rows.rs` | – | outcomes of encounters as rows of a report |
 //! | `embedding.rs` | `embed` | latents in two dimensions |
-//! | `mind.rs` | `Mind` | what an agent takes its peers for, in words |
+//! | `peer_beliefs.rs` | `PeerBeliefs` | what an agent takes its peers for, in words |
 //! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
 //! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
 //! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
@@ -75,7 +75,7 @@
 //! | `join.rs` | `join_with_experiments` | runs joined with experiments, as the values of a report |
 //! | `plan.rs` | `Plan` | what several experiments ask for together, and how far a lab is with it |
 //! | `speeds.rs` | `Speeds` | how fast runs and evaluations go |
-//! | `reproduce.rs` | `Carrier` | carries a plan out, in processes side by side |
+//! | `reproduce.rs` | `PlanRunner` | carries a plan out, in processes side by side |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -95,7 +95,7 @@ pub mod dashboard;
 pub mod progress;
 pub mod signals;
 
-mod conservative;
+mod fallback_agent;
 pub mod run_config;
 pub mod trained_agent;
 pub mod training;
@@ -104,10 +104,10 @@ pub mod adaptation;
 mod embedding;
 mod episode_rows;
 pub mod folder_names;
-pub mod meetings;
-pub mod mind;
+pub mod peer_beliefs;
 pub mod records;
 pub mod replay;
+pub mod scripted_evaluation;
 
 pub mod experiment;
 pub mod join;
@@ -124,23 +124,23 @@ pub use dashboard::Dashboard;
 pub use durable::{create_folder, prepare_folder, write_atomically};
 pub use error::{Damage, LabError};
 pub use experiment::{
-    Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun, NumberScale, PaperCell,
+    EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell,
 };
 pub use join::join_with_experiments;
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
-pub use meetings::Meetings;
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
-pub use mind::{Guess, Mind, Slot};
 pub use pace_learn::{RunConfig, RunRequest};
+pub use peer_beliefs::{Guess, PeerBelief, PeerBeliefs};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
 pub use records::{RunRecords, find_runs, write_record};
 pub use replay::{ReplayOptions, write_replay};
-pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
+pub use reproduce::{PlanEvent, PlanOutcome, PlanRunner, STOP_WITH_INPUT};
 pub use run_config::{hash_of_run, id_of_run};
 pub use run_folder::{RunFolder, RunView};
+pub use scripted_evaluation::ScriptedEvaluation;
 pub use signals::{StopFlag, StopSignal};
 pub use speeds::{Speed, Speeds};
 pub use tensorboard::TensorBoardLog;
 pub use trained_agent::{TrainedAgent, refuse_lost_checkpoints};
-pub use training::{Build, TrainingRun};
+pub use training::{BuildInfo, TrainingRun};

@@ -40,12 +40,12 @@ pub struct RunSpec {
     /// The preset's name.
     pub preset: String,
     /// What the budgets were multiplied with: below 1 for a rehearsal, whose numbers mean nothing.
-    #[serde(default = "in_earnest")]
+    #[serde(default = "full_budget")]
     pub scale: f64,
 }
 
 // Manifests from before there were rehearsals.
-fn in_earnest() -> f64 {
+fn full_budget() -> f64 {
     1.0
 }
 

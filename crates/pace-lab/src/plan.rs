@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::checkpoint::CheckpointLimits;
 use crate::error::LabError;
-use crate::experiment::{Choices, Experiment, ExperimentEvaluation, ExperimentRun};
+use crate::experiment::{Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun};
 use crate::manifest::RunStatus;
 use crate::records::read_record;
 use crate::run_config::id_of_run;
@@ -70,19 +70,23 @@ pub enum EvaluationState {
     /// There is no record, or one of something less.
     Missing,
     /// There is one.
-    Made,
+    Done,
     /// There is a file that cannot be read; the reason, for a person.
     Damaged(String),
 }
 
 impl Plan {
     /// Brings experiments together, for a lab.
-    pub fn new(experiments: &[Experiment], choices: &Choices, lab: &Path) -> Result<Plan, LabError> {
+    pub fn new(
+        experiments: &[Experiment],
+        overrides: &ExperimentOverrides,
+        lab: &Path,
+    ) -> Result<Plan, LabError> {
         let found = folders_by_id(lab);
         let mut runs: Vec<PlannedRun> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for experiment in experiments {
-            for run in experiment.expand(choices)? {
+            for run in experiment.expand(overrides)? {
                 let Some(&place) = places.get(&run.id) else {
                     places.insert(run.id.clone(), runs.len());
                     let new = || runs_folder(lab).join(&run.folder_name);
@@ -105,7 +109,7 @@ impl Plan {
         for planned in &mut runs {
             planned.needs = planned.run.needs.as_ref().map(|id| places[id]);
         }
-        Ok(Plan { runs, scale: choices.scale.unwrap_or(1.0) })
+        Ok(Plan { runs, scale: overrides.scale.unwrap_or(1.0) })
     }
 }
 
@@ -159,14 +163,14 @@ impl PlannedRun {
     fn check(&self, view: &RunView) -> Result<RunStatus, LabError> {
         let manifest = view.manifest()?;
         let config = view.run_config()?;
-        check_revision(&manifest, &*config.open_game()?).map_err(|error| LabError::OtherRun {
+        check_revision(&manifest, &*config.open_game()?).map_err(|error| LabError::RunMismatch {
             path: view.path().to_owned(),
             reason: error.to_string(),
         })?;
         let id = id_of_run(&config, view.path())?;
         if id != self.run.id {
             let reason = format!("its keys have the id {id}, expected {}", self.run.id);
-            return Err(LabError::OtherRun { path: view.path().to_owned(), reason });
+            return Err(LabError::RunMismatch { path: view.path().to_owned(), reason });
         }
         Ok(manifest.status)
     }
@@ -185,7 +189,7 @@ impl PlannedRun {
         let is_enough = record.passes >= evaluation.passes_made()
             && record.seed.is_none_or(|seed| seed == evaluation.evaluation.seed)
             && record.run.steps >= self.newest_step();
-        if is_enough && has_latents { EvaluationState::Made } else { EvaluationState::Missing }
+        if is_enough && has_latents { EvaluationState::Done } else { EvaluationState::Missing }
     }
 
     /// The step of the newest checkpoint; 0 where there is none to compare with.
@@ -197,7 +201,7 @@ impl PlannedRun {
     }
 
     /// Seconds of one process that are left in training and in each evaluation, by the speeds that are known.
-    pub fn estimate(&self, speeds: &Speeds) -> Estimate {
+    pub fn estimate(&self, speeds: &Speeds) -> TimeEstimate {
         let config = &self.run.config;
         let speed = speeds.training(&config.game, &config.method);
         let steps_left = match self.state() {
@@ -212,11 +216,11 @@ impl PlannedRun {
             .evaluations
             .iter()
             .map(|evaluation| match self.evaluation_state(evaluation) {
-                EvaluationState::Made => 0.0,
+                EvaluationState::Done => 0.0,
                 _ => speeds.evaluation_secs(config, evaluation),
             })
             .collect();
-        Estimate { training_secs: steps_left as f64 / speed.per_second, evaluations, speed }
+        TimeEstimate { training_secs: steps_left as f64 / speed.per_second, evaluations, speed }
     }
 
     /// The arguments of `pace` that train it from the beginning; `fallback` is the run it falls back on, if it does.
@@ -285,7 +289,7 @@ impl ExperimentEvaluation {
 
 /// What is left of a run to do, in seconds of one process.
 #[derive(Clone, Debug)]
-pub struct Estimate {
+pub struct TimeEstimate {
     /// In training.
     pub training_secs: f64,
     /// In each evaluation.
@@ -294,7 +298,7 @@ pub struct Estimate {
     pub speed: Speed,
 }
 
-impl Estimate {
+impl TimeEstimate {
     /// All of it.
     pub fn secs(&self) -> f64 {
         self.training_secs + self.evaluations.iter().sum::<f64>()

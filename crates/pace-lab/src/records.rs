@@ -52,12 +52,12 @@ impl RunRecords {
         records.evaluations = read_all(&adapt, RECORD, AdaptRecord::from_json, damaged)?;
         records.embeddings = read_all(&adapt, EMBEDDING, EmbeddingRecord::from_json, damaged)?;
         records.replays = read_all(&view.replays_path(), RECORD, ReplayRecord::from_json, damaged)?;
-        records.leave_out_the_outdated(&adapt);
+        records.skip_outdated_evaluations(&adapt);
         Ok(records)
     }
 
     /// Leaves out evaluations of a finished run that were made on its way.
-    fn leave_out_the_outdated(&mut self, adapt: &Path) {
+    fn skip_outdated_evaluations(&mut self, adapt: &Path) {
         let last_steps = self.train.curves.values().filter_map(|curve| curve.last());
         let Some(expected) = last_steps.map(|(step, _)| *step).max() else { return };
         if self.manifest.status != RunStatus::Finished {

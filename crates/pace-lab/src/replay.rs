@@ -11,7 +11,7 @@ use crate::adaptation::words;
 use crate::durable;
 use crate::episode_rows::{episode_ending, score_metric};
 use crate::error::LabError;
-use crate::mind::Mind;
+use crate::peer_beliefs::PeerBeliefs;
 use crate::records::write_record;
 use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
@@ -62,7 +62,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     let tuple = game.pool(options.split).tuples.swap_remove(options.tuple);
     // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
     let has_mind = config.train.auxiliary_weight > 0.0 && agent.n_identified() > 0;
-    let mut mind = has_mind.then(|| Mind::new(&*game, &tuple));
+    let mut mind = has_mind.then(|| PeerBeliefs::new(&*game, &tuple));
 
     let mut episodes = Vec::new();
     let mut moments: Vec<ReplayMoment> = Vec::new();
@@ -121,7 +121,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
 }
 
 /// One moment, when the context has `n_entries` entries.
-fn moment(now: Moment<'_>, n_entries: usize, mind: Option<&mut Mind>) -> ReplayMoment {
+fn moment(now: Moment<'_>, n_entries: usize, mind: Option<&mut PeerBeliefs>) -> ReplayMoment {
     let inference = now.inference().expect("a trained agent infers");
     let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
     ReplayMoment {
@@ -138,11 +138,12 @@ fn moment(now: Moment<'_>, n_entries: usize, mind: Option<&mut Mind>) -> ReplayM
 }
 
 /// What the agent takes its peers for, kind by kind.
-fn beliefs(mind: Option<&mut Mind>, inference: &Inference) -> Vec<Vec<f64>> {
+fn beliefs(mind: Option<&mut PeerBeliefs>, inference: &Inference) -> Vec<Vec<f64>> {
     let Some(mind) = mind else { return Vec::new() };
-    mind.consider(inference, (0, 0));
-    let of_slot =
-        |slot: &crate::mind::Slot| slot.probabilities().map(|share| short(f64::from(share))).collect();
+    mind.update(inference, (0, 0));
+    let of_slot = |slot: &crate::peer_beliefs::PeerBelief| {
+        slot.probabilities().map(|share| short(f64::from(share))).collect()
+    };
     mind.slots().iter().map(of_slot).collect()
 }
 

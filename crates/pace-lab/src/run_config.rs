@@ -4,8 +4,8 @@ use std::path::Path;
 
 use pace_learn::RunConfig;
 
-use crate::conservative;
 use crate::error::LabError;
+use crate::fallback_agent;
 use crate::run_folder::RunView;
 
 impl RunView {
@@ -38,5 +38,5 @@ pub fn id_of_run(config: &RunConfig, run: &Path) -> Result<String, LabError> {
 /// folder has the id of the day on which it was given, and keys may have been added since.
 fn fallback_id(config: &RunConfig, run: &Path) -> Result<Option<String>, LabError> {
     let Some(named) = config.fallback_named() else { return Ok(None) };
-    Ok(Some(conservative::kept_id(run)?.unwrap_or_else(|| named.to_owned())))
+    Ok(Some(fallback_agent::kept_id(run)?.unwrap_or_else(|| named.to_owned())))
 }

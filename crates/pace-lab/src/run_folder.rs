@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointReader, CheckpointStore};
-use crate::conservative;
 use crate::crash::write_crash_bundle;
 use crate::durable::{self, STAGED};
 use crate::error::LabError;
+use crate::fallback_agent;
 use crate::manifest::{Manifest, RunSpec, RunStatus, now};
 use crate::metrics::{MetricsLog, MetricsRecord, read_metrics};
 use crate::tensorboard::TensorBoardLog;
@@ -66,7 +66,7 @@ impl RunFolder {
         check_empty(path)?;
         // Of a process that was killed while it started a run here, perhaps one with other keys.
         durable::remove_drafts(path)?;
-        durable::remove_folder(&path.join(conservative::FOLDER))?;
+        durable::remove_folder(&path.join(fallback_agent::FOLDER))?;
         let manifest = Manifest::starting(spec);
         for folder in [TENSORBOARD, CHECKPOINTS, ADAPT] {
             durable::create_folder(&path.join(folder))?;
@@ -345,7 +345,7 @@ fn check_empty(path: &Path) -> Result<(), LabError> {
         // A run that lost its checkpoints cannot be resumed, so that advice would not fit.
         let lost = refuse_lost_checkpoints(&RunView { path: path.to_owned() }).err();
         let lost = lost.filter(|error| matches!(error, LabError::LostCheckpoints { .. }));
-        return Err(lost.unwrap_or_else(|| LabError::HoldsRun { path: path.to_owned() }));
+        return Err(lost.unwrap_or_else(|| LabError::FolderHasRun { path: path.to_owned() }));
     }
     found.retain(|name| !is_left_by_creation(&path.join(name), name));
     match found.into_iter().next() {
@@ -361,7 +361,7 @@ fn is_left_by_creation(path: &Path, name: &str) -> bool {
     match name {
         LOCK => true,
         CONFIG => was_begun(),
-        conservative::FOLDER => was_begun() && conservative::is_copy(path),
+        fallback_agent::FOLDER => was_begun() && fallback_agent::is_copy(path),
         TENSORBOARD | CHECKPOINTS | ADAPT => {
             std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
         }

@@ -28,14 +28,14 @@ pub struct Speed {
 /// The speeds that are known.
 #[derive(Clone, Debug)]
 pub struct Speeds {
-    table: Table,
+    table: SpeedTable,
     /// By game and method: steps and seconds of the finished runs.
     of_lab: BTreeMap<(String, String), (f64, f64)>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct SpeedTable {
     /// Where it was measured, for a person.
     machine: String,
     /// Ego decisions per second of training, by game and method.

@@ -4,8 +4,8 @@ use pace_games::AnyGame;
 use pace_learn::{Agent, MODEL_FILE, RunConfig};
 
 use crate::checkpoint::{Checkpoint, CheckpointLimits};
-use crate::conservative::Conservative;
 use crate::error::LabError;
+use crate::fallback_agent::FallbackAgent;
 use crate::manifest::RunStatus;
 use crate::run_folder::RunView;
 use crate::training::check_revision;
@@ -32,7 +32,7 @@ impl TrainedAgent {
         check_revision(&view.manifest()?, &*game)?;
         let checkpoint = newest_checkpoint(view)?;
         let model = checkpoint.file(MODEL_FILE)?;
-        let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
+        let policy = FallbackAgent::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
         let agent = config.agent(policy.as_ref(), model)?;
         let fingerprint = blake3::hash(model).to_hex()[..16].to_owned();
         Ok(TrainedAgent { agent, game, config, steps: checkpoint.step, fingerprint })

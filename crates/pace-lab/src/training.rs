@@ -8,9 +8,9 @@ use std::time::Instant;
 use pace_games::AnyGame;
 use pace_learn::{IterationReport, RunConfig, TrainError, Trainer};
 
-use crate::checkpoint::{CheckpointLimits, CheckpointStore};
-use crate::conservative::Conservative;
+use crate::checkpoint::{CheckpointLimits, CheckpointStore, DamagedCheckpoint};
 use crate::error::LabError;
+use crate::fallback_agent::FallbackAgent;
 use crate::manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 use crate::metrics::MetricsLog;
 use crate::run_folder::{RunFolder, RunView};
@@ -19,7 +19,7 @@ use crate::trained_agent::refuse_lost_checkpoints;
 
 /// What the caller knows about the program that trains.
 #[derive(Clone, Debug)]
-pub struct Build {
+pub struct BuildInfo {
     /// The version of this project.
     pub version: &'static str,
     /// The commit it was built from.
@@ -49,7 +49,7 @@ impl TrainingRun {
     pub fn start(
         path: &Path,
         config: &RunConfig,
-        build: &Build,
+        build: &BuildInfo,
         n_threads: usize,
     ) -> Result<TrainingRun, LabError> {
         let game = config.open_game()?;
@@ -67,8 +67,8 @@ impl TrainingRun {
             preset: config.preset.name().to_owned(),
             scale: config.scale,
         };
-        let conservative = Conservative::named(config)?;
-        let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
+        let conservative = FallbackAgent::named(config)?;
+        let policy = conservative.as_ref().map(FallbackAgent::policy).transpose()?;
         let trainer = config.trainer(policy.as_ref(), n_threads)?;
         let keep = || conservative.as_ref().map_or(Ok(()), |conservative| conservative.keep(path));
         let run = RunFolder::create_with(path, &config.to_toml(), spec, keep)?;
@@ -82,8 +82,8 @@ impl TrainingRun {
         let run = RunFolder::open(path)?;
         let config = run.view().run_config()?;
         check_revision(run.manifest(), &*config.open_game()?)?;
-        let conservative = Conservative::of(&config, path)?;
-        let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
+        let conservative = FallbackAgent::of(&config, path)?;
+        let policy = conservative.as_ref().map(FallbackAgent::policy).transpose()?;
         let trainer = config.trainer(policy.as_ref(), n_threads)?;
         if let Some(conservative) = &conservative {
             conservative.keep(path)?;
@@ -96,7 +96,8 @@ impl TrainingRun {
             let skipped = checkpoint.skipped.iter();
             training.warnings = skipped
                 .map(|damaged| {
-                    format!("checkpoint {} is damaged ({}) and was passed over", damaged.step, damaged.damage)
+                    let DamagedCheckpoint { step: newer, damage, .. } = damaged;
+                    format!("checkpoint {newer} is damaged ({damage}); using the checkpoint of step {step}")
                 })
                 .collect();
             training.saved_at = Some(step);
@@ -215,10 +216,10 @@ mod tests {
     use pace_learn::{METHODS, RunConfig, RunRequest};
     use serde_json::{Map, json};
 
-    use super::{Build, TrainingRun};
+    use super::{BuildInfo, TrainingRun};
     use crate::durable::faults::{Fault, with};
 
-    const BUILD: Build = Build { version: "0.1.0", commit: None, rustc: "1.95.0", argv: Vec::new() };
+    const BUILD: BuildInfo = BuildInfo { version: "0.1.0", commit: None, rustc: "1.95.0", argv: Vec::new() };
 
     /// A run of one iteration; GSCU falls back on the run in `fallback`.
     fn config(method: &str, fallback: &Path) -> RunConfig {

@@ -4,18 +4,20 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use pace_games::Preset;
-use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan, RunConfig, RunFolder, RunRequest};
+use pace_lab::{
+    EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, Plan, RunConfig, RunFolder, RunRequest,
+};
 use pace_learn::METHODS;
 use serde_json::Map;
 
 use crate::{scratch, spec};
 
-fn all_runs(choices: &Choices) -> Vec<(Experiment, Vec<ExperimentRun>)> {
+fn all_runs(overrides: &ExperimentOverrides) -> Vec<(Experiment, Vec<ExperimentRun>)> {
     EXPERIMENTS
         .iter()
         .map(|(name, text)| {
             let experiment = Experiment::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
-            let runs = experiment.expand(choices).unwrap_or_else(|error| panic!("{error}"));
+            let runs = experiment.expand(overrides).unwrap_or_else(|error| panic!("{error}"));
             (experiment, runs)
         })
         .collect()
@@ -45,8 +47,9 @@ fn every_file_is_in_the_list_and_on_the_map() {
 fn every_experiment_can_be_expanded_under_every_preset() {
     for preset in Preset::ALL {
         for scale in [None, Some(0.01)] {
-            let choices = Choices { preset: Some(preset), scale, ..Choices::default() };
-            for (experiment, runs) in all_runs(&choices) {
+            let overrides =
+                ExperimentOverrides { preset: Some(preset), scale, ..ExperimentOverrides::default() };
+            for (experiment, runs) in all_runs(&overrides) {
                 assert!(!runs.is_empty(), "{}", experiment.name);
                 for run in &runs {
                     assert_eq!(run.config.preset, preset);
@@ -64,7 +67,9 @@ fn every_experiment_can_be_expanded_under_every_preset() {
 #[test]
 fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
     let main = Experiment::find("main").expect("there");
-    let runs = main.expand(&Choices { seeds: Some(1), ..Choices::default() }).expect("expands");
+    let runs = main
+        .expand(&ExperimentOverrides { seeds: Some(1), ..ExperimentOverrides::default() })
+        .expect("expands");
     let gscu = runs.iter().find(|run| run.config.method == "gscu" && run.needs.is_some()).expect("one");
     let mut moved = gscu.config.clone();
     let name = moved.train.conservative_run().expect("named").to_owned();
@@ -76,8 +81,9 @@ fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
     let needs = gscu.needs.as_deref().expect("another run");
     assert_eq!(moved.id_falling_back_on(needs).expect("an id"), gscu.id);
     // A rehearsal is another run.
-    let rehearsed =
-        main.expand(&Choices { seeds: Some(1), scale: Some(0.5), ..Choices::default() }).expect("expands");
+    let rehearsed = main
+        .expand(&ExperimentOverrides { seeds: Some(1), scale: Some(0.5), ..ExperimentOverrides::default() })
+        .expect("expands");
     assert!(rehearsed.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
     assert_eq!(rehearsed[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
     assert_eq!(rehearsed[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
@@ -87,8 +93,8 @@ fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
 #[test]
 fn a_new_key_leaves_every_run_of_a_lab_where_it_is() {
     let experiment = Experiment::find("smoke").expect("there");
-    let choices = Choices { seeds: Some(1), ..Choices::default() };
-    let runs = experiment.expand(&choices).expect("expands");
+    let overrides = ExperimentOverrides { seeds: Some(1), ..ExperimentOverrides::default() };
+    let runs = experiment.expand(&overrides).expect("expands");
     let is_gscu = |run: &&ExperimentRun| run.config.method == "gscu" && run.needs.is_some();
     let gscu = runs.iter().find(is_gscu).expect("one that falls back on another run");
     let generalist = runs.iter().find(|run| gscu.needs.as_ref() == Some(&run.id)).expect("that run");
@@ -105,7 +111,7 @@ fn a_new_key_leaves_every_run_of_a_lab_where_it_is() {
     older.set_fallback_run("runs/generalist-000000000000").expect("a key");
     let (folder, _) = create("gscu-111111111111", &older);
     let find = || {
-        let plan = Plan::new(std::slice::from_ref(&experiment), &choices, lab.path()).expect("a plan");
+        let plan = Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path()).expect("a plan");
         let folder_of =
             |id: &str| plan.runs.iter().find(|run| run.run.id == id).expect("there").folder.clone();
         [folder_of(&generalist.id), folder_of(&gscu.id)]
@@ -181,7 +187,8 @@ passes = 2
 fn refused(from: &str, to: &str, words: &[&str]) {
     assert!(GOOD.contains(from), "{from}");
     let text = GOOD.replacen(from, to, 1);
-    let found = Experiment::parse("mine.toml", &text).and_then(|found| found.expand(&Choices::default()));
+    let found =
+        Experiment::parse("mine.toml", &text).and_then(|found| found.expand(&ExperimentOverrides::default()));
     let message = found.expect_err(to).to_string();
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(message.contains("mine"), "{message}");
@@ -192,7 +199,9 @@ fn refused(from: &str, to: &str, words: &[&str]) {
 
 #[test]
 fn what_is_wrong_with_a_file_is_said_in_one_line() {
-    Experiment::parse("mine.toml", GOOD).and_then(|found| found.expand(&Choices::default())).expect("good");
+    Experiment::parse("mine.toml", GOOD)
+        .and_then(|found| found.expand(&ExperimentOverrides::default()))
+        .expect("good");
     refused("title = \"T\"", "title = ", &["line 2"]);
     refused("seeds = 1", "seeds = 0", &["`seeds`", "found 0", "1 to 1000"]);
     refused("seeds = 1", "sedes = 1", &["line 6", "sedes", "seeds"]);
@@ -215,11 +224,11 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
         &["pace in kuhn-poker", "learning_rte", "learning_rate"],
     );
     refused("mean = 0.5", "mean = 0.5, scale = \"code\"", &["unknown scale \"code\""]);
-    refused("method = \"pace\"", "method = \"liam\"", &["liam in kuhn-poker", "no run has these"]);
+    refused("method = \"pace\"", "method = \"liam\"", &["liam in kuhn-poker", "matches no run"]);
     refused(
         "games = [\"kuhn-poker\"]\nmethods = [\"pace\"]",
         "games = [\"kuhn-poker\", \"overcooked\"]\nmethods = [\"pace\", \"gscu\"]",
-        &["gscu in overcooked falls back on the Generalist"],
+        &["gscu in overcooked needs a Generalist run"],
     );
 }
 
@@ -227,8 +236,8 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
 fn experiments_share_runs() {
     let experiments: Vec<Experiment> =
         EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text).expect("good")).collect();
-    let choices = Choices { seeds: Some(2), ..Choices::default() };
-    let plan = Plan::new(&experiments, &choices, Path::new("nowhere")).expect("a plan");
+    let overrides = ExperimentOverrides { seeds: Some(2), ..ExperimentOverrides::default() };
+    let plan = Plan::new(&experiments, &overrides, Path::new("nowhere")).expect("a plan");
     let ids: BTreeSet<&str> = plan.runs.iter().map(|planned| planned.run.id.as_str()).collect();
     assert_eq!(ids.len(), plan.runs.len(), "no run twice");
     // PACE in PO-Overcooked as the paper has it serves most of the tables.

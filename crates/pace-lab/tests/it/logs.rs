@@ -62,7 +62,7 @@ fn bad_rows_are_refused_and_leave_no_trace() {
     check(20, &[("a", 1.0), ("a", 1.0)], "each name once");
     check(20, &[("", 1.0)], "metric name \"\"");
     check(20, &[("a\nb", 1.0)], "printable");
-    check(10, &[], "row of step 10 after step 10");
+    check(10, &[], "step 10 after step 10");
     append(&mut log, 20);
 }
 

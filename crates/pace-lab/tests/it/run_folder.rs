@@ -54,7 +54,7 @@ fn a_new_run_needs_an_empty_folder() {
     let empty = scratch.path().join("empty");
     fs::create_dir(&empty).expect("made");
     drop(RunFolder::create(&empty, "", spec()).expect("an empty folder will do"));
-    check(&empty, &["already holds a run", "pace resume", "--out"]);
+    check(&empty, &["already contains a run", "pace resume", "--out"]);
 
     let photos = scratch.path().join("photos");
     fs::create_dir(&photos).expect("made");

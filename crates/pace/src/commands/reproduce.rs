@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pace_lab::progress::duration;
-use pace_lab::{Carrier, LabProgress, Notice, StopFlag};
+use pace_lab::{LabProgress, PlanEvent, PlanRunner, StopFlag};
 
 use super::plan::ExperimentArgs;
 use crate::build_info::all_threads;
@@ -36,7 +36,7 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let plan = args.which.plan()?;
     let n_jobs = n_jobs(args.jobs);
     let program = std::env::current_exe()?;
-    let carrier = Carrier {
+    let carrier = PlanRunner {
         lab: &args.which.out,
         program: &program,
         n_jobs,
@@ -48,7 +48,7 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     if plan.scale != 1.0 {
         say(&format!("a rehearsal: budgets and passes times {}; no number of it means anything", plan.scale));
     }
-    let outcome = carrier.carry_out(&plan, &stop, &mut |notice| screen.show(notice))?;
+    let outcome = carrier.run(&plan, &stop, &mut |notice| screen.show(notice))?;
     screen.clear();
     let lab = args.which.out.display();
     say(&format!(
@@ -61,7 +61,7 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         say("stopped and saved; the same command goes on");
         return Err(Stopped.into());
     }
-    let n_dead = outcome.dead.len();
+    let n_dead = outcome.failed.len();
     if n_dead > 0 {
         return Err(SomeFailed { n_dead }.into());
     }
@@ -81,18 +81,18 @@ struct Screen {
 }
 
 impl Screen {
-    fn show(&mut self, notice: Notice) {
+    fn show(&mut self, notice: PlanEvent) {
         match notice {
-            Notice::Progress(progress) => self.progress(&progress),
+            PlanEvent::Progress(progress) => self.progress(&progress),
             // A bar names what is running; without one this is the only sign.
-            Notice::Started(what) if !self.is_terminal => say(&format!("started {what}")),
-            Notice::Started(_) => {}
-            Notice::Done(what) => self.line(&format!("done    {what}")),
-            Notice::Dead { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
-            Notice::Stopping { n_processes } => {
+            PlanEvent::Started(what) if !self.is_terminal => say(&format!("started {what}")),
+            PlanEvent::Started(_) => {}
+            PlanEvent::Done(what) => self.line(&format!("done    {what}")),
+            PlanEvent::Failed { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
+            PlanEvent::Stopping { n_processes } => {
                 self.line(&format!("stopping: {n_processes} processes finish their update and save"));
             }
-            Notice::Warning(text) => self.line(&format!("warning: {text}")),
+            PlanEvent::Warning(text) => self.line(&format!("warning: {text}")),
         }
     }
 

@@ -28,7 +28,7 @@ fn a_trained_agent_shows_its_play_and_its_mind() {
         let arguments = ["watch", &folder, "--peer", "2", "--pool", "train"];
         let shown = run(&arguments);
         assert_eq!(run(&arguments), shown, "{}", entry.id);
-        for words in [" 3 of 3 ==", "-- step 1: ego ", "guess at ", "is about to", "expects ", "recognised"] {
+        for words in [" 3 of 3 ==", "-- step 1: ego ", "guess at ", "is about to", "expects ", "identified"] {
             assert!(shown.contains(words), "{}: no {words:?} in {shown}", entry.id);
         }
         assert!(shown.contains("met train peer 2") && shown.contains(" over 3"), "{shown}");

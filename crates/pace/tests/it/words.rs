@@ -54,20 +54,8 @@ const INDIRECT_QUESTIONS: (&str, usize) =
     (r"^\s*//[/!] (What|Who|Whom|Whose|Where|When|Why|How|Which)\b", 886);
 
 /// Public types that still share a name with another. The list may only shrink.
-const SHARED_NAMES: &[&str] = &[
-    "BayesEgo",
-    "Build",
-    "EmptyEpisode",
-    "Estimate",
-    "Frame",
-    "Grid",
-    "Look",
-    "Part",
-    "Plan",
-    "Point",
-    "RunGroup",
-    "Study",
-];
+const SHARED_NAMES: &[&str] =
+    &["BayesEgo", "EmptyEpisode", "Frame", "Grid", "Look", "Part", "Plan", "Point", "Study"];
 
 /// Files that commands write, which comments may name.
 const WRITTEN_FILES: &[&str] = &["state.json", "study.toml", "timing.jsonl"];

@@ -1,7 +1,7 @@
 //! `pace watch`: one encounter in the terminal, of a trained agent with its thoughts or of a scripted ego.
 //!
 //! How a moment is drawn is in `screen`, what is told about it all in `teller`; what an agent takes its peers for is in
-//! `pace_lab::mind`.
+//! `pace_lab::peer_beliefs`.
 
 mod screen;
 mod teller;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pace_games::{AgentSession, AnyGame, GAMES, GameError, Meeting, Seed, Split, TupleListing, find_game};
-use pace_lab::{Mind, ReplayOptions, RunView, TrainedAgent, write_replay};
+use pace_lab::{PeerBeliefs, ReplayOptions, RunView, TrainedAgent, write_replay};
 
 use crate::build_info::command_line;
 use crate::game_args::KeyArgs;
@@ -186,7 +186,7 @@ fn watch_agent(
     let tuple = met(game, split, args.peer);
     // A method that identifies nobody has nothing to show; an identifier without a loss of its own stays as it was drawn.
     let identifies = agent.n_identified() > 0 && trained.config.train.auxiliary_weight > 0.0;
-    let mut mind = identifies.then(|| Mind::new(game, &tuple));
+    let mut mind = identifies.then(|| PeerBeliefs::new(game, &tuple));
     let mut teller = args.teller(game, n_episodes, out)?;
     watch(&mut session, &mut teller, mind.as_mut())?;
     let who = format!(
@@ -199,7 +199,7 @@ fn watch_agent(
     );
     teller.end_encounter(&who, None)?;
     if let Some(mind) = &mind {
-        teller.write_lines(&mind.story(game.spec().nouns.episode))?;
+        teller.write_lines(&mind.summary_lines(game.spec().nouns.episode))?;
     }
     Ok(())
 }
@@ -208,7 +208,7 @@ fn watch_agent(
 fn watch(
     session: &mut AgentSession,
     teller: &mut Teller<'_>,
-    mut mind: Option<&mut Mind>,
+    mut mind: Option<&mut PeerBeliefs>,
 ) -> anyhow::Result<()> {
     loop {
         let moment = session.moment();
@@ -217,7 +217,7 @@ fn watch(
             teller.tell(moment, None)?;
         }
         if let (Some(mind), Some(inference)) = (&mut mind, inference) {
-            mind.consider(inference, (moment.episode, moment.n_steps));
+            mind.update(inference, (moment.episode, moment.n_steps));
         }
         match decision {
             Some(decision) => {

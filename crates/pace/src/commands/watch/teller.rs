@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use pace_games::{Action, AnyGame, Ending, GameSpec, Inference, Metric, Moment, NO_ACTION};
-use pace_lab::{Guess, Mind};
+use pace_lab::{Guess, PeerBeliefs};
 
 use super::screen::{Look, Screen};
 
@@ -34,7 +34,7 @@ struct Episode {
 }
 
 /// What an agent infers, what it will do, and its mind about the peers, where it has one.
-pub type Inside<'a> = (&'a Inference, Action, Option<&'a Mind>);
+pub type Inside<'a> = (&'a Inference, Action, Option<&'a PeerBeliefs>);
 
 const BAR: usize = 12;
 /// Kinds of a peer that are shown; the others hardly matter.
@@ -161,7 +161,7 @@ impl<'a> Teller<'a> {
             let full = (probability * BAR as f32).round() as usize;
             format!("{mark} {probability:.2} {:<BAR$} {what}", "#".repeat(full))
         };
-        for slot in mind.map_or(&[][..], Mind::slots) {
+        for slot in mind.map_or(&[][..], PeerBeliefs::slots) {
             lines.push(self.screen.paint(Look::Bold, &format!("guess at {}", slot.role)));
             lines.extend(slot.ranked().take(N_KINDS).map(|guess| {
                 match guess.is_right {
@@ -182,9 +182,9 @@ impl<'a> Teller<'a> {
     }
 
     /// Tells how the episode ended that was just played.
-    pub fn end_episode(&mut self, mind: Option<&Mind>) -> io::Result<()> {
+    pub fn end_episode(&mut self, mind: Option<&PeerBeliefs>) -> io::Result<()> {
         let mut episode = std::mem::take(&mut self.current);
-        let slots = mind.map_or(&[][..], Mind::slots);
+        let slots = mind.map_or(&[][..], PeerBeliefs::slots);
         episode.guesses = slots.iter().filter_map(|slot| slot.ranked().next()).collect();
         let how = match episode.ending {
             Some(Ending::Succeeded) => self.screen.paint(Look::Good, "succeeded"),

@@ -10,7 +10,7 @@ use crate::episode_rows::episode_row;
 
 /// One ego, whom it meets, and how often.
 #[derive(Clone, Copy, Debug)]
-pub struct Meetings<'a> {
+pub struct ScriptedEvaluation<'a> {
     /// The scripted ego's name.
     pub reference: &'a str,
     /// The part of the pool.
@@ -30,7 +30,7 @@ pub struct Meetings<'a> {
     pub n_threads: usize,
 }
 
-impl Meetings<'_> {
+impl ScriptedEvaluation<'_> {
     /// Plays all encounters; the rows are sorted by tuple, then by encounter, then by episode.
     pub fn play(&self, game: &dyn AnyGame) -> Result<Vec<EpisodeRow>, GameError> {
         let n_threads = self.n_threads.min(self.n_tuples);

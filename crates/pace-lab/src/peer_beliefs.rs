@@ -3,15 +3,15 @@
 use pace_games::{AnyGame, Inference, Split, TupleListing};
 
 /// A moment of an encounter: the episode and the decisions before it in that episode, both from 0.
-pub type When = (usize, usize);
+pub type EpisodeStep = (usize, usize);
 
 /// The agent's mind about every peer at the table.
-pub struct Mind {
-    slots: Vec<Slot>,
+pub struct PeerBeliefs {
+    slots: Vec<PeerBelief>,
 }
 
 /// The agent's mind about one peer.
-pub struct Slot {
+pub struct PeerBelief {
     /// What the peer is.
     pub role: &'static str,
     kinds: Vec<String>,
@@ -23,7 +23,7 @@ pub struct Slot {
     /// The kinds with their probabilities, the most likely first; empty before the first thought.
     ranking: Vec<(usize, f32)>,
     /// Since when the first of them has been first.
-    since: When,
+    since: EpisodeStep,
 }
 
 /// The most likely kind of a peer.
@@ -37,9 +37,9 @@ pub struct Guess {
     pub is_right: Option<bool>,
 }
 
-impl Mind {
+impl PeerBeliefs {
     /// A mind without a thought, about the peers that are met.
-    pub fn new(game: &dyn AnyGame, met: &TupleListing) -> Mind {
+    pub fn new(game: &dyn AnyGame, met: &TupleListing) -> PeerBeliefs {
         let pool = game.pool(Split::Train);
         let slots = game.spec().peer_roles.iter().enumerate().map(|(slot, role)| {
             let mut kinds: Vec<String> = Vec::new();
@@ -55,13 +55,13 @@ impl Mind {
                 .collect();
             let truth = kinds.iter().position(|kind| *kind == met.kinds[slot]);
             let traits = pool.traits.get(slot).cloned().unwrap_or_default();
-            Slot { role, kinds, kind_of_class, traits, truth, ranking: Vec::new(), since: (0, 0) }
+            PeerBelief { role, kinds, kind_of_class, traits, truth, ranking: Vec::new(), since: (0, 0) }
         });
-        Mind { slots: slots.collect() }
+        PeerBeliefs { slots: slots.collect() }
     }
 
     /// Takes in what the agent infers now.
-    pub fn consider(&mut self, inference: &Inference, now: When) {
+    pub fn update(&mut self, inference: &Inference, now: EpisodeStep) {
         for (slot, posterior) in self.slots.iter_mut().zip(&inference.posteriors) {
             let mut ranking: Vec<(usize, f32)> = (0..slot.kinds.len()).map(|kind| (kind, 0.0)).collect();
             for (class, probability) in posterior.iter().enumerate() {
@@ -77,13 +77,13 @@ impl Mind {
     }
 
     /// Peer by peer.
-    pub fn slots(&self) -> &[Slot] {
+    pub fn slots(&self) -> &[PeerBelief] {
         &self.slots
     }
 
     /// When each peer was recognised, if it was.
-    pub fn story(&self, episode_noun: &str) -> Vec<String> {
-        let tell = |slot: &Slot| {
+    pub fn summary_lines(&self, episode_noun: &str) -> Vec<String> {
+        let tell = |slot: &PeerBelief| {
             let guess = slot.ranked().next()?;
             let (episode, n_steps) = slot.since;
             let since = match n_steps {
@@ -92,16 +92,16 @@ impl Mind {
             };
             let (role, kind) = (slot.role, guess.kind);
             Some(match guess.is_right {
-                Some(true) => format!("{role}: recognised, {since}"),
-                Some(false) => format!("{role}: not recognised; the guess is {kind}, {since}"),
-                None => format!("{role}: nobody like it in training; the guess is {kind}, {since}"),
+                Some(true) => format!("{role}: identified {since}"),
+                Some(false) => format!("{role}: not identified; most likely {kind}, {since}"),
+                None => format!("{role}: no such peer in training; most likely {kind}, {since}"),
             })
         };
         self.slots.iter().filter_map(tell).collect()
     }
 }
 
-impl Slot {
+impl PeerBelief {
     /// What the peer may be, in words, with the mean traits of the classes of that kind.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, Vec<f32>)> {
         self.kinds.iter().enumerate().map(|(kind, name)| {
@@ -118,7 +118,7 @@ impl Slot {
         self.truth
     }
 
-    /// The probability of each kind, in the order of [`Slot::kinds`]; none before the first thought.
+    /// The probability of each kind, in the order of [`PeerBelief::kinds`]; none before the first thought.
     pub fn probabilities(&self) -> impl Iterator<Item = f32> {
         let mut probabilities = vec![0.0; self.ranking.len()];
         self.ranking.iter().for_each(|(kind, probability)| probabilities[*kind] = *probability);
@@ -140,7 +140,7 @@ mod tests {
     use pace_games::{Inference, Preset, Split, find_game};
     use serde_json::Map;
 
-    use super::Mind;
+    use super::PeerBeliefs;
 
     fn inference(posteriors: Vec<Vec<f32>>) -> Inference {
         Inference { posteriors, ..Inference::default() }
@@ -151,42 +151,43 @@ mod tests {
         let game = find_game("overcooked").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("a game");
         // Training peers 0 and 9 want what test peer 0 wants; 4 and 13 want something else.
-        let mut mind = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        assert_eq!(mind.slots()[0].kinds.len(), 9);
-        assert!(mind.story("episode").is_empty());
+        let mut beliefs = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
+        assert_eq!(beliefs.slots()[0].kinds.len(), 9);
+        assert!(beliefs.summary_lines("episode").is_empty());
         let posterior = |shares: &[(usize, f32)]| {
             let mut posterior = vec![0.0; 18];
             shares.iter().for_each(|(class, share)| posterior[*class] = *share);
             inference(vec![posterior])
         };
-        mind.consider(&posterior(&[(4, 0.6), (0, 0.3), (9, 0.1)]), (0, 0));
+        beliefs.update(&posterior(&[(4, 0.6), (0, 0.3), (9, 0.1)]), (0, 0));
         assert_eq!(
-            mind.story("episode"),
-            ["cook: not recognised; the guess is Lettuce and Carrot, since episode 1 began"]
+            beliefs.summary_lines("episode"),
+            ["cook: not identified; most likely Lettuce and Carrot, since episode 1 began"]
         );
-        mind.consider(&posterior(&[(4, 0.4), (0, 0.3), (9, 0.3)]), (0, 7));
-        mind.consider(&posterior(&[(4, 0.1), (0, 0.9)]), (3, 0));
-        let best = mind.slots()[0].ranked().next().expect("a guess");
+        beliefs.update(&posterior(&[(4, 0.4), (0, 0.3), (9, 0.3)]), (0, 7));
+        beliefs.update(&posterior(&[(4, 0.1), (0, 0.9)]), (3, 0));
+        let best = beliefs.slots()[0].ranked().next().expect("a guess");
         assert_eq!(
             (&best.kind[..], best.probability, best.is_right),
             ("Potato and Broccoli", 0.9, Some(true))
         );
-        assert_eq!(mind.story("episode"), ["cook: recognised, since step 7 of episode 1"]);
+        assert_eq!(beliefs.summary_lines("episode"), ["cook: identified since step 7 of episode 1"]);
     }
 
     #[test]
     fn nobody_can_name_a_peer_of_a_kind_that_was_never_met() {
         let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("a game");
-        let mut mind = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        mind.consider(&inference(vec![vec![1.0 / 40.0; 40]]), (2, 1));
-        assert_eq!(mind.slots()[0].ranked().next().expect("a guess").is_right, None);
+        let mut beliefs = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
+        beliefs.update(&inference(vec![vec![1.0 / 40.0; 40]]), (2, 1));
+        assert_eq!(beliefs.slots()[0].ranked().next().expect("a guess").is_right, None);
         assert!(
-            mind.story("hand")[0].starts_with("opponent: nobody like it in training; the guess is bluffs J")
+            beliefs.summary_lines("hand")[0]
+                .starts_with("opponent: no such peer in training; most likely bluffs J")
         );
         // An agent without an identifier has no mind about anybody.
-        let mut blank = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        blank.consider(&inference(Vec::new()), (0, 0));
-        assert!(blank.story("hand").is_empty());
+        let mut blank = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
+        blank.update(&inference(Vec::new()), (0, 0));
+        assert!(blank.summary_lines("hand").is_empty());
     }
 }

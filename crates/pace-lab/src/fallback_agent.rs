@@ -19,29 +19,29 @@ const CONFIG: &str = "config.toml";
 const MAX_BYTES: u64 = 1 << 30;
 
 /// The keys and the weights of that agent.
-pub(crate) struct Conservative {
+pub(crate) struct FallbackAgent {
     config: RunConfig,
     model: Vec<u8>,
 }
 
-impl Conservative {
+impl FallbackAgent {
     /// The agent that the keys of a run ask for: the copy in its folder, where it has one, or the run they name.
-    pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<Conservative>, LabError> {
+    pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<FallbackAgent>, LabError> {
         let kept = run.join(FOLDER);
         if config.train.conservative_run().is_some() && kept.is_dir() {
-            return Conservative::read(&kept).map(Some);
+            return FallbackAgent::read(&kept).map(Some);
         }
-        Conservative::named(config)
+        FallbackAgent::named(config)
     }
 
     /// The agent of the run that these keys name.
-    pub(crate) fn named(config: &RunConfig) -> Result<Option<Conservative>, LabError> {
+    pub(crate) fn named(config: &RunConfig) -> Result<Option<FallbackAgent>, LabError> {
         let Some(named) = config.train.conservative_run() else { return Ok(None) };
         // An empty name is the learner's to complain about: it knows what else could be chosen.
         if named.is_empty() {
             return Ok(None);
         }
-        let found = Conservative::of_run(Path::new(named))?;
+        let found = FallbackAgent::of_run(Path::new(named))?;
         if found.config.game != config.game {
             let expected = format!("a run of {}; that one plays {}", config.game, found.config.game);
             return Err(GameError::bad_value("gscu.conservative_run", &named, &expected).into());
@@ -49,21 +49,21 @@ impl Conservative {
         Ok(Some(found))
     }
 
-    fn of_run(folder: &Path) -> Result<Conservative, LabError> {
+    fn of_run(folder: &Path) -> Result<FallbackAgent, LabError> {
         let view = RunView::open(folder)?;
         let config = view.run_config()?;
         check_revision(&view.manifest()?, &*config.open_game()?)?;
         let checkpoint = newest_checkpoint(&view)?;
-        Ok(Conservative { config, model: checkpoint.file(MODEL_FILE)?.to_vec() })
+        Ok(FallbackAgent { config, model: checkpoint.file(MODEL_FILE)?.to_vec() })
     }
 
-    fn read(kept: &Path) -> Result<Conservative, LabError> {
+    fn read(kept: &Path) -> Result<FallbackAgent, LabError> {
         let (config, model) = (read_config(kept)?, kept.join(MODEL_FILE));
         let model = durable::read_capped(&model, MAX_BYTES)?.ok_or_else(|| LabError::BadConfig {
             file: model.display().to_string(),
             reason: format!("larger than {MAX_BYTES} bytes; expected the weights of an agent"),
         })?;
-        Ok(Conservative { config, model })
+        Ok(FallbackAgent { config, model })
     }
 
     /// Puts the copy into a run folder, whole or not at all, unless there is one.
