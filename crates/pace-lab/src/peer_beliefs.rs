@@ -1,44 +1,44 @@
-//! What an agent takes its peers for, in words: its posterior over training classes, with classes of one kind together.
+//! An agent's beliefs about its peers: its posteriors over training classes, summed over the classes of each kind.
 
 use pace_games::{AnyGame, Inference, Split, TupleListing};
 
-/// A moment of an encounter: the episode and the decisions before it in that episode, both from 0.
+/// A step of an encounter: the episode and the number of decisions before it in that episode, both from 0.
 pub type EpisodeStep = (usize, usize);
 
-/// The agent's mind about every peer at the table.
+/// An agent's beliefs about every peer of an encounter.
 pub struct PeerBeliefs {
     slots: Vec<PeerBelief>,
 }
 
-/// The agent's mind about one peer.
+/// An agent's belief about one peer.
 pub struct PeerBelief {
-    /// What the peer is.
+    /// The role of the peer in the game.
     pub role: &'static str,
     kinds: Vec<String>,
     kind_of_class: Vec<usize>,
-    /// The traits of each class.
+    /// The behaviour vector of each class.
     traits: Vec<Vec<f32>>,
-    /// The peer's own kind, where the agent was trained with some of it.
+    /// The index of the peer's true kind, if a training peer has this kind.
     truth: Option<usize>,
-    /// The kinds with their probabilities, the most likely first; empty before the first thought.
+    /// The kinds with their probabilities, most likely first; empty before the first update.
     ranking: Vec<(usize, f32)>,
-    /// Since when the first of them has been first.
+    /// The step since which the first of them has been the most likely.
     since: EpisodeStep,
 }
 
 /// The most likely kind of a peer.
 #[derive(Clone, Debug)]
 pub struct Guess {
-    /// In words.
+    /// The name of the kind.
     pub kind: String,
-    /// The agent's probability.
+    /// The probability of the kind.
     pub probability: f32,
-    /// Whether it is right, where a guess can be.
+    /// Whether it is the true kind; `None` if no training peer has the true kind.
     pub is_right: Option<bool>,
 }
 
 impl PeerBeliefs {
-    /// A mind without a thought, about the peers that are met.
+    /// Creates beliefs without probabilities about the peers in `met`.
     pub fn new(game: &dyn AnyGame, met: &TupleListing) -> PeerBeliefs {
         let pool = game.pool(Split::Train);
         let slots = game.spec().peer_roles.iter().enumerate().map(|(slot, role)| {
@@ -60,7 +60,7 @@ impl PeerBeliefs {
         PeerBeliefs { slots: slots.collect() }
     }
 
-    /// Takes in what the agent infers now.
+    /// Updates the beliefs with the posteriors of the agent at step `now`.
     pub fn update(&mut self, inference: &Inference, now: EpisodeStep) {
         for (slot, posterior) in self.slots.iter_mut().zip(&inference.posteriors) {
             let mut ranking: Vec<(usize, f32)> = (0..slot.kinds.len()).map(|kind| (kind, 0.0)).collect();
@@ -76,14 +76,14 @@ impl PeerBeliefs {
         }
     }
 
-    /// Peer by peer.
+    /// The belief about each peer, by slot.
     pub fn slots(&self) -> &[PeerBelief] {
         &self.slots
     }
 
-    /// When each peer was recognised, if it was.
+    /// One line per peer: the most likely kind, the step since which it is the most likely, and whether it is right.
     pub fn summary_lines(&self, episode_noun: &str) -> Vec<String> {
-        let tell = |slot: &PeerBelief| {
+        let line = |slot: &PeerBelief| {
             let guess = slot.ranked().next()?;
             let (episode, n_steps) = slot.since;
             let since = match n_steps {
@@ -97,12 +97,12 @@ impl PeerBeliefs {
                 None => format!("{role}: no such peer in training; most likely {kind}, {since}"),
             })
         };
-        self.slots.iter().filter_map(tell).collect()
+        self.slots.iter().filter_map(line).collect()
     }
 }
 
 impl PeerBelief {
-    /// What the peer may be, in words, with the mean traits of the classes of that kind.
+    /// The names of the kinds, each with the mean behaviour vector of its classes.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, Vec<f32>)> {
         self.kinds.iter().enumerate().map(|(kind, name)| {
             let classes = self.kind_of_class.iter().zip(&self.traits).filter(|(of, _)| **of == kind);
@@ -113,19 +113,19 @@ impl PeerBelief {
         })
     }
 
-    /// Which of the kinds it is of, if of any.
+    /// The index of the peer's true kind in [`PeerBelief::kinds`], if a training peer has this kind.
     pub fn truth(&self) -> Option<usize> {
         self.truth
     }
 
-    /// The probability of each kind, in the order of [`PeerBelief::kinds`]; none before the first thought.
+    /// The probability of each kind, in the order of [`PeerBelief::kinds`]; empty before the first update.
     pub fn probabilities(&self) -> impl Iterator<Item = f32> {
         let mut probabilities = vec![0.0; self.ranking.len()];
         self.ranking.iter().for_each(|(kind, probability)| probabilities[*kind] = *probability);
         probabilities.into_iter()
     }
 
-    /// What the peer may be, the most likely first.
+    /// The kinds with their probabilities, most likely first.
     pub fn ranked(&self) -> impl Iterator<Item = Guess> {
         self.ranking.iter().map(|(kind, probability)| Guess {
             kind: self.kinds[*kind].clone(),
@@ -147,10 +147,10 @@ mod tests {
     }
 
     #[test]
-    fn classes_of_one_kind_count_together_and_the_last_change_of_mind_is_kept() {
+    fn classes_of_one_kind_are_summed_and_the_last_change_of_belief_is_kept() {
         let game = find_game("overcooked").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("a game");
-        // Training peers 0 and 9 want what test peer 0 wants; 4 and 13 want something else.
+        // Training peers 0 and 9 have the preference of test peer 0; peer 4 has another one.
         let mut beliefs = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
         assert_eq!(beliefs.slots()[0].kinds.len(), 9);
         assert!(beliefs.summary_lines("episode").is_empty());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_name_a_peer_of_a_kind_that_was_never_met() {
+    fn a_kind_without_training_peers_cannot_be_identified() {
         let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("a game");
         let mut beliefs = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
@@ -185,7 +185,7 @@ mod tests {
             beliefs.summary_lines("hand")[0]
                 .starts_with("opponent: no such peer in training; most likely bluffs J")
         );
-        // An agent without an identifier has no mind about anybody.
+        // An agent without an identifier has no beliefs.
         let mut blank = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
         blank.update(&inference(Vec::new()), (0, 0));
         assert!(blank.summary_lines("hand").is_empty());

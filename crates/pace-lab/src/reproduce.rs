@@ -1,7 +1,7 @@
-//! Carries a plan out: processes side by side, each of them `pace train`, `pace resume` or `pace adapt`.
+//! Runs a plan: parallel processes, each of them `pace train`, `pace resume` or `pace adapt`.
 //!
-//! Every run and every evaluation is a process of its own, so that none can take another with it. A process stops, and keeps
-//! what it has, when its standard input ends: that is how it is asked to, and how it finds out that this one has died.
+//! Every run and every evaluation is a separate process, so that a crash cannot affect the others. A process saves its state
+//! and exits when its standard input ends. This process closes that input to stop it; if this process dies, the input ends too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,63 +17,63 @@ use crate::run_folder::{RunLock, RunView};
 use crate::signals::StopFlag;
 use crate::speeds::Speeds;
 
-/// How a plan is carried out.
+/// Runs plans in parallel processes.
 #[derive(Clone, Debug)]
 pub struct PlanRunner<'a> {
     /// The folder of the lab.
     pub lab: &'a Path,
     /// The program to start: `pace`.
     pub program: &'a Path,
-    /// Processes side by side.
+    /// Number of parallel processes.
     pub n_jobs: usize,
-    /// Threads of each; no result depends on it.
+    /// Threads of each process; results do not depend on it.
     pub n_threads: usize,
 }
 
-/// What is told while a plan is carried out.
+/// An event while a plan runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PlanEvent {
-    /// A process was started.
+    /// A process was started, with its run or evaluation.
     Started(String),
-    /// A process has done its work.
+    /// A process finished successfully, with its run or evaluation.
     Done(String),
-    /// A run or an evaluation that failed. The rest goes on.
+    /// A run or an evaluation failed. The others continue.
     Failed {
-        /// What it was.
+        /// The run or evaluation.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// So many processes were asked to stop, and will once they have saved.
+    /// The running processes were asked to stop. Each exits after it has saved a checkpoint.
     Stopping {
-        /// How many.
+        /// Number of processes.
         n_processes: usize,
     },
-    /// Something that a person may want to know.
+    /// A warning for the user.
     Warning(String),
-    /// How far everything is; every second.
+    /// Progress of the whole plan; sent every second.
     Progress(LabProgress),
 }
 
-/// How it ended.
+/// The result of running a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanOutcome {
-    /// Whether somebody asked to stop before the end.
+    /// Whether it was stopped before the plan was complete.
     pub is_stopped: bool,
     /// Runs that are trained and evaluated.
     pub n_done: usize,
-    /// What failed, and what could not be tried because of that.
+    /// The failed runs and evaluations, and the runs that could not start because of them.
     pub failed: Vec<String>,
 }
 
-/// How often processes are looked after.
+/// Interval of checks for exited processes.
 const TICK: Duration = Duration::from_millis(100);
-/// How often the folders are looked at for progress.
+/// Interval of progress events, which read the run folders.
 const POLL: Duration = Duration::from_secs(1);
 
 impl PlanRunner<'_> {
-    /// Does whatever the plan asks for and the lab does not have; returns when nothing is left that can be done, or when asked
-    /// to stop and every process has saved its state.
+    /// Trains and evaluates all runs of the plan that the lab does not have yet. Returns when no task is left that can run, or,
+    /// after a stop request, when every process has saved its state.
     pub fn run(
         &self,
         plan: &Plan,
@@ -107,14 +107,14 @@ impl PlanRunner<'_> {
     }
 }
 
-/// One thing to do for a run.
+/// A task of a run: its training, or the evaluation with an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Train,
     Evaluate(usize),
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     ToDo,
@@ -123,17 +123,17 @@ enum Status {
     Failed,
 }
 
-/// A run of the plan with what is to be done for it.
+/// A run of the plan with the status of its tasks.
 struct RunJob<'a> {
     planned: &'a PlannedRun,
     training: Status,
     evaluations: Vec<Status>,
-    /// Whether a process that is not ours trains it.
+    /// Whether a process outside this plan is training it.
     is_in_use: bool,
-    /// Seconds of one process that training and each evaluation take in all.
+    /// Estimated seconds of one process for the whole training; `evaluation_secs` has those of each evaluation.
     training_secs: f64,
     evaluation_secs: Vec<f64>,
-    /// The part of training that is done.
+    /// The completed fraction of the training, from 0 to 1.
     share: f64,
 }
 
@@ -142,7 +142,7 @@ impl RunJob<'_> {
         self.training == Status::Done && self.evaluations.iter().all(|status| *status == Status::Done)
     }
 
-    /// Seconds of work that are done, and all of them. What is dead will not be done, so it does not count.
+    /// Seconds of work: completed, and in total. Failed tasks do not count.
     fn secs(&self) -> (f64, f64) {
         let (mut done, mut all) = (0.0, 0.0);
         if self.training != Status::Failed {
@@ -165,7 +165,7 @@ struct Process {
     what: String,
     child: Child,
     log: PathBuf,
-    /// Where in the log its words begin.
+    /// Byte offset in the log at which the output of this process starts.
     log_start: u64,
 }
 
@@ -177,7 +177,7 @@ struct PlanState<'a> {
     failed: Vec<String>,
     since: Instant,
     last_poll: Option<Instant>,
-    /// Seconds of work that were done before we came.
+    /// Seconds of work that were complete before this process started.
     done_before: f64,
 }
 
@@ -226,7 +226,7 @@ impl<'a> PlanState<'a> {
         Ok(state)
     }
 
-    /// Looks at the folder of a run that is not trained as far as we know.
+    /// Reads the state of a run from its folder.
     fn find_state(&mut self, job: usize, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
         let planned = self.jobs[job].planned;
         let total = planned.run.config.train.total_steps as f64;
@@ -243,16 +243,16 @@ impl<'a> PlanState<'a> {
                 return self.find_evaluations(job, on_event);
             }
             RunState::Unusable(reason) => {
-                self.mark_failed(job, Task::Train, planned.title(), reason, on_event)
+                self.mark_failed(job, Task::Train, planned.title(), reason, on_event);
             }
         }
         Ok(())
     }
 
-    /// Looks at the records of a trained run. One that cannot be read is put aside, not overwritten.
+    /// Reads the records of a trained run. An unreadable record is renamed, not overwritten.
     fn find_evaluations(&mut self, job: usize, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
         let of = &mut self.jobs[job];
-        // Drafts of evaluations that were killed. This process holds the lock of the lab, so no other one writes there.
+        // Drafts of killed evaluations. This process holds the lock of the lab, so no other process writes there.
         durable::remove_drafts(&of.planned.folder.join("adapt"))?;
         for (evaluation, status) in of.planned.run.evaluations.iter().zip(&mut of.evaluations) {
             match of.planned.evaluation_state(evaluation) {
@@ -269,7 +269,7 @@ impl<'a> PlanState<'a> {
         Ok(())
     }
 
-    /// Asks every process to stop: the end of its input tells it.
+    /// Asks every process to stop by closing its standard input.
     fn request_stop(&mut self, on_event: &mut dyn FnMut(PlanEvent)) {
         let inputs: Vec<_> =
             self.processes.iter_mut().filter_map(|process| process.child.stdin.take()).collect();
@@ -278,7 +278,7 @@ impl<'a> PlanState<'a> {
         }
     }
 
-    /// Sees which processes have ended.
+    /// Collects the processes that have exited.
     fn collect_exited(
         &mut self,
         on_event: &mut dyn FnMut(PlanEvent),
@@ -297,7 +297,7 @@ impl<'a> PlanState<'a> {
             if status.success() {
                 self.finish(&process, on_event)?;
             } else if stop.requested().is_some() {
-                // Asked only now: Ctrl-C in a terminal reaches every process at the same time.
+                // The flag is read after the wait: Ctrl-C in a terminal reaches all processes at the same time.
                 *self.status(process.job, process.task) = Status::ToDo;
             } else {
                 let reason = failure_reason(&process, status);
@@ -312,7 +312,7 @@ impl<'a> PlanState<'a> {
         on_event(PlanEvent::Done(process.what.clone()));
         if process.task == Task::Train {
             self.jobs[process.job].share = 1.0;
-            // A run that was trained before it was lost from sight may have records.
+            // The folder of a resumed run may already contain records.
             self.find_evaluations(process.job, on_event)?;
         }
         Ok(())
@@ -325,7 +325,7 @@ impl<'a> PlanState<'a> {
         }
     }
 
-    /// Gives a task up, and with the training of a run everything that builds on it.
+    /// Marks a task as failed; if it is a training task, also every task that depends on it.
     fn mark_failed(
         &mut self,
         job: usize,
@@ -354,7 +354,7 @@ impl<'a> PlanState<'a> {
         while self.processes.len() < self.runner.n_jobs {
             let Some((job, task)) = self.next() else { return Ok(()) };
             if task == Task::Train {
-                // The folder as it is now: another process may have taken it, or given it back.
+                // Another process may have started or stopped training this run since the last check.
                 self.find_state(job, on_event)?;
                 if self.jobs[job].training != Status::ToDo || self.jobs[job].is_in_use {
                     continue;
@@ -365,7 +365,7 @@ impl<'a> PlanState<'a> {
         Ok(())
     }
 
-    /// The first thing in the order of the plan that can be begun. Evaluations come first: results that are nearly there.
+    /// The first task in plan order that can start. Evaluations come before training, because they complete a result.
     fn next(&self) -> Option<(usize, Task)> {
         let to_do = |status: &Status| *status == Status::ToDo;
         let evaluation = self.jobs.iter().enumerate().find_map(|(job, of)| {
@@ -424,7 +424,7 @@ impl<'a> PlanState<'a> {
         Ok(())
     }
 
-    /// Finds out how far the runs are, and tells.
+    /// Reads the progress of the runs, at most once per [`POLL`], and sends an event.
     fn poll_progress(&mut self, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
         if self.last_poll.is_some_and(|last| last.elapsed() < POLL) {
             return Ok(());
@@ -446,11 +446,11 @@ impl<'a> PlanState<'a> {
     }
 
     fn progress(&self) -> LabProgress {
-        /// The first guesses at speeds count for as much as this many seconds of looking.
+        /// Weight of the initial speed estimates, in seconds of observation.
         const TRUST_SECS: f64 = 30.0;
         let (done, all) = self.secs();
         let n_jobs = self.runner.n_jobs.min(self.processes.len().max(1)) as f64;
-        // How many seconds one process really takes for a second of the estimate.
+        // Measured seconds per estimated second.
         let elapsed = self.since.elapsed().as_secs_f64() * n_jobs;
         let slowness = (elapsed + TRUST_SECS) / ((done - self.done_before).max(0.0) + TRUST_SECS);
         LabProgress {
@@ -462,14 +462,14 @@ impl<'a> PlanState<'a> {
         }
     }
 
-    /// Seconds of one process: done, and all.
+    /// Seconds of work of one process over all runs: completed, and in total.
     fn secs(&self) -> (f64, f64) {
         let sums = self.jobs.iter().map(RunJob::secs);
         sums.fold((0.0, 0.0), |(done, all), (job_done, job_all)| (done + job_done, all + job_all))
     }
 
-    /// Whether something can be begun, or could be once a process that is not ours has ended. Both are asked of the same
-    /// moment: a run that was in use a moment ago can be begun now.
+    /// Whether a task can start now, or could start once a process outside this plan has ended. One call checks both, so that
+    /// a run released in between is not missed.
     fn is_anything_left(&self) -> bool {
         self.next().is_some() || self.jobs.iter().any(|job| job.training == Status::ToDo && job.is_in_use)
     }
@@ -480,10 +480,10 @@ impl<'a> PlanState<'a> {
     }
 }
 
-/// The argument that makes a command stop when its standard input ends.
+/// The argument that makes a command save and exit when its standard input ends.
 pub const STOP_WITH_INPUT: &str = "--stop-with-input";
 
-/// Why a process failed: what it said last, or how it ended.
+/// The reason why a process failed: the last error line of its log, or its exit status.
 fn failure_reason(process: &Process, status: ExitStatus) -> String {
     let read = || {
         let mut file = File::open(&process.log)?;
@@ -498,7 +498,7 @@ fn failure_reason(process: &Process, status: ExitStatus) -> String {
     format!("{said} (see {})", process.log.display())
 }
 
-/// Gives a file another name beside the old one, which nothing has yet.
+/// Renames a damaged file to a free name in the same folder.
 fn rename_damaged(path: &Path) -> Result<PathBuf, LabError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let aside = (1..)
