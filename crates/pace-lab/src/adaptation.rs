@@ -1,4 +1,4 @@
-//! A trained agent meets a pool of peers, beside the reference agents; the result is a record.
+//! Evaluation of a trained agent on a peer pool, together with the reference agents. The result is a record.
 
 use std::collections::BTreeMap;
 
@@ -15,45 +15,45 @@ use crate::durable::prepare_folder;
 use crate::embedding::embed;
 use crate::episode_rows;
 use crate::error::LabError;
-use crate::meetings::Meetings;
 use crate::records::{EMBEDDING, RECORD, write_record};
 use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
+use crate::scripted_evaluation::ScriptedEvaluation;
 use crate::trained_agent::TrainedAgent;
 
-/// Whom the agent meets, how often, and under which conditions.
+/// Options of an evaluation: the peer pool, the number of encounters and the conditions.
 #[derive(Clone, Debug)]
 pub struct AdaptOptions {
-    /// The part of the pool.
+    /// The peer pool.
     pub split: Split,
-    /// Encounters with each tuple.
+    /// Encounters per peer tuple.
     pub passes: usize,
-    /// Episodes per encounter; the game's own number if absent, and twice that with a switch.
+    /// Episodes per encounter. Default: the game's `episodes_per_encounter`, doubled with a switch.
     pub episodes: Option<usize>,
-    /// N_ctx: the most episodes the context keeps, the current one included; as many as in training if absent.
+    /// N_ctx: maximum number of episodes in the context, including the current one. Default: episodes per encounter in training.
     pub context_episodes: Option<usize>,
-    /// After how many episodes other peers take over; never if absent.
+    /// The number of episodes after which the peers are replaced. Default: no switch.
     pub switch_at: Option<usize>,
-    /// What clears the context within an encounter.
+    /// The change detector, which clears the context within an encounter.
     pub detector: Detector,
-    /// What clearing leaves.
+    /// The part of the context kept when it is cleared.
     pub clear_keeps: ClearKeeps,
-    /// What the logits of its actions are divided by; as the run's keys say if absent.
+    /// Softmax temperature of the policy. Default: the `temperature` of the run.
     pub temperature: Option<f64>,
-    /// Keys of the game that are not to be as in training.
+    /// Game keys that override those of training.
     pub game_keys: Map<String, Value>,
-    /// Whether the latents of one encounter with each tuple are wanted.
+    /// Whether to keep the latents of one encounter per peer tuple.
     pub keep_latents: bool,
-    /// All chance of the encounters.
+    /// Random seed of the encounters.
     pub seed: u64,
-    /// The command, for the record.
+    /// The command line, for the record.
     pub command: String,
-    /// Threads; the result does not depend on it.
+    /// Number of threads; results do not depend on it.
     pub n_threads: usize,
 }
 
 impl AdaptOptions {
-    /// The plain protocol: the game as in training, the same peers all along.
+    /// The plain protocol: the game as in training, and the same peers during the whole encounter.
     pub fn new(split: Split, passes: usize, seed: u64, n_threads: usize) -> AdaptOptions {
         AdaptOptions {
             split,
@@ -72,38 +72,38 @@ impl AdaptOptions {
         }
     }
 
-    /// Episodes per encounter, given or not, and as the plain protocol has them.
+    /// Episodes per encounter, and their default.
     fn episodes(&self, game: &dyn AnyGame) -> Length {
-        let usual = game.spec().episodes_per_encounter * if self.switch_at.is_some() { 2 } else { 1 };
-        Length { n: self.episodes.unwrap_or(usual), usual }
+        let default = game.spec().episodes_per_encounter * if self.switch_at.is_some() { 2 } else { 1 };
+        Length { n: self.episodes.unwrap_or(default), default }
     }
 
-    /// N_ctx, given or not, and as the plain protocol has it.
+    /// N_ctx, and its default.
     fn context_episodes(&self, trained: &dyn AnyGame) -> Length {
-        let usual = trained.spec().episodes_per_encounter;
-        Length { n: self.context_episodes.unwrap_or(usual), usual }
+        let default = trained.spec().episodes_per_encounter;
+        Length { n: self.context_episodes.unwrap_or(default), default }
     }
 
-    /// The detector as a record names it; `None` without one.
+    /// The detector in the form of a record; `None` without a detector.
     fn detector_head(&self) -> Option<DetectorHead> {
         let clear_keeps = match self.detector {
             Detector::None => return None,
-            // An agent that is informed of the switch keeps nothing of the peers that have left.
+            // An agent that is informed of the switch keeps nothing of the former peers.
             Detector::Known => ClearKeeps::Nothing,
             Detector::Drop { .. } => self.clear_keeps,
         };
         Some(DetectorHead { name: self.detector.to_string(), clear_keeps: clear_keeps.name().to_owned() })
     }
 
-    /// A name for files, made of the pool and of everything that is not the plain protocol: `test-switch-5-drop-0.8`.
+    /// The file name without extension: the pool, and every difference from the plain protocol, as in `test-switch-5-drop-0.8`.
     fn name(&self, trained: &dyn AnyGame, game: &dyn AnyGame) -> String {
         let mut name = self.split.to_string().replace(':', "-");
         for (key, value) in changed_keys(trained, game) {
             name.push_str(&format!("-{key}-{}", value.to_string().trim_matches('"')));
         }
         let given = [
-            ("episodes", self.episodes(game).if_unusual()),
-            ("context", self.context_episodes(trained).if_unusual()),
+            ("episodes", self.episodes(game).if_changed()),
+            ("context", self.context_episodes(trained).if_changed()),
             ("switch", self.switch_at),
         ];
         for (word, n) in given.into_iter().filter_map(|(word, n)| Some((word, n?))) {
@@ -118,29 +118,29 @@ impl AdaptOptions {
         if let Some(temperature) = self.temperature {
             name.push_str(&format!("-temperature-{temperature}"));
         }
-        // Latents are of one encounter with each tuple, so that few passes will do; these must not replace many.
+        // Evaluations for latents often have few encounters. They must not overwrite a record with many.
         if self.keep_latents {
             name.push_str("-latents");
         }
         name
     }
 
-    /// The name that the files of this study of a run will have.
+    /// The name of the files of this evaluation of a run, without extension.
     pub fn name_for(&self, config: &RunConfig) -> Result<String, LabError> {
         Ok(self.name(&*config.open_game()?, &*config.open_game_with(&self.game_keys)?))
     }
 }
 
-/// A number of episodes, and what it is if nobody says otherwise.
+/// A number of episodes, and its default.
 #[derive(Clone, Copy)]
 struct Length {
     n: usize,
-    usual: usize,
+    default: usize,
 }
 
 impl Length {
-    fn if_unusual(self) -> Option<usize> {
-        (self.n != self.usual).then_some(self.n)
+    fn if_changed(self) -> Option<usize> {
+        (self.n != self.default).then_some(self.n)
     }
 }
 
@@ -151,14 +151,14 @@ pub struct Adaptation {
     pub name: String,
     /// The record.
     pub record: AdaptRecord,
-    /// The latents, if they were wanted.
+    /// The latents, if the options keep them.
     pub latents: Option<LatentsRecord>,
-    /// The step of a newer checkpoint that is damaged, so that the agent of an earlier one was evaluated.
+    /// The step of the newest checkpoint, if it is damaged and an earlier one was evaluated.
     pub skipped_checkpoint: Option<u64>,
 }
 
 impl Adaptation {
-    /// Writes the record into the run folder, and the latents in two dimensions if latents were kept.
+    /// Writes the record into the run folder, and the embedding of the latents if they were kept.
     pub fn save(&self, view: &RunView) -> Result<(), LabError> {
         let path = |ending: &str| view.adapt_path().join(format!("{}{ending}", self.name));
         write_record(&path(RECORD), &self.record.to_json()?)?;
@@ -169,7 +169,7 @@ impl Adaptation {
     }
 }
 
-/// Evaluates the agent of a run's newest checkpoint. A run folder that takes no files is refused before anything is played.
+/// Evaluates the agent of a run's newest valid checkpoint. Fails before the evaluation if the run folder is not writable.
 pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, LabError> {
     prepare_folder(&view.adapt_path())?;
     let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
@@ -187,7 +187,7 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
     Ok(Adaptation { skipped_checkpoint, ..adapt_agent(&agent, &*game, &config, run, options)? })
 }
 
-/// An agent meets the peers; `trained` is the game of its training, under the keys of `config`.
+/// Evaluates an agent. `trained` is the game with the keys of training, which are in `config`.
 pub fn adapt_agent(
     agent: &Agent,
     trained: &dyn AnyGame,
@@ -195,14 +195,14 @@ pub fn adapt_agent(
     run: RunRecord,
     options: &AdaptOptions,
 ) -> Result<Adaptation, LabError> {
-    // The agent comes with the run's temperature.
+    // The agent already applies the temperature of the run.
     let temperature = options.temperature.map_or(1.0, |given| given / config.train.temperature);
     let agent = &agent.with_temperature(temperature);
     let game = &*config.open_game_with(&options.game_keys)?;
     let spec = game.spec();
     let shape = (spec.observation_size, spec.n_actions());
     if shape != agent.shape() {
-        return Err(LabError::OtherShape { trained: agent.shape(), found: shape });
+        return Err(LabError::ShapeMismatch { trained: agent.shape(), found: shape });
     }
     let pool = game.pool(options.split);
     let (classes, undefined) = match known_classes(agent, trained, game, &pool, options.split) {
@@ -247,7 +247,7 @@ pub fn adapt_agent(
     };
     let mut record = AdaptRecord::of(head, &rows);
     for reference in game.reference_names() {
-        let meetings = Meetings {
+        let meetings = ScriptedEvaluation {
             reference,
             split: options.split,
             n_tuples: pool.tuples.len(),
@@ -262,8 +262,7 @@ pub fn adapt_agent(
     Ok(Adaptation { name: options.name(trained, game), record, latents, skipped_checkpoint: None })
 }
 
-/// The tuples of a pool, for a record that lists them one by one. A sample of the whole family is not listed: a page with
-/// thousands of tuples is of no use.
+/// The tuples of a pool for the record. Empty for a uniform sample, because a page with thousands of tuples is not useful.
 fn peer_heads(pool: &PoolListing, split: Split, switch: Option<Switch>) -> Vec<PeerHead> {
     if matches!(split, Split::Family(_)) {
         return Vec::new();
@@ -276,7 +275,7 @@ fn peer_heads(pool: &PoolListing, split: Split, switch: Option<Switch>) -> Vec<P
     pool.tuples.iter().enumerate().map(head).collect()
 }
 
-/// What people call the things of a record.
+/// Display names of a game and a method.
 pub(crate) fn words(spec: &GameSpec, method: &str) -> DisplayNamesRecord {
     DisplayNamesRecord {
         game: Some(spec.title.to_owned()),
@@ -288,7 +287,7 @@ pub(crate) fn words(spec: &GameSpec, method: &str) -> DisplayNamesRecord {
     }
 }
 
-/// The class of every peer of the pool that is met, where the identifier's classes are theirs; else the reason why not.
+/// The classes of the peers of every tuple, if the agent's identifier has these classes; otherwise the reason as text.
 fn known_classes(
     agent: &Agent,
     trained: &dyn AnyGame,
@@ -302,7 +301,7 @@ fn known_classes(
     if split != Split::Train {
         return Err("these peers are none of the classes that the agent was trained to tell apart");
     }
-    // Classes are numbers within a pool: they mean the same only where the pool is the same.
+    // A class is an index in the training pool, so both games must have the same training pool.
     let of_training = trained.pool(Split::Train);
     if (&of_training.tuples, &of_training.n_classes) != (&pool.tuples, &game.pool(Split::Train).n_classes) {
         return Err("under these keys the peers are not those of the agent's training");
@@ -310,7 +309,7 @@ fn known_classes(
     Ok(pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect())
 }
 
-/// The keys of the game that is met which differ from those of training.
+/// The game keys of the evaluation that differ from those of training.
 fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, Value> {
     let (before, now) = (trained.config(), game.config());
     let keys = now.as_object().into_iter().flatten();
@@ -319,7 +318,7 @@ fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, V
         .collect()
 }
 
-/// The curves and the configuration of a run.
+/// The record of a training run: its configuration and learning curves.
 pub fn train_record(view: &RunView) -> Result<TrainRecord, LabError> {
     let config = view.run_config()?;
     let manifest = view.manifest()?;

@@ -1,8 +1,8 @@
-//! Checkpoints: states of a run, each a folder of named files that is there as a whole or not at all.
+//! Checkpoints: saved states of a run. Each is a folder of named files that exists completely or not at all.
 //!
 //! A checkpoint is written into a staged folder, synced, listed with the hash of each file in `DONE`, synced again, and
 //! only then renamed to its step. `DONE` has the format of `b3sum`, so `b3sum --check DONE` verifies it by hand.
-//! What the files mean is the caller's business.
+//! The caller defines the content of the files.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -19,21 +19,21 @@ const DONE: &str = "DONE";
 /// An earlier checkpoint of the same step, moved aside while the new one takes its name.
 const REPLACED: &str = ".replaced-";
 
-/// How much a run may keep, and how much a reader will take from a folder that it cannot trust.
+/// Limits on the number and size of checkpoints. They also protect a reader of an untrusted folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CheckpointLimits {
-    /// How many checkpoints to keep.
+    /// Number of checkpoints to keep.
     pub keep: NonZeroUsize,
-    /// The largest file.
+    /// Maximum size of a file.
     pub max_file_bytes: u64,
-    /// The largest sum of one checkpoint's files.
+    /// Maximum total size of one checkpoint.
     pub max_total_bytes: u64,
-    /// The most files in one checkpoint.
+    /// Maximum number of files in one checkpoint.
     pub max_files: usize,
 }
 
 impl Default for CheckpointLimits {
-    /// Three checkpoints, because damage is rare and twice in a row rarer; sizes far above what these networks need.
+    /// Keeps three checkpoints, because two damaged ones in a row are very rare. The sizes are far above those of these networks.
     fn default() -> CheckpointLimits {
         CheckpointLimits {
             keep: NonZeroUsize::new(3).expect("three is not zero"),
@@ -44,18 +44,18 @@ impl Default for CheckpointLimits {
     }
 }
 
-/// One state of a run, whole and verified.
+/// A saved state of a run, complete and verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The step at which it was saved.
     pub step: u64,
-    /// Newer checkpoints that were passed over because they are damaged, the newest first. Worth telling the user.
+    /// Newer checkpoints that were skipped because they are damaged, newest first. The caller should warn about them.
     pub skipped: Vec<DamagedCheckpoint>,
     files: Vec<(String, Vec<u8>)>,
 }
 
 impl Checkpoint {
-    /// The bytes of one of its files.
+    /// The content of one of its files.
     pub fn file(&self, name: &str) -> Result<&[u8], LabError> {
         let found = self.files.iter().find(|(other, _)| other == name);
         found.map(|(_, contents)| contents.as_slice()).ok_or_else(|| LabError::NoSuchFile {
@@ -65,33 +65,33 @@ impl Checkpoint {
         })
     }
 
-    /// The names of its files, in the order in which they were saved.
+    /// The names of its files, in the order of saving.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|(name, _)| name.as_str())
     }
 }
 
-/// A checkpoint that was passed over.
+/// A damaged checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedCheckpoint {
     /// Its step.
     pub step: u64,
     /// Its folder.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The kind of damage.
     pub damage: Damage,
 }
 
-/// What [`CheckpointStore::save`] did.
+/// The result of [`CheckpointStore::save`].
 #[derive(Debug)]
 pub struct SavedCheckpoint {
     /// The new checkpoint's folder.
     pub path: PathBuf,
-    /// The size of its files.
+    /// The total size of its files.
     pub n_bytes: u64,
-    /// The older checkpoints that were deleted to make room.
+    /// The steps of the older checkpoints that were deleted.
     pub pruned: Vec<u64>,
-    /// Why an older one could not be deleted. The new checkpoint is durable all the same.
+    /// The error if an older checkpoint could not be deleted. The new checkpoint is durable even then.
     pub prune_error: Option<LabError>,
 }
 
@@ -102,8 +102,8 @@ pub struct CheckpointStore {
 }
 
 impl CheckpointStore {
-    /// Opens the folder, or makes it, and clears away what a killed process left unfinished. Only for the one process
-    /// that may write the run; others read through [`CheckpointReader`].
+    /// Opens or creates the folder, and removes the unfinished files of a killed process. Only the process that holds the run's
+    /// lock may call this; others use [`CheckpointReader`].
     pub fn open(folder: &Path, limits: CheckpointLimits) -> Result<CheckpointStore, LabError> {
         durable::create_folder(folder)?;
         let store = CheckpointStore { reader: CheckpointReader::new(folder, limits) };
@@ -111,18 +111,19 @@ impl CheckpointStore {
         Ok(store)
     }
 
-    /// Saves the files as the checkpoint of `step`. When this returns, the checkpoint survives a loss of power; when it
-    /// fails, the earlier ones are as they were. Only then are those beyond the newest few deleted.
+    /// Saves the files as the checkpoint of `step`. After success, the checkpoint survives a loss of power, and the oldest
+    /// checkpoints over the limit are deleted. After an error, the earlier checkpoints are unchanged.
     ///
-    /// A checkpoint of the same step is replaced. Sync the logs first: a checkpoint promises that every row up to its
-    /// step is on the disk.
+    /// A checkpoint of the same step is replaced. Sync the logs first: a checkpoint guarantees that every row up to its step is
+    /// on disk.
     pub fn save(&self, step: u64, files: &[(&str, &[u8])]) -> Result<SavedCheckpoint, LabError> {
         let limits = &self.reader.limits;
         check_names(files.iter().map(|(name, _)| *name))?;
         let n_bytes = check_sizes(files, limits)?;
         let mut done = String::new();
         for (name, contents) in files {
-            writeln!(done, "{}  {name}", blake3::hash(contents).to_hex()).expect("text takes everything");
+            writeln!(done, "{}  {name}", blake3::hash(contents).to_hex())
+                .expect("writing to a string succeeds");
         }
 
         let path = self.reader.path_of(step);
@@ -132,26 +133,26 @@ impl CheckpointStore {
             .and_then(|()| durable::sync_folder(&staged))
             .and_then(|()| self.put_in_place(&staged, step));
         if written.is_err() {
-            // Best effort: what is left is cleared on the next open, and the error on its way says more.
+            // An error of the clean-up is ignored: the first error is returned, and the next open removes the rest.
             let _ = durable::remove_folder(&staged);
         }
         written?;
 
-        // From here on the checkpoint is durable, and no trouble with an older one makes it less so.
+        // The checkpoint is durable now; an error with an older one does not change that.
         let mut pruned = Vec::new();
         let prune_error = self.prune(step, &mut pruned).err();
         Ok(SavedCheckpoint { path, n_bytes, pruned, prune_error })
     }
 
-    /// Deletes every checkpoint after `step`. Call it on resume, before the logs are truncated: the run makes these
-    /// checkpoints again, and until then the newest one must not be from a future that the logs no longer have.
+    /// Deletes every checkpoint after `step`, and returns their steps. Call it on resume, before the logs are truncated: no
+    /// checkpoint may be ahead of the logs.
     pub fn discard_after(&self, step: u64) -> Result<Vec<u64>, LabError> {
         let discarded: Vec<u64> = self.steps()?.into_iter().filter(|later| *later > step).collect();
-        // The newest first, so that a death in between leaves no gap.
+        // Newest first, so that a kill in between leaves no gap.
         for later in discarded.iter().rev() {
             self.delete(*later)?;
         }
-        // The logs are cut next; a checkpoint that came back after a loss of power would be ahead of them.
+        // The caller truncates the logs next. A deletion that a loss of power undid would leave a checkpoint ahead of them.
         durable::sync_folder(&self.reader.folder)?;
         Ok(discarded)
     }
@@ -175,8 +176,8 @@ impl CheckpointStore {
         self.reader.folder.join(format!("{prefix}{step:012}"))
     }
 
-    /// Gives a finished staged folder its name. No system renames onto a folder with files in it, so an earlier
-    /// checkpoint of this step steps aside first; if we die in between, the next open puts it back.
+    /// Renames a finished staged folder to its step. A rename cannot replace a folder that contains files, so an earlier
+    /// checkpoint of this step is moved aside first. After a kill in between, the next open restores it.
     fn put_in_place(&self, staged: &Path, step: u64) -> Result<(), LabError> {
         let path = self.reader.path_of(step);
         let replaced = self.hidden(REPLACED, step);
@@ -186,7 +187,7 @@ impl CheckpointStore {
         }
         if let Err(error) = durable::rename(staged, &path) {
             if replaces {
-                // Best effort, as above.
+                // An error is ignored, as above.
                 let _ = durable::rename(&replaced, &path);
             }
             return Err(error);
@@ -194,8 +195,8 @@ impl CheckpointStore {
         durable::sync_folder(&self.reader.folder)
     }
 
-    /// Deletes what the checkpoint just saved replaced, and the oldest checkpoints. Those of later steps are not older,
-    /// whatever they are.
+    /// Deletes the checkpoint that the saved one replaced, and the oldest checkpoints over the limit. Checkpoints of later steps
+    /// are kept.
     fn prune(&self, saved: u64, pruned: &mut Vec<u64>) -> Result<(), LabError> {
         durable::remove_folder(&self.hidden(REPLACED, saved))?;
         let mut older = self.steps()?;
@@ -208,7 +209,7 @@ impl CheckpointStore {
         Ok(())
     }
 
-    /// Renames before removing, so that no reader sees half a checkpoint.
+    /// Deletes a checkpoint. It is renamed first, so that no reader sees a part of it.
     fn delete(&self, step: u64) -> Result<(), LabError> {
         let doomed = self.hidden(STAGED, step);
         durable::remove_folder(&doomed)?;
@@ -246,15 +247,15 @@ pub struct CheckpointReader {
 }
 
 impl CheckpointReader {
-    /// Touches nothing yet.
+    /// Creates a reader. The folder is not read yet and may be missing.
     pub fn new(folder: &Path, limits: CheckpointLimits) -> CheckpointReader {
         CheckpointReader { folder: folder.to_owned(), limits }
     }
 
-    /// The newest checkpoint that is what was written, with the damaged ones that are newer. `None` if no checkpoint was
-    /// ever finished; an error if there are some and all are damaged, because that run must not silently start over.
+    /// Loads the newest valid checkpoint, with the list of newer damaged ones. Returns `None` if there is no checkpoint, and an
+    /// error if all are damaged, because that run must not silently start over.
     pub fn load_newest_valid(&self) -> Result<Option<Checkpoint>, LabError> {
-        // A live run may delete what we just listed; its newest is then a newer one, so look again.
+        // A live run may delete a listed checkpoint after it has saved a newer one. Then the folder is listed again.
         'look: loop {
             let mut skipped = Vec::new();
             for step in self.steps()?.into_iter().rev() {
@@ -274,11 +275,11 @@ impl CheckpointReader {
         }
     }
 
-    /// The checkpoint of one step, if it is what was written.
+    /// Loads the checkpoint of one step and verifies it.
     pub fn load(&self, step: u64) -> Result<Checkpoint, LabError> {
         let path = self.path_of(step);
         let loaded = self.read(&path).map(|files| Checkpoint { step, skipped: Vec::new(), files });
-        // Whatever went wrong, went wrong because the folder is not there, or not any more.
+        // If the folder is missing, that is the cause of any error.
         if loaded.is_err() && !is_there(&path) {
             return Err(LabError::NoSuchCheckpoint {
                 folder: self.folder.clone(),
@@ -289,7 +290,7 @@ impl CheckpointReader {
         loaded
     }
 
-    /// The steps of all checkpoints, whole or not, from old to new.
+    /// The steps of all checkpoints, valid or damaged, in increasing order.
     pub fn steps(&self) -> Result<Vec<u64>, LabError> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
@@ -300,7 +301,7 @@ impl CheckpointReader {
         for entry in entries {
             let entry = entry.map_err(|source| LabError::io("read", &self.folder, source))?;
             let kind = entry.file_type().map_err(|source| LabError::io("read", &self.folder, source))?;
-            // A link is not ours, and following it would read outside the run.
+            // Checkpoints are never links, and following one would read outside the run.
             if kind.is_dir() {
                 steps.extend(entry.file_name().to_str().and_then(parse_step));
             }
@@ -309,13 +310,13 @@ impl CheckpointReader {
         Ok(steps)
     }
 
-    /// Where the checkpoint of a step is, or would be.
+    /// The path of the checkpoint of a step, which may not exist.
     pub fn path_of(&self, step: u64) -> PathBuf {
         self.folder.join(format!("{step:012}"))
     }
 
-    /// The files of a checkpoint, or what is wrong with it. Trouble in reading is an error and no damage: a disk that
-    /// does not answer now may do so later, and a checkpoint called damaged will be passed over and replaced.
+    /// Reads and verifies the files of a checkpoint. A read error does not count as damage: the disk may recover, but a
+    /// checkpoint reported as damaged is skipped and replaced.
     fn read(&self, path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
         let damaged = |damage: Damage| LabError::DamagedCheckpoint { path: path.to_owned(), damage };
         let too_large = |what: &str, cap: u64| damaged(Damage::TooLarge { what: what.to_owned(), cap });
@@ -365,7 +366,7 @@ impl CheckpointReader {
     }
 }
 
-/// Refuses names that another system, or a path, would read as something else.
+/// Rejects duplicate names, and names that are unsafe as file names on some system.
 pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), LabError> {
     let mut seen = BTreeSet::new();
     for name in names {
@@ -384,7 +385,7 @@ fn is_plain_name(name: &str) -> bool {
         && !name.ends_with('.')
 }
 
-/// The sum of the sizes, if the reader would take them back.
+/// Checks the limits that a reader enforces, and returns the total size.
 pub(crate) fn check_sizes(files: &[(&str, &[u8])], limits: &CheckpointLimits) -> Result<u64, LabError> {
     let check = |what: &str, found: u64, cap: u64, unit: &'static str| {
         if found <= cap {
@@ -402,14 +403,14 @@ pub(crate) fn check_sizes(files: &[(&str, &[u8])], limits: &CheckpointLimits) ->
     Ok(total)
 }
 
-/// Whether there is anything of this name, a link to nowhere included.
+/// Whether the path exists. A broken link counts.
 fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
 fn parse_step(name: &str) -> Option<u64> {
     let step: u64 = name.parse().ok()?;
-    // Only the one way of writing it: "+1" and unpadded numbers are somebody else's.
+    // Only the padded form: other files may be named "+1" or "1".
     (format!("{step:012}") == name).then_some(step)
 }
 
@@ -446,7 +447,7 @@ mod tests {
         check(&"x".repeat(65), false);
     }
 
-    /// Saves over `before` with a fault at every operation in turn, and looks at what is left each time.
+    /// Saves a step after those in `before`, with a fault at every operation in turn, and checks the files that remain.
     fn check_every_fault(before: &[(u64, &[u8])], step: u64, contents: &[u8]) {
         let limits =
             CheckpointLimits { keep: NonZeroUsize::MIN.saturating_add(1), ..CheckpointLimits::default() };
@@ -468,7 +469,7 @@ mod tests {
                 if let (Fault::DiskFull, Err(error)) = (fault, &saved) {
                     assert!(matches!(error, LabError::StorageFull { .. }), "{place}: {error}");
                 }
-                // The next process finds the old checkpoint or the new one, whole, and no trace of the attempt.
+                // The next process finds the old checkpoint or the new one, complete, and no unfinished files.
                 let store = CheckpointStore::open(scratch.path(), limits).expect("reopened");
                 let newest = store.load_newest_valid().expect("readable").expect("one was saved");
                 assert!(newest.skipped.is_empty(), "{place}: {:?}", newest.skipped);
@@ -476,7 +477,7 @@ mod tests {
                 let is_new = newest.step == step && model == contents;
                 let is_old = before.last().is_some_and(|last| *last == (newest.step, model));
                 assert!(is_new || is_old, "{place}: {newest:?}");
-                assert!(is_new || saved.is_err(), "{place}: what was reported durable is gone");
+                assert!(is_new || saved.is_err(), "{place}: a checkpoint reported as durable is gone");
                 let hidden = std::fs::read_dir(scratch.path())
                     .expect("readable")
                     .filter(|entry| {

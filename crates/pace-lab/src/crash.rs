@@ -1,6 +1,6 @@
-//! What a failed run leaves for a person to look at: `crash/<step>/` with the reason and the files that show it.
+//! Crash bundles: `crash/<step>/` with the reason of a failure and files for its diagnosis.
 //!
-//! A bundle is never read back by a run; states to go on from are in `checkpoint`.
+//! A run never reads a bundle. It resumes from `checkpoint`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,8 @@ use crate::error::LabError;
 
 const REASON: &str = "reason.txt";
 
-/// Writes `reason.txt` and `files` into a new folder below `run`'s `crash/`, named by the step, whole or not at all. A
-/// run that fails twice at one step, which is what reproducible failures do, has two bundles: `<step>` and `<step>-2`.
+/// Writes `reason.txt` and `files` atomically into a new folder below `crash/` of a run, named by the step. A second failure
+/// at the same step, as a reproducible failure causes, gets the folder `<step>-2`. Returns the folder.
 pub fn write_crash_bundle(
     run: &Path,
     step: u64,
@@ -32,7 +32,7 @@ pub fn write_crash_bundle(
         .expect("some number is free");
     let written = durable::write_folder(&staged, &all).and_then(|()| durable::rename(&staged, &path));
     if written.is_err() {
-        // Best effort: the error on its way says more than the remains.
+        // An error of the clean-up is ignored: the first error is returned.
         let _ = durable::remove_folder(&staged);
     }
     written?;

@@ -1,9 +1,8 @@
-//! The learning curves of a run while it trains, as lines of text. Nothing here prints or asks the terminal; the command
-//! line does.
+//! Live learning curves of a run, as lines of text. The command line prints them and measures the terminal.
 
 use crate::progress::{ProgressLine, significant};
 
-/// One curve per value, from the first step to the last one there will be.
+/// Learning curves, one per metric, over the whole step budget.
 #[derive(Clone, Debug)]
 pub struct Dashboard {
     title: String,
@@ -18,12 +17,12 @@ struct Curve {
 }
 
 impl Dashboard {
-    /// An empty one under this title.
+    /// Creates a dashboard without curves.
     pub fn new(title: String, total_steps: u64) -> Dashboard {
         Dashboard { title, total_steps, curves: Vec::new() }
     }
 
-    /// The values at a step, by their labels. Curves come in the order in which their labels first did.
+    /// Adds the values at a step, each with the label of its curve. Curves are shown in the order of their first value.
     pub fn push(&mut self, step: u64, values: &[(&str, f64)]) {
         for (label, value) in values {
             let place = match self.curves.iter().position(|curve| curve.label == *label) {
@@ -37,14 +36,14 @@ impl Dashboard {
         }
     }
 
-    /// Title, progress and curves for a terminal of `width` columns; no line is longer.
+    /// Title, progress and curves for a terminal of `width` columns. No line is longer than `width`.
     pub fn lines(&self, progress: &ProgressLine<'_>, width: usize) -> Vec<String> {
         let bare = ProgressLine { values: &[], ..*progress };
         let mut lines = vec![self.title.clone(), bare.for_terminal(width)];
         let label_width = self.curves.iter().map(|curve| curve.label.chars().count()).max().unwrap_or(0);
         for curve in &self.curves {
             let last = curve.points.last().map_or(f64::NAN, |(_, value)| *value);
-            // Room for a label, a number on either side of the curve's range, and the blanks between them.
+            // Space for the label, the last value, both ends of the range, and the blanks between them.
             let n_columns = width.saturating_sub(label_width + 36).min(60);
             let mut line = format!("{:label_width$}  {:>9}", curve.label, significant(last));
             if n_columns >= 10 {
@@ -58,7 +57,7 @@ impl Dashboard {
 }
 
 impl Curve {
-    /// The curve in so many columns, with the lowest and highest value drawn.
+    /// The curve in `n_columns` columns, with the lowest and highest value drawn.
     fn drawn(&self, total_steps: u64, n_columns: usize) -> (String, f64, f64) {
         const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
         let mut columns = vec![(0.0, 0usize); n_columns];
@@ -79,7 +78,7 @@ impl Curve {
         };
         let mut last = None;
         let drawn = means.iter().enumerate().map(|(column, mean)| {
-            // Long iterations leave columns without a value of their own.
+            // A column without a value, between long iterations, repeats the last one.
             last = mean.or(last);
             match last {
                 Some(value) if column <= end => {

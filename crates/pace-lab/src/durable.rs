@@ -1,7 +1,7 @@
-//! The few ways in which bytes reach the disk: whole files, whole folders and appended rows.
+//! Durable writes: whole files, whole folders and appended rows.
 //!
-//! Every change to a file system that this crate makes goes through here, so that the tests can fail or kill each
-//! single one of them (`faults`). What the bytes are is in `checkpoint`, `step_log` and `manifest`.
+//! All changes that this crate makes to a file system go through this module, so that tests can inject a fault at every single
+//! operation (`faults`). The formats are in `checkpoint`, `step_log` and `manifest`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LabError;
 
-/// How the name of an unfinished file or folder begins. Readers never look at these.
+/// Prefix of the names of unfinished files and folders. Readers skip them.
 pub(crate) const STAGED: &str = ".staged-";
 
-/// Puts `contents` at `path` so that a reader, now or after a crash, finds the old file or the new one, never a part. A
-/// device or a pipe is written to directly: a rename would put a file in its place, for root also in that of `/dev/null`.
+/// Writes a file atomically: a reader, now or after a crash, finds the old content or the new one, never a part. A device or
+/// a pipe is written to directly, because a rename would replace it by a file (as root even `/dev/null`).
 pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), LabError> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         let open = || OpenOptions::new().write(true).open(path);
@@ -21,26 +21,25 @@ pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), LabError> {
     }
     let folder = folder_of(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Two processes may write the same file, such as an evaluation; each has its own draft.
+    // Two processes may write the same file, for example an evaluation, so each has its own draft.
     let staged = folder.join(format!("{STAGED}{name}-{}", std::process::id()));
     let written = write_file(&staged, contents).and_then(|()| rename(&staged, path));
     if written.is_err() {
-        // Best effort: the error on its way says more than a draft that stays behind.
+        // An error of the clean-up is ignored: the first error is returned.
         let _ = remove_file(&staged);
     }
     written?;
     sync_folder(folder)
 }
 
-/// Writes a file and waits until it is on the disk. The name is durable only once its folder is synced too.
+/// Writes a file and syncs it to disk. Its name is durable only after a sync of the folder.
 pub(crate) fn write_file(path: &Path, contents: &[u8]) -> Result<(), LabError> {
     let mut file = attempt("create", path, Cost::Space, || File::create(path))?;
     write(&mut file, path, contents)?;
     attempt("sync", path, Cost::Space, || file.sync_all())
 }
 
-/// Fills the new folder `staged` with files and waits until all of it is on the disk, the names included. What is
-/// there under that name, the rest of an earlier attempt, goes first.
+/// Writes files into the new folder `staged` and syncs files and folder to disk. Removes the rest of an earlier attempt first.
 pub(crate) fn write_folder(staged: &Path, files: &[(&str, &[u8])]) -> Result<(), LabError> {
     remove_folder(staged)?;
     create_folder(staged)?;
@@ -50,12 +49,12 @@ pub(crate) fn write_folder(staged: &Path, files: &[(&str, &[u8])]) -> Result<(),
     sync_folder(staged)
 }
 
-/// Makes a folder and those above it.
+/// Creates a folder and its parents.
 pub fn create_folder(path: &Path) -> Result<(), LabError> {
     attempt("create", path, Cost::Space, || fs::create_dir_all(path))
 }
 
-/// Makes a folder and those above it, and refuses one in which no file can be written: before work whose results go there.
+/// Creates a folder and its parents, and fails if no file can be written there. For use before long work with results there.
 pub fn prepare_folder(path: &Path) -> Result<(), LabError> {
     create_folder(path)?;
     let probe = path.join(format!("{STAGED}probe-{}", std::process::id()));
@@ -64,12 +63,12 @@ pub fn prepare_folder(path: &Path) -> Result<(), LabError> {
     written.and(removed)
 }
 
-/// Renames; the new name is durable only once its folder is synced.
+/// Renames a file or folder. The new name is durable only after a sync of the folder.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), LabError> {
     attempt("rename", from, Cost::Nothing, || fs::rename(from, to))
 }
 
-/// Removes a folder with all that is in it, if it is there.
+/// Removes a folder with its content, if it exists.
 pub(crate) fn remove_folder(path: &Path) -> Result<(), LabError> {
     attempt("remove", path, Cost::Nothing, || match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -77,7 +76,7 @@ pub(crate) fn remove_folder(path: &Path) -> Result<(), LabError> {
     })
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(crate) fn remove_file(path: &Path) -> Result<(), LabError> {
     attempt("remove", path, Cost::Nothing, || match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -85,7 +84,7 @@ pub(crate) fn remove_file(path: &Path) -> Result<(), LabError> {
     })
 }
 
-/// Removes the unfinished files and folders that a killed process left in a folder. A folder that is not there has none.
+/// Removes the unfinished files and folders of killed processes from a folder, which may be missing.
 pub(crate) fn remove_drafts(folder: &Path) -> Result<(), LabError> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -99,15 +98,15 @@ pub(crate) fn remove_drafts(folder: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Waits until the names in a folder are on the disk.
+/// Syncs the names in a folder to disk.
 pub(crate) fn sync_folder(path: &Path) -> Result<(), LabError> {
     attempt("sync", path, Cost::Space, || {
-        // Only Unix has a way to do this; elsewhere the rename itself is all there is.
+        // Only Unix can sync a folder.
         if cfg!(not(unix)) {
             return Ok(());
         }
         match File::open(path)?.sync_all() {
-            // Some network file systems cannot sync folders. They cannot do better, so this is no reason to stop.
+            // Some network file systems cannot sync folders. Their weaker guarantee is accepted.
             Err(error)
                 if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
             {
@@ -118,7 +117,7 @@ pub(crate) fn sync_folder(path: &Path) -> Result<(), LabError> {
     })
 }
 
-/// The folder that holds `path`.
+/// The parent folder of `path`.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -126,18 +125,18 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The bytes of a file, refusing more than `cap` before they are in memory. `Ok(None)` is a file that is too large.
+/// Reads a file of at most `cap` bytes. Returns `Ok(None)` for a larger file, without reading more than `cap` + 1 bytes.
 pub(crate) fn read_capped(path: &Path, cap: u64) -> Result<Option<Vec<u8>>, LabError> {
     let read = || {
         let mut contents = Vec::new();
-        // One byte more than allowed shows that there is more, even if the file grows meanwhile.
+        // One byte over the limit shows that the file is too large, even if it grows during the read.
         File::open(path)?.take(cap.saturating_add(1)).read_to_end(&mut contents)?;
         Ok((contents.len() as u64 <= cap).then_some(contents))
     };
     read().map_err(|source| LabError::io("read", path, source))
 }
 
-/// A small text file.
+/// Reads a text file of at most 1 MiB.
 pub(crate) fn read_text(path: &Path) -> Result<String, LabError> {
     const CAP: u64 = 1 << 20;
     let bad = |reason: String| LabError::BadText { path: path.to_owned(), reason };
@@ -145,7 +144,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, LabError> {
     String::from_utf8(contents).map_err(|error| bad(format!("found {error}")))
 }
 
-/// A file that grows at its end. A failed append leaves no trace, so the next one does not follow half a row.
+/// An append-only file. A failed append is undone, so the next row never follows half a row.
 #[derive(Debug)]
 pub(crate) struct AppendFile {
     path: PathBuf,
@@ -154,7 +153,7 @@ pub(crate) struct AppendFile {
 }
 
 impl AppendFile {
-    /// Opens the file, or makes it, and gives what is in it.
+    /// Opens or creates the file. Also returns its content.
     pub(crate) fn open(path: &Path) -> Result<(AppendFile, Vec<u8>), LabError> {
         let is_new = !path.exists();
         let mut file = attempt("open", path, Cost::Space, || {
@@ -172,7 +171,7 @@ impl AppendFile {
         &self.path
     }
 
-    /// Everything in the file.
+    /// Reads the whole file.
     pub(crate) fn read(&mut self) -> Result<Vec<u8>, LabError> {
         let mut contents = Vec::new();
         let read = self.file.seek(SeekFrom::Start(0)).and_then(|_| self.file.read_to_end(&mut contents));
@@ -181,9 +180,9 @@ impl AppendFile {
         Ok(contents)
     }
 
-    /// Adds `row` at the end, in one write.
+    /// Appends `row` in one write.
     pub(crate) fn append(&mut self, row: &[u8]) -> Result<(), LabError> {
-        // The length is ours, not the system's: if half a row is there that could not be cut, it is cut now.
+        // `length` excludes half a row that an earlier append could not truncate; it is truncated now.
         let on_disk = self.file.metadata().map_err(|source| LabError::io("read", &self.path, source))?.len();
         if on_disk != self.length {
             self.cut(self.length)?;
@@ -192,7 +191,7 @@ impl AppendFile {
         self.file.seek(end).map_err(|source| LabError::io("write", &self.path, source))?;
         let written = write(&mut self.file, &self.path, row);
         if written.is_err() {
-            // Best effort, because the error on its way says more; the next append tries again.
+            // An error is ignored here: the first error is returned, and the next append truncates again.
             let _ = self.cut(self.length);
         }
         written?;
@@ -200,14 +199,14 @@ impl AppendFile {
         Ok(())
     }
 
-    /// Shortens the file.
+    /// Truncates the file to `length` bytes.
     pub(crate) fn cut(&mut self, length: u64) -> Result<(), LabError> {
         attempt("cut", &self.path, Cost::Nothing, || self.file.set_len(length))?;
         self.length = length;
         Ok(())
     }
 
-    /// Waits until everything appended is on the disk.
+    /// Syncs all appended rows to disk.
     pub(crate) fn sync(&mut self) -> Result<(), LabError> {
         attempt("sync", &self.path, Cost::Space, || self.file.sync_all())
     }
@@ -215,14 +214,14 @@ impl AppendFile {
 
 fn write(file: &mut File, path: &Path, contents: &[u8]) -> Result<(), LabError> {
     let written = match fault(Cost::Space) {
-        // A disk that fills up takes a part of what it is given.
+        // A disk that fills up stores a part of the bytes.
         Err(error) => file.write_all(&contents[..contents.len() / 2]).and(Err(error)),
         Ok(()) => file.write_all(contents),
     };
     written.map_err(|source| LabError::io("write", path, source))
 }
 
-/// Whether an operation needs room on the disk; one that does not works on a full disk too.
+/// Whether an operation needs free space. One that does not also works on a full disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Cost {
     Space,
@@ -248,18 +247,18 @@ fn fault(cost: Cost) -> io::Result<()> {
     faults::next(cost == Cost::Space)
 }
 
-/// Full disks and sudden deaths, at any chosen operation, for the thread that asks for them.
+/// Injected faults, a full disk or a kill, at a chosen operation of the current thread.
 #[cfg(test)]
 pub(crate) mod faults {
     use std::cell::Cell;
     use std::io;
 
-    /// What happens from the chosen operation on.
+    /// The fault from the chosen operation on.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Fault {
-        /// Nothing that needs room works.
+        /// Every operation that needs free space fails.
         DiskFull,
-        /// Nothing works, as if the process were dead.
+        /// Every operation fails, as after a kill of the process.
         Killed,
     }
 
@@ -268,7 +267,7 @@ pub(crate) mod faults {
         static MET: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Runs `work` with the fault at operation `n`. Gives what it returned, and whether it met the fault.
+    /// Runs `work` with the fault at operation `n`. Returns its result, and whether the fault occurred.
     pub(crate) fn with<T>(fault: Fault, n: u32, work: impl FnOnce() -> T) -> (T, bool) {
         PLAN.set(Some((fault, n)));
         let result = work();
@@ -317,7 +316,7 @@ mod tests {
                 assert!(found == b"old" || found == b"newer", "{fault:?} {n}: {found:?}");
                 if matches!(fault, Fault::DiskFull) {
                     let left = std::fs::read_dir(scratch.path()).expect("readable").count();
-                    assert_eq!(left, 1, "{n}: the draft gives its room back");
+                    assert_eq!(left, 1, "{n}: the draft is removed");
                 }
             }
         }
@@ -330,7 +329,7 @@ mod tests {
             let path = scratch.path().join("rows");
             let (mut file, _) = AppendFile::open(&path).expect("a new file");
             file.append(b"first row\n").expect("room");
-            // Half of it is longer than the row that comes after it.
+            // Half of this row is longer than the next row.
             let (appended, met) = with(fault, 0, || file.append(&[b'2'; 100]));
             appended.expect_err("a fault was met");
             assert!(met);
@@ -360,7 +359,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn the_systems_own_full_disk_is_recognised() {
-        // The device that refuses every write for want of room.
+        // Every write to this device fails with "no space left".
         let error = write_file(std::path::Path::new("/dev/full"), b"x").expect_err("full");
         assert!(matches!(error, LabError::StorageFull { .. }), "{error}");
         assert!(error.to_string().contains("free some space"), "{error}");

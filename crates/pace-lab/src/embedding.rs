@@ -1,4 +1,4 @@
-//! The latents of a run in two dimensions, with what its peers differ in.
+//! Latents of a run in two dimensions, with the factors of variation of its peers.
 
 use pace_games::Split;
 use pace_learn::RunConfig;
@@ -9,7 +9,7 @@ use pace_report::tsne::Tsne;
 use crate::adaptation::Adaptation;
 use crate::error::LabError;
 
-/// The layout of an adaptation's latents, with a fixed seed; nothing if they were not kept.
+/// Embeds the latents of an adaptation with a fixed seed. Returns `None` if they were not kept.
 pub(crate) fn embed(
     adaptation: &Adaptation,
     config: &RunConfig,

@@ -1,4 +1,4 @@
-//! Outcomes of encounters as rows of a report: one per episode, and one per decision for latents.
+//! Outcomes of encounters as rows of records: one row per episode, and for latents one row per decision.
 
 use pace_games::{Ending, EpisodeOutcome, Metric, PoolListing};
 use pace_learn::{EncounterOutcome, Switch, Verdict};
@@ -6,7 +6,7 @@ use pace_report::{
     AlarmVerdict, EpisodeEnding, EpisodeRow, IdentificationRecord, LatentRow, LatentsRecord, ScoreMetric,
 };
 
-/// The row of an episode; `place` is its tuple, its encounter with that tuple, and its index in the encounter.
+/// The row of an episode. `place` has the indices of the tuple, the encounter with it, and the episode in the encounter.
 pub(crate) fn episode_row(place: [usize; 3], outcome: &EpisodeOutcome, metric: Metric) -> EpisodeRow {
     let [tuple, encounter, episode] = place;
     EpisodeRow {
@@ -28,7 +28,7 @@ pub(crate) fn episode_row(place: [usize; 3], outcome: &EpisodeOutcome, metric: M
 pub(crate) fn agent_rows(encounters: Vec<EncounterOutcome>, metric: Metric) -> Vec<EpisodeRow> {
     let mut rows = Vec::new();
     for encounter in encounters {
-        // One entry per decision of the encounter, or none where identification is undefined.
+        // One entry per decision of the encounter, or no entries if identification is undefined.
         let mut identified = encounter.identified.iter();
         for (episode, outcome) in encounter.episodes.iter().enumerate() {
             let alarm = encounter.alarms.iter().find(|alarm| alarm.after_episode == episode + 1);
@@ -50,7 +50,7 @@ pub(crate) fn agent_rows(encounters: Vec<EncounterOutcome>, metric: Metric) -> V
     rows
 }
 
-/// The latents of the first encounter with each tuple.
+/// The latents of the first encounter with each tuple, one row per decision.
 pub(crate) fn latents(
     encounters: &[EncounterOutcome],
     switch: Option<Switch>,
@@ -86,7 +86,7 @@ pub(crate) fn latents(
     LatentsRecord { width, rows }
 }
 
-/// The metric of a game as records name it.
+/// The score metric of a game in the form of records.
 pub(crate) fn score_metric(metric: Metric) -> ScoreMetric {
     match metric {
         Metric::Return => ScoreMetric::Return,
@@ -94,7 +94,7 @@ pub(crate) fn score_metric(metric: Metric) -> ScoreMetric {
     }
 }
 
-/// An ending as records name it.
+/// An ending of an episode in the form of records.
 pub(crate) fn episode_ending(ending: Ending) -> EpisodeEnding {
     match ending {
         Ending::Finished => EpisodeEnding::Finished,

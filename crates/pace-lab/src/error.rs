@@ -1,80 +1,80 @@
-//! Everything that can go wrong with the files of a run: what was found, what was expected, what to do.
+//! Errors of this crate. Each message says what was found, what was expected and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::DamagedCheckpoint;
 
-/// Why the files of a run cannot be written or read. No error loses what was durable before it.
+/// An error in the files of a run, or in the work on it. No error damages data that was durable before.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// A game, a key, a peer or a value that cannot be.
+    /// An unknown game, key or peer, or an invalid value.
     #[error(transparent)]
     Game(#[from] pace_games::GameError),
-    /// Training or its saved state went wrong.
+    /// Training failed, or its saved state cannot be restored.
     #[error(transparent)]
     Train(#[from] pace_learn::TrainError),
     /// A record that cannot be written.
     #[error(transparent)]
     Record(#[from] pace_report::RecordError),
-    /// A file of records that cannot be read.
+    /// A record file that cannot be read.
     #[error("{}: {source}", path.display())]
     BadRecord {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         source: pace_report::RecordError,
     },
-    /// An evaluation of a run that was trained on afterwards.
+    /// An evaluation of an agent that was trained further afterwards.
     #[error(
-        "{}: made after {found} of {expected} steps; expected the finished agent (`pace adapt` makes it anew)",
+        "{}: evaluates the agent after {found} of {expected} training steps; run `pace adapt` again",
         path.display()
     )]
     Outdated {
         /// The file.
         path: PathBuf,
-        /// The steps that the evaluated agent had.
+        /// Training steps of the evaluated agent.
         found: u64,
-        /// The steps that the run has now.
+        /// Training steps of the run.
         expected: u64,
     },
-    /// Some files of many that cannot be read; everything else was made.
-    #[error("{n} files were left out; the first: {first}")]
-    LeftOut {
-        /// How many.
+    /// Some files of many were skipped: unreadable or outdated. The rest of the output was written.
+    #[error("{n} files were skipped; first: {first}")]
+    FilesSkipped {
+        /// Number of skipped files.
         n: usize,
-        /// What is wrong with the first.
+        /// The error of the first one.
         first: String,
     },
-    /// A folder without any run in it.
+    /// A folder that contains no run.
     #[error("{} has no runs in it; expected a run folder or a folder of runs, each with a manifest.json", path.display())]
     NoRuns {
         /// The folder.
         path: PathBuf,
     },
-    /// A configuration file that cannot be understood.
+    /// An invalid configuration file.
     #[error("{file}: {reason}")]
     BadConfig {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A game that the agent cannot play, for it sees or offers something else than in training.
-    #[error("the agent was trained on observations of {} numbers and {} actions, under these keys the game has {} and {}; set keys that keep both (`pace list games` shows them)", trained.0, trained.1, found.0, found.1)]
-    OtherShape {
+    /// A game whose observation size or number of actions differs from training.
+    #[error("the agent expects observations of size {} and {} actions, but with these keys the game has {} and {}; change the keys so that both sizes match (`pace list games` lists them)", trained.0, trained.1, found.0, found.1)]
+    ShapeMismatch {
         /// Observation size and number of actions in training.
         trained: (usize, usize),
-        /// The same of the game that was to be played.
+        /// Observation size and number of actions of the game to play.
         found: (usize, usize),
     },
-    /// A run without any checkpoint.
-    #[error("{} has no checkpoint yet; let it train longer, or `pace resume` it", path.display())]
+    /// A run that has not saved a checkpoint yet.
+    #[error("{} has no checkpoint yet; wait for its first one, or continue the run with `pace resume`", path.display())]
     NoCheckpoint {
         /// The run folder.
         path: PathBuf,
     },
-    /// A run that was trained, and whose checkpoints are not in its folder any more.
+    /// A trained run whose checkpoints are no longer in its folder.
     #[error("{} was trained for {steps} steps and has no checkpoint: its agent cannot be loaded, and training it would overwrite its record; copy its checkpoints folder there, or train the run again with another --out", path.display())]
     LostCheckpoints {
         /// The run folder.
@@ -82,13 +82,13 @@ pub enum LabError {
         /// The last step of its log.
         steps: u64,
     },
-    /// A new run was to start in a folder that holds a run.
-    #[error("{} already holds a run; a new run needs a new or empty folder; go on with `pace resume {}`, or choose another --out", path.display(), path.display())]
-    HoldsRun {
+    /// A new run cannot start in a folder that contains a run.
+    #[error("{} already contains a run; continue it with `pace resume {}`, or choose another --out", path.display(), path.display())]
+    FolderHasRun {
         /// The folder.
         path: PathBuf,
     },
-    /// A new run was to start in a folder that holds something else.
+    /// A new run cannot start in a folder that contains other files.
     #[error("{} is not empty (it holds {found}); a new run needs a new or empty folder; choose another --out", path.display())]
     NotEmpty {
         /// The folder.
@@ -96,63 +96,63 @@ pub enum LabError {
         /// A name found in it.
         found: String,
     },
-    /// A folder that is not a run, or not any more.
+    /// A folder that is not a run folder.
     #[error("{} is not a run folder: it has no {missing}; expected a folder made by `pace train … --out`", path.display())]
     NotARun {
         /// The folder.
         path: PathBuf,
-        /// The file that every run has.
+        /// The missing file, which every run has.
         missing: &'static str,
     },
-    /// A folder of a lab that holds another run than the plan has there.
-    #[error("{}: {reason}; move the folder away and the run is made again, or choose another --out", path.display())]
-    OtherRun {
+    /// A folder of a lab contains another run than the planned one.
+    #[error("{}: {reason}; move the folder away to train the run again, or choose another --out", path.display())]
+    RunMismatch {
         /// The run folder.
         path: PathBuf,
-        /// How it differs.
+        /// The difference.
         reason: String,
     },
-    /// Another process writes this run.
+    /// Another process is writing this run.
     #[error("{} is in use{}; one process at a time may write there; wait for it or stop it", path.display(), pid.map_or(String::new(), |pid| format!(" by process {pid}")))]
     InUse {
         /// The run folder.
         path: PathBuf,
-        /// The process, where it could be read.
+        /// The id of that process, if it could be read.
         pid: Option<u32>,
     },
-    /// A file system on which one writer at a time cannot be enforced.
+    /// A file system without file locks, so that a single writer cannot be enforced.
     #[error("the file system of {} has no file locks, which keep two processes from writing one run; use a run folder on a local disk", path.display())]
     NoLocks {
         /// The lock file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The disk, or the user's share of it, is full.
+    /// The disk or the user's quota is full.
     #[error("no space left to {doing} {}; what was saved before is intact; free some space", path.display())]
     StorageFull {
-        /// What was being done.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The disk filled up while a run was trained.
+    /// The disk filled up during training.
     #[error("{source}, then continue with `pace resume {}`", run.display())]
     TrainingStorageFull {
         /// The run folder.
         run: PathBuf,
-        /// What could not be written.
+        /// The error of the write.
         source: Box<LabError>,
     },
-    /// Results of an evaluation that could not be written. The caller has shown them.
+    /// Results of an evaluation could not be written. The caller has printed them.
     #[error("the results were printed, but not all of them could be saved: {source}")]
     NotSaved {
-        /// What could not be written.
+        /// The error of the write.
         source: Box<LabError>,
     },
-    /// A record that is larger than a reader accepts.
+    /// A record larger than readers accept.
     #[error("{}: found a record of more than {cap} bytes, expected a smaller one; evaluate fewer episodes or peers", path.display())]
     RecordTooLarge {
         /// The file.
@@ -160,32 +160,32 @@ pub enum LabError {
         /// The largest size.
         cap: u64,
     },
-    /// A file or folder that this user may not touch, or a disk that is mounted read-only.
+    /// Access to a file or folder is denied, or its disk is mounted read-only.
     #[error("not allowed to {doing} {} ({source}); check its owner, its permissions and whether its disk is read-only, or choose another folder", path.display())]
     AccessDenied {
-        /// What was being done.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A path that goes through, or ends at, something that is no folder.
+    /// A part of the path is a file where a folder was expected.
     #[error("cannot {doing} {}: a part of this path is a file, expected a folder; choose another path", path.display())]
     NotAFolder {
-        /// What was being done.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
     },
-    /// Any other trouble with a file.
+    /// Any other file system error.
     #[error("cannot {doing} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation, as a verb.
         doing: &'static str,
-        /// To which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A manifest that cannot be read.
@@ -193,17 +193,17 @@ pub enum LabError {
     BadManifest {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A manifest of another version of this project.
+    /// A manifest in another format version.
     #[error("{} has format {found}, this build reads format {expected}; use the version of pace that wrote it", path.display())]
     ManifestVersion {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// Its format version.
         found: u64,
-        /// Ours.
+        /// The format version that this build reads.
         expected: u32,
     },
     /// A text file that is too large or not UTF-8.
@@ -211,10 +211,10 @@ pub enum LabError {
     BadText {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A name that cannot be a file of a checkpoint or crash bundle.
+    /// An invalid file name in a checkpoint or crash bundle.
     #[error(
         "file name \"{found}\": expected 1 to 64 of a-z 0-9 . _ - without a dot at either end, each name once"
     )]
@@ -222,55 +222,55 @@ pub enum LabError {
         /// The name.
         found: String,
     },
-    /// More than a checkpoint may hold.
+    /// Content over a size limit of checkpoints.
     #[error("{what} has {found} {unit}, at most {cap} are allowed in a checkpoint; set a smaller network")]
     TooLarge {
-        /// The file, or the whole.
+        /// The file, or the whole checkpoint.
         what: String,
         /// Its size.
         found: u64,
-        /// The largest allowed.
+        /// The limit.
         cap: u64,
-        /// Of what.
+        /// The unit of the size.
         unit: &'static str,
     },
-    /// A checkpoint of this step was asked for and there is none.
+    /// There is no checkpoint of the requested step.
     #[error("no checkpoint of step {step} in {}; there are: {}", folder.display(), list(known))]
     NoSuchCheckpoint {
         /// The folder of checkpoints.
         folder: PathBuf,
         /// The step.
         step: u64,
-        /// The steps there are.
+        /// The steps of the existing checkpoints.
         known: Vec<u64>,
     },
-    /// A checkpoint that is not what was written.
+    /// A checkpoint that differs from the one that was written.
     #[error("checkpoint {} is damaged: {damage}; resume from another one, or restore it from a copy", path.display())]
     DamagedCheckpoint {
         /// Its folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         damage: Damage,
     },
-    /// Checkpoints there are, but none is whole. Starting over is left to a person.
+    /// All checkpoints are damaged. The run does not start over by itself.
     #[error("every checkpoint in {} is damaged ({}); restore one from a copy, or train again with another --out", folder.display(), damaged.iter().map(|one| format!("{}: {}", one.step, one.damage)).collect::<Vec<_>>().join("; "))]
     NoValidCheckpoint {
         /// The folder of checkpoints.
         folder: PathBuf,
-        /// What is wrong with each, the newest first.
+        /// The damaged checkpoints, newest first.
         damaged: Vec<DamagedCheckpoint>,
     },
-    /// A whole checkpoint without a file that its reader needs.
+    /// A valid checkpoint lacks a file that its reader needs.
     #[error("checkpoint of step {step} has no file {name}; it has: {}", known.join(", "))]
     NoSuchFile {
         /// The checkpoint's step.
         step: u64,
         /// The file.
         name: String,
-        /// The files there are.
+        /// The names of the existing files.
         known: Vec<String>,
     },
-    /// A number that no curve can show.
+    /// A metric that is infinite or not a number.
     #[error("metric {metric} is {value} at step {step}; expected a finite number; the row was not written")]
     NotFinite {
         /// Its name.
@@ -280,7 +280,7 @@ pub enum LabError {
         /// The row's step.
         step: u64,
     },
-    /// A metric's name that cannot be a key.
+    /// An invalid metric name.
     #[error(
         "metric name \"{found}\": expected 1 to 128 printable characters, each name once in a row, and not \"step\""
     )]
@@ -288,38 +288,38 @@ pub enum LabError {
         /// The name.
         found: String,
     },
-    /// A row that is not later than the one before it.
-    #[error("{}: row of step {step} after step {last}; steps must rise; on resume, truncate the log first", path.display())]
+    /// A row whose step is not after that of the row before.
+    #[error("{}: step {step} after step {last}; steps must increase (truncate the log on resume)", path.display())]
     StepNotAfter {
         /// The log.
         path: PathBuf,
         /// The row's step.
         step: u64,
-        /// The last step in the log.
+        /// The step of the last row in the log.
         last: u64,
     },
-    /// A log that is damaged before its end, so that cutting its tail would lose good rows.
+    /// A log that is damaged before its end: truncating it would lose valid rows.
     #[error("{} is damaged at byte {at_byte}, before its end; restore it from a copy, or move it away to start a new one", path.display())]
     DamagedLog {
         /// The log.
         path: PathBuf,
-        /// Where its last good row ends.
+        /// The end of the last valid row before the damage.
         at_byte: u64,
     },
-    /// Signal handlers could not be put in place.
+    /// A signal handler could not be installed.
     #[error("cannot listen for {signal}: {source}")]
     NoSignals {
         /// The signal.
         signal: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// What is wrong with a checkpoint.
+/// The kind of damage of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// The list of files, written last, is not there: the checkpoint was never finished.
+    /// The list of files, which is written last, is missing: the checkpoint was never finished.
     #[error("it has no DONE file")]
     NotDone,
     /// The list of files cannot be read.
@@ -328,34 +328,34 @@ pub enum Damage {
         /// The line, from 1.
         line: usize,
     },
-    /// A listed file is gone.
+    /// A listed file is missing.
     #[error("{name} is missing")]
     Missing {
         /// The file.
         name: String,
     },
-    /// A file that is not listed: not ours, or the list lost a line.
+    /// A file is not listed: it was added, or the list lost a line.
     #[error("{name} is not in its DONE file")]
     Unlisted {
         /// The file.
         name: String,
     },
-    /// A link, a folder or a device where a plain file should be.
+    /// A link, folder or device in place of a plain file.
     #[error("{name} is not a plain file")]
     NotPlain {
         /// The entry.
         name: String,
     },
-    /// A file with other bytes than were written: truncated, flipped or replaced.
+    /// The content of a file changed: truncated, flipped or replaced.
     #[error("{name} does not have the hash in its DONE file")]
     WrongHash {
         /// The file.
         name: String,
     },
-    /// More than the limits allow; nothing of it was read.
+    /// A file or the whole checkpoint is over a size limit, so it was not read.
     #[error("{what} is over the size limit of {cap}")]
     TooLarge {
-        /// The file, or the whole.
+        /// The file, or the whole checkpoint.
         what: String,
         /// The limit.
         cap: u64,
@@ -363,7 +363,7 @@ pub enum Damage {
 }
 
 impl LabError {
-    /// Adds what to do about a full disk to an error in the training of a run, which can be resumed.
+    /// Adds to a full-disk error during training that the run can be resumed. Other errors stay unchanged.
     pub fn while_training(self, run: &Path) -> LabError {
         match self {
             LabError::StorageFull { .. } => {
@@ -373,7 +373,7 @@ impl LabError {
         }
     }
 
-    /// Tells apart the troubles that a person can do something about.
+    /// Wraps a file system error, with an own variant for each kind that the user can fix.
     pub(crate) fn io(doing: &'static str, path: &Path, source: io::Error) -> LabError {
         let path = path.to_owned();
         match source.kind() {
@@ -383,7 +383,7 @@ impl LabError {
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
                 LabError::AccessDenied { doing, path, source }
             }
-            // The second is what a system says that is asked to make a folder of a file.
+            // `AlreadyExists` is the error for creating a folder where a file is.
             io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
                 LabError::NotAFolder { doing, path }
             }

@@ -1,7 +1,7 @@
-//! `experiments/*.toml`: which runs and evaluations make a table or a figure of the paper, and the paper's own numbers.
+//! `experiments/*.toml`: the runs and evaluations behind a table or figure of the paper, and the paper's numbers.
 //!
-//! A file is a list of groups of runs, each the product of its games, methods, variants and seeds, the evaluations they go
-//! through, and how the result is shown. What becomes of several experiments together in a folder is in `plan`.
+//! A file lists run matrices (games × methods × variants, for every seed), the evaluations of these runs, and the view of the
+//! result. `plan` merges several experiments for a lab folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,7 +23,7 @@ macro_rules! experiments {
     };
 }
 
-/// Every experiment of the paper, in the order in which a report shows them, and `smoke`; name and text.
+/// Names and texts of all experiments of the paper, in the order of a report, and of `smoke`.
 pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "main",
     "adaptation-curves",
@@ -41,83 +41,83 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "smoke",
 ];
 
-/// The experiment that is no part of the paper: everything once, as small as can be. `all` leaves it out.
+/// The smoke test: every method and kind of evaluation at minimal size. It is not part of the paper, and `all` excludes it.
 pub const SMOKE: &str = "smoke";
 
-/// One table or figure.
+/// One table or figure of the paper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The name of its file.
+    /// The name of its file, without the extension.
     #[serde(skip)]
     pub name: String,
-    /// What a report calls it.
+    /// The title in a report.
     pub title: String,
-    /// The place in the paper.
+    /// The table or figure of the paper.
     pub reproduces: String,
-    /// What the paper says about it in words, where numbers alone do not.
+    /// The paper's claim as text, if its numbers alone do not state it.
     #[serde(default)]
     pub claim: Option<String>,
-    /// How it is shown.
+    /// The kind of table or figure in a report.
     pub view: View,
-    /// Where the keys of its runs start from.
+    /// The preset with the default keys of its runs.
     pub preset: Preset,
-    /// The seeds are 1 to this.
+    /// Number of seeds: the runs have the seeds 1 to this.
     pub seeds: u64,
-    /// Its runs.
-    pub runs: Vec<RunGroup>,
-    /// What the runs go through once they are trained, by name.
+    /// The run matrices.
+    pub runs: Vec<RunMatrix>,
+    /// The evaluations of the trained runs, by name.
     #[serde(default)]
     pub evaluations: BTreeMap<String, Evaluation>,
-    /// The numbers of the paper.
+    /// The paper's numbers.
     #[serde(default)]
     pub paper: Vec<PaperCell>,
-    /// Scales of the paper's numbers that are not those of every preset, by name.
+    /// Scales of the paper's numbers that hold only for some presets, by name.
     #[serde(default)]
     pub scales: BTreeMap<String, NumberScale>,
-    /// Scripted egos that stand beside the methods, beside those that the paper has numbers of.
+    /// Reference agents to show, in addition to those that the paper has numbers for.
     #[serde(default)]
     pub references: Vec<String>,
 }
 
-/// The product of games, methods and variants, for each seed.
+/// Runs for every combination of game, method and variant, for every seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RunGroup {
+pub struct RunMatrix {
     /// Ids of games.
     pub games: Vec<String>,
     /// Ids of methods.
     pub methods: Vec<String>,
-    /// Keys of the game and of training that all of these runs have.
+    /// Game and training keys of all runs of the matrix.
     #[serde(default)]
     pub set: Map<String, Value>,
-    /// What the runs differ in beside; one plain variant if there are none.
+    /// Further settings to vary. Default: one plain variant.
     #[serde(default)]
     pub variants: Vec<Variant>,
-    /// Names of evaluations.
+    /// Names of the evaluations of these runs.
     #[serde(default)]
     pub evaluations: Vec<String>,
 }
 
-/// Keys under a name.
+/// A named set of keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
-    /// The name, by which the paper's numbers find it; the plain variant has none.
+    /// The name, which the paper's numbers refer to; empty for the plain variant.
     pub name: String,
-    /// Keys of the game and of training.
+    /// Game and training keys.
     #[serde(default)]
     pub set: Map<String, Value>,
 }
 
-/// One `pace adapt` over each run that names it.
+/// An evaluation: one `pace adapt` per run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
-    /// Whom the agent meets: `test`, `train` or `uniform:N`.
+    /// The peer pool: `test`, `train` or `uniform:N`.
     #[serde(default = "test_pool")]
     pub pool: String,
-    /// Encounters with each tuple.
+    /// Encounters per peer tuple.
     pub passes: Passes,
     /// Episodes per encounter, as in [`AdaptOptions`].
     #[serde(default)]
@@ -125,33 +125,33 @@ pub struct Evaluation {
     /// N_ctx, as in [`AdaptOptions`].
     #[serde(default)]
     pub context_episodes: Option<usize>,
-    /// After how many episodes other peers take over.
+    /// The number of episodes after which the peers are replaced. Default: no switch.
     #[serde(default)]
     pub switch_at: Option<usize>,
-    /// What clears the context.
+    /// The change detector that clears the context.
     #[serde(default = "no_detector")]
     pub detector: String,
-    /// What clearing leaves.
+    /// The part of the context kept when it is cleared.
     #[serde(default = "keeps_last")]
     pub clear_keeps: String,
-    /// Keys of the game that are not to be as in training.
+    /// Game keys that override those of training.
     #[serde(default)]
     pub set: Map<String, Value>,
-    /// Whether the latents of one encounter with each tuple are kept beside the record.
+    /// Whether to write the latents of one encounter per peer tuple next to the record.
     #[serde(default)]
     pub latents: bool,
-    /// The seed of all chance of the encounters.
+    /// The random seed of the encounters.
     #[serde(default = "first_seed")]
     pub seed: u64,
 }
 
-/// A number for every game, or one for each.
+/// A number of encounters: one for all games, or one per game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a whole number, or one for each game")]
 pub enum Passes {
-    /// In every game.
-    Alike(usize),
-    /// By the id of the game.
+    /// The number for every game.
+    Same(usize),
+    /// The number by game id.
     ByGame(BTreeMap<String, usize>),
 }
 
@@ -177,43 +177,43 @@ fn first_seed() -> u64 {
 pub struct PaperCell {
     /// The game's id.
     pub game: String,
-    /// The method's id, or the name of a scripted ego.
+    /// The method's id, or the name of a reference agent.
     pub method: String,
-    /// The variant; the plain one if absent.
+    /// The variant. Default: the plain one.
     #[serde(default)]
     pub variant: String,
-    /// The evaluation.
+    /// The name of the evaluation.
     pub evaluation: String,
     /// The mean over seeds.
     pub mean: f64,
-    /// The deviation over seeds, where it is given.
+    /// The standard deviation across training seeds, if the paper gives it.
     #[serde(default)]
     pub std: Option<f64>,
-    /// The name of its scale; comparable with every preset if absent.
+    /// The name of its scale. Default: comparable with every preset.
     #[serde(default)]
     pub scale: Option<String>,
 }
 
-/// A scale of the paper's numbers: a game whose rules differ from those of some presets gives other numbers.
+/// A scale of the paper's numbers, for a game whose rules differ between presets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumberScale {
-    /// The presets whose results are on this scale; a report compares with no other.
+    /// The presets whose results are on this scale. A report compares the paper's number only with these.
     pub presets: Vec<Preset>,
-    /// A few words that stand beside the number in the rows of other presets.
+    /// A short label next to the number in the rows of other presets.
     pub label: String,
     /// The difference between the scales, as a sentence.
     pub note: String,
 }
 
-/// What a person asks of an experiment beside its name.
+/// Settings that replace those of an experiment file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Choices {
-    /// How many seeds; as many as its file says if absent.
+pub struct ExperimentOverrides {
+    /// The number of seeds. Default: that of the file.
     pub seeds: Option<u64>,
-    /// The preset; that of its file if absent.
+    /// The preset. Default: that of the file.
     pub preset: Option<Preset>,
-    /// What budgets and passes are multiplied with; nothing if absent.
+    /// The factor for step budgets and evaluation encounters. Default: 1.
     pub scale: Option<f64>,
 }
 
@@ -224,33 +224,33 @@ pub struct ExperimentRun {
     pub id: String,
     /// See [`RunConfig::folder_name`].
     pub folder_name: String,
-    /// The variant's name; empty for the plain one.
+    /// The variant's name; empty for the plain variant.
     pub variant: String,
-    /// The keys that are not those of the preset.
+    /// The keys that replace those of the preset.
     pub overrides: Map<String, Value>,
-    /// Every key. The run that this one falls back on is named by its folder's name alone.
+    /// All keys. A fallback run is given by the name of its folder, without a path.
     pub config: RunConfig,
-    /// The id of that run.
+    /// The id of the fallback run, if the run has one.
     pub needs: Option<String>,
-    /// What it goes through, in the order of its group.
+    /// Its evaluations, in the order of the matrix.
     pub evaluations: Vec<ExperimentEvaluation>,
 }
 
 /// One evaluation of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentEvaluation {
-    /// Its name in the experiment.
+    /// The name in the experiment.
     pub label: String,
-    /// Its name in the run's folder: `adapt/<name>.json`, and `adapt/<name>.csv` for its latents.
+    /// The name in the run folder: `adapt/<name>.json`, and `adapt/<name>.csv` for latents.
     pub name: String,
-    /// Encounters with each tuple.
+    /// Encounters per peer tuple.
     pub passes: usize,
-    /// Everything else.
+    /// All other settings.
     pub evaluation: Evaluation,
 }
 
 impl Experiment {
-    /// The experiment of this name, or in this file.
+    /// Finds an experiment by its name, or reads it from a TOML file.
     pub fn find(name: &str) -> Result<Experiment, LabError> {
         if let Some((name, text)) = EXPERIMENTS.iter().find(|(known, _)| *known == name) {
             return Experiment::parse(name, text);
@@ -266,7 +266,7 @@ impl Experiment {
         Err(GameError::unknown("experiment", name, known.chain(["all", "FILE.toml"])).into())
     }
 
-    /// Reads the text of a file. An error names the file and what is wrong in it.
+    /// Parses the text of a file. An error names the file and the reason.
     pub fn parse(name: &str, text: &str) -> Result<Experiment, LabError> {
         let is_file = name.ends_with(".toml");
         let file = if is_file { name.to_owned() } else { format!("experiments/{name}.toml") };
@@ -279,7 +279,7 @@ impl Experiment {
         }
     }
 
-    /// What the reader of TOML cannot know.
+    /// Checks what the TOML schema cannot express.
     fn check(&self) -> Result<(), String> {
         let said = |error: GameError| error.to_string();
         if !(1..=1000).contains(&self.seeds) {
@@ -302,7 +302,7 @@ impl Experiment {
             group.games.iter().try_for_each(|game| find_game(game).map(drop)).map_err(said)?;
             let mut names = BTreeSet::new();
             if let Some(twice) = group.variants.iter().find(|variant| !names.insert(&variant.name)) {
-                return Err(format!("variant \"{}\" is there twice; expected different names", twice.name));
+                return Err(format!("duplicate variant name \"{}\"; expected different names", twice.name));
             }
             for name in &group.evaluations {
                 let known = self.evaluations.keys().map(String::as_str);
@@ -326,7 +326,7 @@ impl Experiment {
         self.paper.iter().try_for_each(|cell| self.check_cell(cell))
     }
 
-    /// Refuses a scripted ego that none of the games has.
+    /// Rejects a reference agent that none of the games has.
     fn check_references(&self) -> Result<(), GameError> {
         let mut known = BTreeSet::new();
         for game in self.runs.iter().flat_map(|group| &group.games) {
@@ -338,13 +338,13 @@ impl Experiment {
         }
     }
 
-    /// Refuses a number of the paper that no cell of ours would stand beside, or on a scale that is not described.
+    /// Rejects a number of the paper that matches no run of the experiment, or whose scale is undefined.
     fn check_cell(&self, cell: &PaperCell) -> Result<(), String> {
         if let Some(scale) = cell.scale.as_ref().filter(|scale| !self.scales.contains_key(*scale)) {
             let known = self.scales.keys().map(String::as_str);
             return Err(GameError::unknown("scale", scale, known).to_string());
         }
-        let is_met = self.runs.iter().any(|group| {
+        let has_run = self.runs.iter().any(|group| {
             let is_reference = find_method(&cell.method).is_err();
             let has_variant = group.variants.iter().any(|variant| variant.name == cell.variant)
                 || (group.variants.is_empty() && cell.variant.is_empty());
@@ -353,18 +353,19 @@ impl Experiment {
                 && has_variant
                 && group.evaluations.contains(&cell.evaluation)
         });
-        if is_met {
+        if has_run {
             return Ok(());
         }
         let PaperCell { game, method, variant, evaluation, .. } = cell;
         Err(format!(
-            "a number of the paper for {method} in {game}, variant \"{variant}\", evaluation \"{evaluation}\": no run has these"
+            "the paper's number for {method} in {game}, variant \"{variant}\", evaluation \"{evaluation}\" matches no run of this experiment"
         ))
     }
 
-    /// Every run, seed after seed and within a seed in the order of the file.
-    pub fn expand(&self, choices: &Choices) -> Result<Vec<ExperimentRun>, LabError> {
-        let (seeds, preset) = (choices.seeds.unwrap_or(self.seeds), choices.preset.unwrap_or(self.preset));
+    /// Lists all runs by seed; runs with the same seed are in the order of the file.
+    pub fn expand(&self, overrides: &ExperimentOverrides) -> Result<Vec<ExperimentRun>, LabError> {
+        let (seeds, preset) =
+            (overrides.seeds.unwrap_or(self.seeds), overrides.preset.unwrap_or(self.preset));
         if !(1..=1000).contains(&seeds) {
             return Err(GameError::bad_value("seeds", &seeds, "a number from 1 to 1000").into());
         }
@@ -377,19 +378,19 @@ impl Experiment {
                 for game in &group.games {
                     for variant in variants {
                         for method in &group.methods {
-                            let what = Wanted { group, game, method, variant, seed, preset };
-                            runs.push(self.resolve(&what, choices.scale.unwrap_or(1.0))?);
+                            let what = RunRequestInGroup { group, game, method, variant, seed, preset };
+                            runs.push(self.resolve(&what, overrides.scale.unwrap_or(1.0))?);
                         }
                     }
                 }
             }
-            self.join(&mut runs[first_of_seed..])?;
+            self.set_ids(&mut runs[first_of_seed..])?;
         }
         Ok(runs)
     }
 
-    fn resolve(&self, what: &Wanted<'_>, scale: f64) -> Result<ExperimentRun, LabError> {
-        let Wanted { group, game, method, variant, seed, preset } = *what;
+    fn resolve(&self, what: &RunRequestInGroup<'_>, scale: f64) -> Result<ExperimentRun, LabError> {
+        let RunRequestInGroup { group, game, method, variant, seed, preset } = *what;
         let mut overrides = group.set.clone();
         overrides.extend(variant.set.clone());
         let request = RunRequest {
@@ -414,8 +415,8 @@ impl Experiment {
             .iter()
             .map(|label| {
                 let evaluation = self.evaluations[label].clone();
-                let passes = evaluation.passes.of(game).expect("checked when it was read");
-                // Two, so that there is a standard error.
+                let passes = evaluation.passes.of(game).expect("checked by `Experiment::check`");
+                // A standard error needs at least two encounters.
                 let passes =
                     if scale == 1.0 { passes } else { ((passes as f64 * scale).ceil() as usize).max(2) };
                 let name = evaluation.options(passes, 1)?.name_for(&config).map_err(within)?;
@@ -433,8 +434,8 @@ impl Experiment {
         })
     }
 
-    /// Gives the runs of one seed their ids, and those that fall back on another run the Generalist's.
-    fn join(&self, runs: &mut [ExperimentRun]) -> Result<(), LabError> {
+    /// Sets the ids of the runs with one seed. A run that needs a fallback run gets the Generalist of the same game.
+    fn set_ids(&self, runs: &mut [ExperimentRun]) -> Result<(), LabError> {
         let lacks_run = |run: &ExperimentRun| run.config.train.conservative_run() == Some("");
         for run in runs.iter_mut().filter(|run| !lacks_run(run)) {
             (run.id, run.folder_name) = (run.config.id()?, run.config.folder_name()?);
@@ -449,7 +450,7 @@ impl Experiment {
             let same_variant = runs.iter().find(|run| is_generalist(run) && run.variant == variant);
             let Some(generalist) = same_variant.or_else(|| runs.iter().find(is_generalist)) else {
                 let reason = format!(
-                    "{} in {game} falls back on the Generalist, and there is none; add \"generalist\" to some methods of {game}, or set gscu.conservative",
+                    "{} in {game} needs a Generalist run as fallback policy; add \"generalist\" to the methods of {game}, or set gscu.conservative",
                     runs[index].config.method
                 );
                 return Err(LabError::BadConfig { file: format!("experiment \"{}\"", self.name), reason });
@@ -464,10 +465,10 @@ impl Experiment {
     }
 }
 
-/// One run as a group asks for it.
+/// One combination of a run matrix.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
-    group: &'a RunGroup,
+struct RunRequestInGroup<'a> {
+    group: &'a RunMatrix,
     game: &'a str,
     method: &'a str,
     variant: &'a Variant,
@@ -476,10 +477,10 @@ struct Wanted<'a> {
 }
 
 impl Evaluation {
-    /// What `pace adapt` is asked for.
+    /// The options of `pace adapt` for this evaluation.
     pub fn options(&self, passes: usize, n_threads: usize) -> Result<AdaptOptions, LabError> {
         let split = self.pool.parse::<Split>()?;
-        // Draws from a family are met once each.
+        // Each tuple of a uniform sample has one encounter.
         let passes = if matches!(split, Split::Family(_)) { 1 } else { passes };
         Ok(AdaptOptions {
             episodes: self.episodes,
@@ -495,10 +496,10 @@ impl Evaluation {
 }
 
 impl Passes {
-    /// The number for a game, if there is one.
+    /// Returns the number for a game, if it has one.
     pub fn of(&self, game: &str) -> Option<usize> {
         match self {
-            Passes::Alike(passes) => Some(*passes),
+            Passes::Same(passes) => Some(*passes),
             Passes::ByGame(by_game) => by_game.get(game).copied(),
         }
     }

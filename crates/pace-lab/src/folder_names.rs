@@ -1,9 +1,9 @@
-//! The folders that records name: a run may have been moved or copied since its commands were typed.
+//! Folder names in records, for runs that were moved or copied after their commands ran.
 
 use crate::records::RunRecords;
 
-/// Replaces the folder that the run had when its records were made by `name`, the folder that it has today, in the origins and
-/// the commands of its evaluations and encounters.
+/// Replaces the recorded folder of a run by `name`, its current folder, in the run and the command of every evaluation and
+/// replay.
 pub fn update(records: &mut RunRecords, name: &str) {
     let evaluations = records.evaluations.values_mut().map(|record| (&mut record.command, &mut record.run));
     let replays = records.replays.values_mut().map(|record| (&mut record.command, &mut record.run));
@@ -13,7 +13,7 @@ pub fn update(records: &mut RunRecords, name: &str) {
     }
 }
 
-/// The command that trained the run, with `name` in place of the folder that it was given.
+/// The command that trained the run, with `name` in place of its `--out` folder.
 pub(crate) fn train_command(records: &RunRecords, name: &str) -> String {
     let words = &records.manifest.spec.argv;
     let command = words.join(" ");
@@ -26,7 +26,7 @@ pub(crate) fn train_command(records: &RunRecords, name: &str) -> String {
     folder.map_or(command.clone(), |folder| renamed(&command, &folder, name))
 }
 
-/// The command with `to` in place of the folder `from`, also before the rest of a path and as the value of a key or an option.
+/// Replaces the folder `from` by `to` in a command, also as the start of a path and as the value of a key or option.
 fn renamed(command: &str, from: &str, to: &str) -> String {
     let from = from.trim_end_matches('/');
     if from.is_empty() {
@@ -54,7 +54,7 @@ mod tests {
         check("pace adapt lab/runs/one --json", "pace adapt two --json");
         check("pace train kuhn-poker --out=lab/runs/one/", "pace train kuhn-poker --out=two/");
         check("pace adapt lab/runs/one --latents lab/runs/one/a.csv", "pace adapt two --latents two/a.csv");
-        // Another folder, and another word.
+        // Another folder, and an empty name.
         check("pace adapt lab/runs/one-more", "pace adapt lab/runs/one-more");
         assert_eq!(renamed("pace list", "", "two"), "pace list");
     }

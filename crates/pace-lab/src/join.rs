@@ -1,4 +1,4 @@
-//! Joins runs with experiments: which runs are behind each cell of a table of the paper.
+//! Joins runs with experiments: finds the runs behind each cell of a table of the paper.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,7 +11,9 @@ use pace_report::report::Report;
 use serde_json::{Map, Value};
 
 use crate::error::LabError;
-use crate::experiment::{Choices, EXPERIMENTS, Experiment, ExperimentRun, NumberScale, PaperCell, SMOKE};
+use crate::experiment::{
+    EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell, SMOKE,
+};
 use crate::folder_names;
 use crate::records::{RunRecords, find_runs};
 use crate::run_config::id_of_run;
@@ -19,11 +21,11 @@ use crate::run_config::id_of_run;
 /// Seeds above this one are not assigned to cells.
 const MAX_SEEDS: u64 = 100;
 
-/// Maximum number of encounters on one page: more are too many to step through, and too large.
+/// Maximum number of replays on one page, so that the page stays small.
 const MAX_REPLAYS: usize = 6;
 
-/// Joins all runs below `folder` with these experiments (all of the paper's if there are none), and selects the encounters to
-/// show.
+/// Joins all runs below `folder` with these experiments, and selects the replays to show. An empty list stands for all
+/// experiments of the paper.
 pub fn join_with_experiments(
     folder: &Path,
     experiments: &[String],
@@ -69,21 +71,21 @@ pub fn join_with_experiments(
     Ok((report, replays))
 }
 
-/// A run below the folder of a report.
+/// A run below the folder of records.
 struct FoundRun {
-    /// The path below that folder.
+    /// The path relative to that folder.
     name: String,
     id: String,
     records: RunRecords,
 }
 
-/// Reads every run below a folder; the reasons why some cannot be read go to `damaged`.
+/// Reads every run below a folder. The errors of unreadable runs are added to `damaged`.
 fn read_runs(folder: &Path, damaged: &mut Vec<String>) -> Result<Vec<FoundRun>, LabError> {
     let mut paths = if folder.is_dir() { find_runs(folder)? } else { Vec::new() };
     if paths.is_empty() {
         return Err(LabError::NoRuns { path: folder.to_owned() });
     }
-    // Runs further down were put aside: of two copies of a run the nearer one counts.
+    // Of two copies of a run, the one at the lesser depth counts.
     paths.sort_by_key(|path| (path.components().count(), path.clone()));
     let mut found = Vec::new();
     for path in paths {
@@ -99,7 +101,7 @@ fn read_runs(folder: &Path, damaged: &mut Vec<String>) -> Result<Vec<FoundRun>, 
     Ok(found)
 }
 
-/// The id of the run that this one falls back on, if it does, has no copy of it that tells, and that one lies here too.
+/// The id of the fallback run of a run without its own copy, if the fallback run is among these runs.
 fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> Option<&'a str> {
     let name = Path::new(records.config.train.conservative_run()?).file_name()?;
     if records.path.join("conservative").is_dir() {
@@ -130,7 +132,7 @@ fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
     }
 }
 
-/// The keys that are not as the preset has them and change anything, in words.
+/// The keys that differ from the preset and have an effect, as text.
 fn changes(config: &RunConfig) -> String {
     let plain = RunConfig::resolve(&RunRequest {
         game: &config.game,
@@ -157,7 +159,7 @@ fn changes(config: &RunConfig) -> String {
     found.join(", ")
 }
 
-/// The cells of an experiment, with the runs that are there for each.
+/// The cells of an experiment, each with its runs.
 fn experiment_result(
     experiment: &Experiment,
     configs: &[RunConfig],
@@ -167,7 +169,7 @@ fn experiment_result(
     let last_seed =
         configs.iter().map(|config| config.seed).filter(|seed| *seed <= MAX_SEEDS).max().unwrap_or(0);
     let seeds = experiment.seeds.max(last_seed);
-    // Runs with the full budget first; a scaled run only fills a gap.
+    // Runs with the full budget come first; a scaled run only fills a gap.
     let mut scales: Vec<f64> = vec![1.0];
     for config in configs.iter().filter(|config| config.scale != 1.0) {
         if !scales.contains(&config.scale) {
@@ -186,11 +188,12 @@ fn experiment_result(
     let mut cells: Vec<ResultCell> = Vec::new();
     for preset in presets {
         for scale in &scales {
-            let choices = Choices { seeds: Some(seeds), preset: Some(preset), scale: Some(*scale) };
-            let Ok(expanded) = experiment.expand(&choices) else { continue };
+            let overrides =
+                ExperimentOverrides { seeds: Some(seeds), preset: Some(preset), scale: Some(*scale) };
+            let Ok(expanded) = experiment.expand(&overrides) else { continue };
             for run in expanded {
                 let place = by_id.get(&run.id).copied();
-                // Of another preset than the experiment's, only what was really run is of interest.
+                // With another preset or scale, only existing runs get a cell.
                 if (preset != own && place.is_none()) || (*scale != 1.0 && place.is_none()) {
                     continue;
                 }
@@ -225,7 +228,7 @@ fn add(
     cells: &mut Vec<ResultCell>,
 ) -> Result<(), LabError> {
     let (game, method) = (&run.config.game, &run.config.method);
-    // An experiment about training itself evaluates nothing.
+    // An experiment about training has no evaluations.
     let of_training = [("training".to_owned(), String::new())];
     let evaluated =
         run.evaluations.iter().map(|evaluation| (evaluation.label.clone(), evaluation.name.clone()));
@@ -265,7 +268,7 @@ fn add(
     Ok(())
 }
 
-/// The paper's number for a game, method, variant and evaluation, to stand beside results of this preset.
+/// The paper's number for a game, method, variant and evaluation, for comparison with results of this preset.
 fn paper_number(experiment: &Experiment, preset: &str, place: [&String; 4]) -> Option<PaperNumber> {
     let is_here =
         |paper: &&PaperCell| [&paper.game, &paper.method, &paper.variant, &paper.evaluation] == place;
@@ -279,8 +282,8 @@ fn paper_number(experiment: &Experiment, preset: &str, place: [&String; 4]) -> O
     Some(PaperNumber { mean: paper.mean, std: paper.std, other_scale })
 }
 
-/// Reference agents: those that the paper has numbers of, then those that the experiment asks for. Our numbers are in the records
-/// of whoever met the same peers.
+/// Cells of the reference agents: those with numbers in the paper, then those that the experiment lists. Their measured scores
+/// come from the records of agents that were evaluated on the same peers.
 fn reference_cells(experiment: &Experiment, cells: &[ResultCell], runs: &[RunEntry]) -> Vec<ResultCell> {
     let mut names: Vec<&String> = Vec::new();
     let of_paper = experiment.paper.iter().map(|paper| &paper.method);

@@ -1,11 +1,10 @@
-//! Runs: what they keep on disk, how they are trained, stopped, resumed and evaluated.
+//! Training runs: run folders, checkpoints, resuming, evaluation and experiment plans.
 //!
-//! Before `run_config` the crate knows bytes, text, numbers and names; `training` and `adaptation` bring the learner in. It
-//! prints nothing. Its two
-//! promises: whatever was durable stays readable whenever the process, the disk or the power fails, and a run that was
-//! stopped and resumed leaves the same `metrics.jsonl`, byte for byte, as one that was not.
+//! The modules before `run_config` handle bytes, text, numbers and names only; `training` and `adaptation` use the learner.
+//! The crate prints nothing. It gives two guarantees. Data that was durable stays readable whenever the process, the disk or
+//! the power fails. A run that was stopped and resumed leaves the same `metrics.jsonl`, byte for byte, as an uninterrupted one.
 //!
-//! The life of a run, with a stop in the middle:
+//! A run that is stopped and resumed:
 //!
 //! ```
 //! use pace_lab::{CheckpointLimits, RunFolder, RunSpec, RunStatus, cpu_model};
@@ -24,14 +23,14 @@
 //!     metrics.append(step, &[("losses/policy_loss", 0.5)])?;
 //!     curves.append(step, &[("losses/policy_loss", 0.5)])?;
 //! }
-//! // Rows first, then the checkpoint: a checkpoint promises that every row up to its step is there.
+//! // Rows first, then the checkpoint: a checkpoint guarantees that every row up to its step is on disk.
 //! metrics.sync()?;
 //! curves.sync()?;
 //! store.save(200, &[("model.safetensors", b"weights"), ("state.json", b"{}")])?;
 //! run.record_wall_clock()?;
 //! metrics.append(300, &[("losses/policy_loss", 0.4)])?;
 //! run.end(RunStatus::Stopped)?;
-//! drop(run); // The lock goes with it.
+//! drop(run); // Releases the lock.
 //!
 //! let mut run = RunFolder::open(&folder)?;
 //! let store = run.checkpoints(CheckpointLimits::default())?;
@@ -40,42 +39,42 @@
 //! run.mark_resumed()?;
 //! store.discard_after(checkpoint.step)?;
 //! let (mut metrics, mut curves) = (run.metrics()?, run.tensorboard()?);
-//! assert_eq!(metrics.truncate_after(checkpoint.step)?, 1); // The row of step 300 will be made again.
+//! assert_eq!(metrics.truncate_after(checkpoint.step)?, 1); // The resumed run writes the row of step 300 again.
 //! curves.truncate_after(checkpoint.step)?;
 //! # Ok::<(), pace_lab::LabError>(())
 //! ```
 //!
-//! | file | main type | what it is |
+//! | file | main type | content |
 //! |---|---|---|
-//! | `error.rs` | `LabError` | everything that can go wrong with a run's files |
-//! | `durable.rs` | `write_atomically` | the few ways in which bytes reach the disk |
-//! | `manifest.rs` | `Manifest` | what a run was, when, and how it ended |
+//! | `error.rs` | `LabError` | errors |
+//! | `durable.rs` | `write_atomically` | atomic and durable writes |
+//! | `manifest.rs` | `Manifest` | facts about a run: versions, seed, times, status |
 //! | `run_folder.rs` | `RunFolder`, `RunView` | the layout of a run, and the lock of its one writer |
-//! | `checkpoint.rs` | `CheckpointStore` | states of the run, whole or not there |
-//! | `step_log.rs` | `StepLog` | an append-only file of rows, cut at a step on resume |
+//! | `checkpoint.rs` | `CheckpointStore` | saved states of a run, each complete or absent |
+//! | `step_log.rs` | `StepLog` | an append-only file of rows, truncated at a step on resume |
 //! | `metrics.rs` | `MetricsLog` | rows of numbers as JSON lines |
 //! | `tensorboard.rs` | `TensorBoardLog` | the same rows as TensorBoard events |
-//! | `signals.rs` | `StopFlag` | Ctrl-C and SIGTERM as a flag |
-//! | `crash.rs` | `write_crash_bundle` | what a failed run leaves to look at |
-//! | `dashboard.rs` | `Dashboard` | the learning curves of a run while it trains: as text |
-//! | `progress.rs` | `ProgressLine`, `LabProgress` | how far, how fast, how long: as text |
-//! | `run_config.rs` | `id_of_run` | `config.toml` in a run's folder, and the id of a run that has one |
-//! | `conservative.rs` | `Conservative` | the agent of another run that a run falls back on, and the copy it keeps |
-//! | `training.rs` | `TrainingRun` | one run, from its first iteration or its newest checkpoint |
-//! | `trained_agent.rs` | `TrainedAgent` | what a run has trained so far |
-//! | `meetings.rs` | `Meetings` | many encounters of a scripted ego |
-//! | `episode_rows.rs` | – | outcomes of encounters as rows of a report |
+//! | `signals.rs` | `StopFlag` | stop requests by Ctrl-C and SIGTERM |
+//! | `crash.rs` | `write_crash_bundle` | files for the diagnosis of a failed run |
+//! | `dashboard.rs` | `Dashboard` | live learning curves as text |
+//! | `progress.rs` | `ProgressLine`, `LabProgress` | progress, speed and time left as text |
+//! | `run_config.rs` | `id_of_run` | `config.toml` of a run folder, and the run's id |
+//! | `fallback_agent.rs` | `FallbackAgent` | the copy of another run's agent that a run uses as fallback policy |
+//! | `training.rs` | `TrainingRun` | training of one run, from the start or the newest checkpoint |
+//! | `trained_agent.rs` | `TrainedAgent` | the agent of a run's newest checkpoint |
+//! | `scripted_evaluation.rs` | `ScriptedEvaluation` | evaluation of a reference agent |
+//! | `episode_rows.rs` | – | outcomes of encounters as rows of records |
 //! | `embedding.rs` | `embed` | latents in two dimensions |
-//! | `mind.rs` | `Mind` | what an agent takes its peers for, in words |
-//! | `replay.rs` | `ReplayOptions` | one encounter, written down moment by moment |
-//! | `records.rs` | `RunRecords` | what runs have left behind, read back for a report |
-//! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | a trained agent meets a pool, beside the scripted egos |
-//! | `folder_names.rs` | – | folders that records name, after a run was moved |
+//! | `peer_beliefs.rs` | `PeerBeliefs` | an agent's beliefs about its peers, by kind |
+//! | `replay.rs` | `ReplayOptions` | a recorded encounter, step by step |
+//! | `records.rs` | `RunRecords` | the records of runs, read for a report |
+//! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | evaluation of a trained agent on a peer pool, with the reference agents |
+//! | `folder_names.rs` | – | folder names in the records of a moved run |
 //! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
-//! | `join.rs` | `join_with_experiments` | runs joined with experiments, as the values of a report |
-//! | `plan.rs` | `Plan` | what several experiments ask for together, and how far a lab is with it |
-//! | `speeds.rs` | `Speeds` | how fast runs and evaluations go |
-//! | `reproduce.rs` | `Carrier` | carries a plan out, in processes side by side |
+//! | `join.rs` | `join_with_experiments` | the runs behind each cell of an experiment |
+//! | `plan.rs` | `Plan` | the runs of several experiments, and their state in a lab |
+//! | `speeds.rs` | `Speeds` | training and evaluation speeds, for time estimates |
+//! | `reproduce.rs` | `PlanRunner` | runs a plan in parallel processes |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -95,7 +94,7 @@ pub mod dashboard;
 pub mod progress;
 pub mod signals;
 
-mod conservative;
+mod fallback_agent;
 pub mod run_config;
 pub mod trained_agent;
 pub mod training;
@@ -104,10 +103,10 @@ pub mod adaptation;
 mod embedding;
 mod episode_rows;
 pub mod folder_names;
-pub mod meetings;
-pub mod mind;
+pub mod peer_beliefs;
 pub mod records;
 pub mod replay;
+pub mod scripted_evaluation;
 
 pub mod experiment;
 pub mod join;
@@ -124,23 +123,23 @@ pub use dashboard::Dashboard;
 pub use durable::{create_folder, prepare_folder, write_atomically};
 pub use error::{Damage, LabError};
 pub use experiment::{
-    Choices, EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentRun, NumberScale, PaperCell,
+    EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell,
 };
 pub use join::join_with_experiments;
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
-pub use meetings::Meetings;
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
-pub use mind::{Guess, Mind, Slot};
 pub use pace_learn::{RunConfig, RunRequest};
+pub use peer_beliefs::{Guess, PeerBelief, PeerBeliefs};
 pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
 pub use records::{RunRecords, find_runs, write_record};
 pub use replay::{ReplayOptions, write_replay};
-pub use reproduce::{Carrier, Notice, Outcome, STOP_WITH_INPUT};
+pub use reproduce::{PlanEvent, PlanOutcome, PlanRunner, STOP_WITH_INPUT};
 pub use run_config::{hash_of_run, id_of_run};
 pub use run_folder::{RunFolder, RunView};
+pub use scripted_evaluation::ScriptedEvaluation;
 pub use signals::{StopFlag, StopSignal};
 pub use speeds::{Speed, Speeds};
 pub use tensorboard::TensorBoardLog;
 pub use trained_agent::{TrainedAgent, refuse_lost_checkpoints};
-pub use training::{Build, TrainingRun};
+pub use training::{BuildInfo, TrainingRun};

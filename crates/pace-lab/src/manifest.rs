@@ -1,6 +1,6 @@
-//! What a run was, on which machine, when, and how it ended: the contents of `manifest.json`.
+//! `manifest.json`: the versions, machine, seed and command of a run, its times and its status.
 //!
-//! The file is written by `run_folder`. It is the only place beside `timing.jsonl` where clocks may show.
+//! `run_folder` writes the file. Only this file, `timing.jsonl` and the TensorBoard events contain clock times.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,80 +11,80 @@ use serde::{Deserialize, Serialize};
 use crate::durable;
 use crate::error::LabError;
 
-/// The format of the manifest and of the folder around it. It rises when an older reader would misread a run.
+/// The format version of the manifest and of the run folder. It increases when an older reader would misread a run.
 const FORMAT_VERSION: u32 = 1;
 
-/// What the caller knows about a run when it starts. None of it changes on resume.
+/// Facts about a run at its start. They do not change on resume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
     /// The version of this project.
     pub pace_version: String,
-    /// The commit it was built from, where that is known.
+    /// The commit it was built from, if known.
     pub commit: Option<String>,
-    /// The compiler. Another one may round differently.
+    /// The compiler version. Another compiler may round differently.
     pub rustc: String,
-    /// The processor, such as [`cpu_model`] finds it.
+    /// The processor, as returned by [`cpu_model`].
     pub cpu_model: String,
-    /// The vector instructions that the numerical code chose. Results are byte-identical within one choice.
+    /// The SIMD instruction set of the numerical code. Results are byte-identical for the same instruction set.
     pub simd: String,
-    /// The seed from which every random number comes.
+    /// The random seed.
     pub seed: u64,
     /// The command line.
     pub argv: Vec<String>,
     /// The game's id.
     pub game: String,
-    /// The game's revision: with another one, observations or rewards mean something else.
+    /// The game's revision. Observations or rewards have another meaning in another revision.
     pub game_revision: u32,
     /// The method's id.
     pub method: String,
     /// The preset's name.
     pub preset: String,
-    /// What the budgets were multiplied with: below 1 for a rehearsal, whose numbers mean nothing.
-    #[serde(default = "in_earnest")]
+    /// The factor for step budgets. Below 1 for a scaled run, whose scores are not results.
+    #[serde(default = "full_budget")]
     pub scale: f64,
 }
 
-// Manifests from before there were rehearsals.
-fn in_earnest() -> f64 {
+/// The default of `scale`, for manifests older than scaled runs.
+fn full_budget() -> f64 {
     1.0
 }
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
-    /// A process trains it; or one did and was killed, if nobody holds the run's lock.
+    /// A process is training it. If no process holds the run's lock, that process was killed.
     Running,
-    /// It did all its steps.
+    /// It used its whole step budget.
     Finished,
-    /// It was asked to stop and saved a checkpoint; it can be resumed.
+    /// It was stopped by the user and saved a checkpoint; it can be resumed.
     Stopped,
-    /// It met an error; the newest checkpoint is from before it.
+    /// It ended with an error. Its newest checkpoint is from before the error.
     Failed,
 }
 
-/// The whole of `manifest.json`.
+/// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// The format of this file.
+    /// The format version of this file.
     pub format_version: u32,
-    /// What was known at the start.
+    /// The facts recorded at the start.
     #[serde(flatten)]
     pub spec: RunSpec,
-    /// When the run first started: RFC 3339, UTC.
+    /// The time of the first start: RFC 3339, UTC.
     pub started_at: String,
-    /// When it last ended; none while it runs.
+    /// The time of the last end; `None` while the run is in training.
     pub ended_at: Option<String>,
-    /// Seconds spent, summed over resumes. Time since the last update of this file is lost when a process is killed.
+    /// Training time in seconds, summed over resumes. When a process is killed, the time since the last update is lost.
     pub wall_clock_secs: f64,
-    /// How often the run was resumed.
+    /// Number of resumes.
     pub n_resumes: u32,
-    /// How it stands.
+    /// The status.
     pub status: RunStatus,
 }
 
 impl Manifest {
-    /// The manifest of a run that starts now.
+    /// Creates the manifest of a run that starts now.
     pub(crate) fn starting(spec: RunSpec) -> Manifest {
         Manifest {
             format_version: FORMAT_VERSION,
@@ -102,7 +102,7 @@ impl Manifest {
         let text = durable::read_text(path)?;
         let value: serde_json::Value =
             serde_json::from_str(&text).map_err(|error| bad(format!("found no JSON ({error})")))?;
-        // The version first: a later format may lack or rename anything else.
+        // The version is checked first: a later format may lack or rename any other field.
         let version = value.get("format_version").and_then(serde_json::Value::as_u64);
         let found = version.ok_or_else(|| bad("found no format_version".to_owned()))?;
         if found != u64::from(FORMAT_VERSION) {
@@ -119,25 +119,25 @@ impl Manifest {
     }
 }
 
-/// The processor's name as its system gives it, or "unknown".
+/// The name of the processor from the operating system, or "unknown".
 pub fn cpu_model() -> String {
-    // Only Linux has this file; other systems have no way without a dependency, and the name is for people only.
+    // Only Linux has this file. Other systems would need a dependency, and the name is only informative.
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     name.map_or("unknown", |(_, name)| name.trim()).to_owned()
 }
 
-/// This moment as RFC 3339 in UTC, to the second.
+/// The current time as RFC 3339 in UTC, in whole seconds.
 pub(crate) fn now() -> String {
-    // A clock before 1970 is set wrong; the epoch is as good as any other answer, and no reason to stop a run.
+    // A clock before 1970 is set wrong. The run continues with the epoch as its time.
     rfc3339(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
-/// Seconds since 1970 as a date. The days are counted in years that begin in March, so that leap days come last
-/// (Howard Hinnant, `civil_from_days`); twenty lines that would not justify a dependency.
+/// Formats seconds since 1970 as a date. Years are counted from March, so that leap days come last (Howard Hinnant,
+/// `civil_from_days`). The function is too short to justify a dependency.
 fn rfc3339(unix_secs: u64) -> String {
     let (days, second_of_day) = (unix_secs / 86_400, unix_secs % 86_400);
-    // Day 0 is now the first of March of year 0; an era has 400 years and 146097 days.
+    // Day 0 of `shifted` is March 1 of year 0; an era has 400 years, or 146097 days.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let leap_days = day_of_era / 1460 - day_of_era / 36_524 + day_of_era / 146_096;
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(rfc3339(unix_secs), expected);
     }
 
-    // The expectations are those of `date -u -d @SECONDS +%FT%TZ`.
+    // The expected dates are the output of `date -u -d @SECONDS +%FT%TZ`.
     #[test]
     fn dates() {
         check(0, "1970-01-01T00:00:00Z");

@@ -1,7 +1,7 @@
 //! Rows of named numbers as JSON lines: `metrics.jsonl` and `timing.jsonl`.
 //!
-//! For the same seed, `metrics.jsonl` is the same file, byte for byte, however often the run was stopped; nothing that
-//! comes from a clock may go into it. The same rows for TensorBoard are in `tensorboard`.
+//! For the same seed, `metrics.jsonl` is byte-identical, even if the run was stopped and resumed. It must not contain clock
+//! times. `tensorboard` writes the same rows for TensorBoard.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,36 +13,35 @@ use serde::{Deserialize, Deserializer};
 use crate::error::LabError;
 use crate::step_log::{Scan, StepLog};
 
-/// One row as it is on disk: `{"step":100,"losses/policy_loss":0.5}`.
+/// One row of the file: `{"step":100,"losses/policy_loss":0.5}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsRecord {
-    /// Steps taken in the game.
+    /// Ego decisions so far.
     pub step: u64,
-    /// Names and values in the order in which they were written.
+    /// Names and values in the order of the file.
     pub values: Vec<(String, f64)>,
 }
 
-/// A log that this process appends to.
+/// A writer that appends rows to a log.
 #[derive(Debug)]
 pub struct MetricsLog {
     log: StepLog,
 }
 
 impl MetricsLog {
-    /// Opens the file, or makes it. The torn row of a process that was killed while writing is cut; damage before
-    /// good rows is an error.
+    /// Opens or creates the file. An incomplete last row, left by a killed process, is removed; damage before valid rows is an
+    /// error.
     pub fn open(path: &Path) -> Result<MetricsLog, LabError> {
         Ok(MetricsLog { log: StepLog::open(path, b"", scan)? })
     }
 
-    /// Writes one row; another process can read it when this returns. The values keep their order, so the caller decides
-    /// it once. Steps must rise from row to row.
+    /// Writes one row, which other processes can then read. The values keep their order. Steps must increase from row to row.
     pub fn append(&mut self, step: u64, values: &[(&str, f64)]) -> Result<(), LabError> {
         check_values(step, values)?;
         let text = |value: &str| serde_json::to_string(value).expect("text can be written");
         let mut row = format!("{{\"step\":{step}");
         for (name, value) in values {
-            // The shortest digits that read back as the same number, so the bytes say exactly what was computed.
+            // The shortest digits that parse back to the same number, so no precision is lost.
             let value = serde_json::to_string(value).expect("a finite number can be written");
             row.push_str(&format!(",{}:{value}", text(name)));
         }
@@ -50,7 +49,7 @@ impl MetricsLog {
         self.log.append(step, row.as_bytes())
     }
 
-    /// Drops the rows after `step`, the ones that a resumed run will write again; gives their number.
+    /// Removes the rows after `step`, which a resumed run writes again. Returns their number.
     pub fn truncate_after(&mut self, step: u64) -> Result<usize, LabError> {
         self.log.truncate_after(step)
     }
@@ -60,13 +59,13 @@ impl MetricsLog {
         self.log.last_step()
     }
 
-    /// Waits until all rows survive a loss of power. Call it before saving a checkpoint.
+    /// Syncs all rows to disk. Call it before saving a checkpoint.
     pub fn sync(&mut self) -> Result<(), LabError> {
         self.log.sync()
     }
 }
 
-/// Every whole row of a log that another process may be writing. A log that does not exist yet has none.
+/// Reads all complete rows of a log, which another process may be writing. A missing file has no rows.
 pub fn read_metrics(path: &Path) -> Result<Vec<MetricsRecord>, LabError> {
     let contents = match std::fs::read(path) {
         Ok(contents) => contents,
@@ -74,13 +73,13 @@ pub fn read_metrics(path: &Path) -> Result<Vec<MetricsRecord>, LabError> {
         Err(source) => return Err(LabError::io("read", path, source)),
     };
     let found = scan(&contents);
-    if found.goes_on_after_damage {
+    if found.has_rows_after_damage {
         return Err(LabError::DamagedLog { path: path.to_owned(), at_byte: found.end() as u64 });
     }
     Ok(lines(&contents[..found.end()]).filter_map(|(line, _)| parse(line)).collect())
 }
 
-/// Refuses rows that a reader could not take: names that are no keys, numbers that are none.
+/// Rejects rows with invalid or duplicate names, or with values that are not finite.
 pub(crate) fn check_values(step: u64, values: &[(&str, f64)]) -> Result<(), LabError> {
     let mut seen = BTreeSet::from(["step"]);
     for (name, value) in values {
@@ -104,17 +103,17 @@ fn scan(contents: &[u8]) -> Scan {
             Some(step) if !damaged && found.rows.last().is_none_or(|(last, _)| step > *last) => {
                 found.rows.push((step, end));
             }
-            // A whole row behind damage, or one whose step does not rise.
+            // A complete row after damage, or a row whose step does not increase.
             Some(_) => {
                 damaged = true;
-                found.goes_on_after_damage = true;
+                found.has_rows_after_damage = true;
             }
         }
     }
     found
 }
 
-/// Each line with its line feed, and where it ends.
+/// Each line with its line feed, and the offset of its end.
 fn lines(contents: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
     let mut end = 0;
     contents.split_inclusive(|byte| *byte == b'\n').map(move |line| {
@@ -128,7 +127,8 @@ fn parse(line: &[u8]) -> Option<MetricsRecord> {
 }
 
 impl<'de> Deserialize<'de> for MetricsRecord {
-    /// By hand, because a map type would lose the order of the values, or change that of everybody's JSON.
+    /// Written by hand: a sorted map would lose the order of the values, and the order-preserving map of `serde_json` is a feature
+    /// that would affect all crates.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MetricsRecord, D::Error> {
         struct Row;
         impl<'de> Visitor<'de> for Row {
@@ -160,20 +160,20 @@ mod tests {
     fn check(text: &str, steps: &[u64], end: usize, goes_on: bool) {
         let found = scan(text.as_bytes());
         assert_eq!(found.rows.iter().map(|(step, _)| *step).collect::<Vec<_>>(), steps);
-        assert_eq!((found.end(), found.goes_on_after_damage), (end, goes_on));
+        assert_eq!((found.end(), found.has_rows_after_damage), (end, goes_on));
     }
 
     #[test]
     fn whole_rows_and_what_comes_after_them() {
         check("", &[], 0, false);
         check("{\"step\":1}\n{\"step\":2,\"a\":0.5}\n", &[1, 2], 30, false);
-        // Torn: within a row, before the line feed, or zeros where the data never came.
+        // An incomplete end: within a row, before the line feed, or zeros in place of unwritten data.
         check("{\"step\":1}\n{\"step\":2,\"a\":0.", &[1], 11, false);
         check("{\"step\":1}\n{\"step\":2}", &[1], 11, false);
         check("{\"step\":1}\n\0\0\0\0\0\0\n", &[1], 11, false);
-        // Damage with good rows behind it must not be cut away.
+        // Damage before valid rows must not be removed.
         check("{\"step\":1}\n{\"stxp\":2}\n{\"step\":3}\n", &[1], 11, true);
-        // A step that falls is nothing that a crash could leave.
+        // No crash leaves a step that decreases.
         check("{\"step\":2}\n{\"step\":1}\n", &[2], 11, true);
     }
 }

@@ -1,7 +1,7 @@
-//! What several experiments ask for together, and how far a lab is with it. Nothing here writes; `reproduce` does.
+//! The runs of several experiments, and their state in a lab. This module only reads; `reproduce` trains and evaluates.
 //!
-//! A lab is a folder: `runs/` holds a run folder for each run of the plan, named by what it is and its id, `logs/` what the
-//! processes that trained and evaluated said.
+//! A lab is a folder. `runs/` has one run folder per run of the plan; its name describes the run and ends with the run's id.
+//! `logs/` has the output of the training and evaluation processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::checkpoint::CheckpointLimits;
 use crate::error::LabError;
-use crate::experiment::{Choices, Experiment, ExperimentEvaluation, ExperimentRun};
+use crate::experiment::{Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun};
 use crate::manifest::RunStatus;
 use crate::records::read_record;
 use crate::run_config::id_of_run;
@@ -21,68 +21,73 @@ use crate::run_folder::RunView;
 use crate::speeds::{Speed, Speeds};
 use crate::training::check_revision;
 
-/// Every run that some experiments need, each of them once.
+/// The runs that a set of experiments needs, without duplicates.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The runs, seed after seed; a run comes after the one it falls back on.
+    /// The runs, ordered by seed. A run comes after its fallback run.
     pub runs: Vec<PlannedRun>,
-    /// What budgets and passes are multiplied with.
+    /// The factor for step budgets and evaluation encounters.
     pub scale: f64,
 }
 
-/// A run that one experiment or several need.
+/// A run that one or more experiments need.
 #[derive(Clone, Debug)]
 pub struct PlannedRun {
-    /// The run. Its evaluations are those of all experiments.
+    /// The run, with the evaluations of all its experiments.
     pub run: ExperimentRun,
     /// The names of the experiments.
     pub experiments: Vec<String>,
-    /// The place in the plan of the run that this one falls back on.
+    /// The index in the plan of its fallback run, if it has one.
     pub needs: Option<usize>,
-    /// Its folder in the lab, whether it is there or not.
+    /// Its folder in the lab, which may not exist yet.
     pub folder: PathBuf,
 }
 
-/// How far a run is.
+/// The state of a run in a lab.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunState {
-    /// Nothing of it is there.
+    /// It has no folder.
     Waiting,
-    /// Some process trains it now.
+    /// A process is training it.
     Running {
         /// Ego decisions so far.
         steps: u64,
     },
-    /// It was stopped or killed, and can be gone on with.
+    /// It was stopped or killed, and can be resumed.
     Interrupted {
         /// Ego decisions so far.
         steps: u64,
     },
     /// It is trained.
     Trained,
-    /// Its folder cannot be used; the reason, for a person.
+    /// Its folder cannot be used, with the reason as text.
     Unusable(String),
 }
 
-/// Whether an evaluation was made.
+/// The state of an evaluation of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EvaluationState {
-    /// There is no record, or one of something less.
+    /// There is no sufficient record: it is missing, lacks its latents, or has fewer encounters, another seed or an earlier
+    /// agent.
     Missing,
-    /// There is one.
-    Made,
-    /// There is a file that cannot be read; the reason, for a person.
+    /// There is a complete record.
+    Done,
+    /// The record cannot be read, with the reason as text.
     Damaged(String),
 }
 
 impl Plan {
-    /// Brings experiments together, for a lab.
-    pub fn new(experiments: &[Experiment], choices: &Choices, lab: &Path) -> Result<Plan, LabError> {
+    /// Merges the runs of several experiments for a lab.
+    pub fn new(
+        experiments: &[Experiment],
+        overrides: &ExperimentOverrides,
+        lab: &Path,
+    ) -> Result<Plan, LabError> {
         let found = folders_by_id(lab);
         let mut runs: Vec<PlannedRun> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for experiment in experiments {
-            for run in experiment.expand(choices)? {
+            for run in experiment.expand(overrides)? {
                 let Some(&place) = places.get(&run.id) else {
                     places.insert(run.id.clone(), runs.len());
                     let new = || runs_folder(lab).join(&run.folder_name);
@@ -98,19 +103,19 @@ impl Plan {
                 run.evaluations.into_iter().try_for_each(|evaluation| planned.add(evaluation))?;
             }
         }
-        // One seed of everything is worth more than all seeds of something. Sorting keeps the order within a seed.
+        // One seed of every run is more useful than all seeds of some runs. The sort is stable, so the order within a seed stays.
         runs.sort_by_key(|planned| planned.run.config.seed);
         let places: BTreeMap<String, usize> =
             runs.iter().enumerate().map(|(place, planned)| (planned.run.id.clone(), place)).collect();
         for planned in &mut runs {
             planned.needs = planned.run.needs.as_ref().map(|id| places[id]);
         }
-        Ok(Plan { runs, scale: choices.scale.unwrap_or(1.0) })
+        Ok(Plan { runs, scale: overrides.scale.unwrap_or(1.0) })
     }
 }
 
 impl PlannedRun {
-    /// One more evaluation. The same one with more passes takes the place of that with fewer.
+    /// Adds an evaluation. Of two with the same name, the larger number of encounters counts.
     fn add(&mut self, evaluation: ExperimentEvaluation) -> Result<(), LabError> {
         let known = self.run.evaluations.iter_mut().find(|known| known.name == evaluation.name);
         match known {
@@ -129,7 +134,7 @@ impl PlannedRun {
         Ok(())
     }
 
-    /// What the run is, in a few words.
+    /// A short description: game, method, variant, preset and seed.
     pub fn title(&self) -> String {
         let RunConfig { game, method, preset, seed, .. } = &self.run.config;
         let variant =
@@ -137,15 +142,15 @@ impl PlannedRun {
         format!("{game} {method}{variant} {} s{seed}", preset.name())
     }
 
-    /// How far the run is.
+    /// Reads the state of the run from its folder.
     pub fn state(&self) -> RunState {
         let view = match RunView::open(&self.folder) {
             Ok(view) => view,
-            // Also what a process leaves that was killed while it made the folder: no manifest, no run.
+            // Also a folder without a manifest, left by a process that was killed while it created the run.
             Err(LabError::NotARun { .. }) => return RunState::Waiting,
             Err(error) => return RunState::Unusable(error.to_string()),
         };
-        // Before the manifest: a run that ends in between has written there that it is not running.
+        // The lock is checked before the manifest is read: a run that ends in between has written its end there.
         let has_writer = view.has_writer();
         match self.check(&view) {
             Err(error) => RunState::Unusable(error.to_string()),
@@ -155,23 +160,23 @@ impl PlannedRun {
         }
     }
 
-    /// Refuses a folder that is not this run's, or not any more.
+    /// Rejects a folder that contains another run, or one of another revision of the game.
     fn check(&self, view: &RunView) -> Result<RunStatus, LabError> {
         let manifest = view.manifest()?;
         let config = view.run_config()?;
-        check_revision(&manifest, &*config.open_game()?).map_err(|error| LabError::OtherRun {
+        check_revision(&manifest, &*config.open_game()?).map_err(|error| LabError::RunMismatch {
             path: view.path().to_owned(),
             reason: error.to_string(),
         })?;
         let id = id_of_run(&config, view.path())?;
         if id != self.run.id {
             let reason = format!("its keys have the id {id}, expected {}", self.run.id);
-            return Err(LabError::OtherRun { path: view.path().to_owned(), reason });
+            return Err(LabError::RunMismatch { path: view.path().to_owned(), reason });
         }
         Ok(manifest.status)
     }
 
-    /// Whether an evaluation of this run was made.
+    /// Reads the state of an evaluation of this run.
     pub fn evaluation_state(&self, evaluation: &ExperimentEvaluation) -> EvaluationState {
         let path = evaluation.path(&self.folder);
         if !path.exists() {
@@ -182,13 +187,13 @@ impl PlannedRun {
             Err(error) => return EvaluationState::Damaged(error.to_string()),
         };
         let has_latents = !evaluation.evaluation.latents || evaluation.latents_path(&self.folder).exists();
-        let is_enough = record.passes >= evaluation.passes_made()
+        let is_enough = record.passes >= evaluation.effective_passes()
             && record.seed.is_none_or(|seed| seed == evaluation.evaluation.seed)
             && record.run.steps >= self.newest_step();
-        if is_enough && has_latents { EvaluationState::Made } else { EvaluationState::Missing }
+        if is_enough && has_latents { EvaluationState::Done } else { EvaluationState::Missing }
     }
 
-    /// The step of the newest checkpoint; 0 where there is none to compare with.
+    /// The step of the newest checkpoint; 0 if there is none.
     fn newest_step(&self) -> u64 {
         let steps = RunView::open(&self.folder)
             .and_then(|view| view.checkpoints(CheckpointLimits::default()).steps())
@@ -196,8 +201,8 @@ impl PlannedRun {
         steps.last().copied().unwrap_or(0)
     }
 
-    /// Seconds of one process that are left in training and in each evaluation, by the speeds that are known.
-    pub fn estimate(&self, speeds: &Speeds) -> Estimate {
+    /// Estimates the remaining time of one process, for training and for each evaluation.
+    pub fn estimate(&self, speeds: &Speeds) -> TimeEstimate {
         let config = &self.run.config;
         let speed = speeds.training(&config.game, &config.method);
         let steps_left = match self.state() {
@@ -212,14 +217,14 @@ impl PlannedRun {
             .evaluations
             .iter()
             .map(|evaluation| match self.evaluation_state(evaluation) {
-                EvaluationState::Made => 0.0,
+                EvaluationState::Done => 0.0,
                 _ => speeds.evaluation_secs(config, evaluation),
             })
             .collect();
-        Estimate { training_secs: steps_left as f64 / speed.per_second, evaluations, speed }
+        TimeEstimate { training_secs: steps_left as f64 / speed.per_second, evaluations, speed }
     }
 
-    /// The arguments of `pace` that train it from the beginning; `fallback` is the run it falls back on, if it does.
+    /// The arguments of `pace` that train the run from the start. `fallback` is the folder of its fallback run, if it has one.
     pub fn train_arguments(&self, scale: f64, fallback: Option<&Path>) -> Vec<String> {
         let RunConfig { game, method, preset, seed, .. } = &self.run.config;
         let mut arguments: Vec<String> =
@@ -239,23 +244,23 @@ impl PlannedRun {
 }
 
 impl ExperimentEvaluation {
-    /// The record in a run's folder.
+    /// The path of the record in a run folder.
     pub fn path(&self, run: &Path) -> PathBuf {
         run.join("adapt").join(format!("{}.json", self.name))
     }
 
-    /// The latents in a run's folder, where they are kept.
+    /// The path of the latents in a run folder. The file exists only if the evaluation keeps latents.
     pub fn latents_path(&self, run: &Path) -> PathBuf {
         run.join("adapt").join(format!("{}.csv", self.name))
     }
 
-    /// Draws from a family are met once each, whatever is asked.
-    fn passes_made(&self) -> usize {
+    /// The number of encounters per tuple that a record has: 1 for the tuples of a uniform sample.
+    fn effective_passes(&self) -> usize {
         let is_family = matches!(self.evaluation.pool.parse::<Split>(), Ok(Split::Family(_)));
         if is_family { 1 } else { self.passes }
     }
 
-    /// The arguments of `pace` that make it.
+    /// The arguments of `pace` that run this evaluation.
     pub fn adapt_arguments(&self, run: &Path) -> Vec<String> {
         let evaluation = &self.evaluation;
         let mut arguments = vec!["adapt".to_owned(), run.display().to_string()];
@@ -283,41 +288,41 @@ impl ExperimentEvaluation {
     }
 }
 
-/// What is left of a run to do, in seconds of one process.
+/// Estimated remaining time of a run, in seconds of one process.
 #[derive(Clone, Debug)]
-pub struct Estimate {
-    /// In training.
+pub struct TimeEstimate {
+    /// Seconds for training.
     pub training_secs: f64,
-    /// In each evaluation.
+    /// Seconds for each evaluation.
     pub evaluations: Vec<f64>,
-    /// By which speed of training.
+    /// The training speed behind the estimate.
     pub speed: Speed,
 }
 
-impl Estimate {
-    /// All of it.
+impl TimeEstimate {
+    /// Sum of training and evaluations, in seconds.
     pub fn secs(&self) -> f64 {
         self.training_secs + self.evaluations.iter().sum::<f64>()
     }
 }
 
-/// The folder of a lab that holds the runs; a folder of records.
+/// The folder of a lab that contains the runs. `pace report` reads it as a folder of records.
 pub fn runs_folder(lab: &Path) -> PathBuf {
     lab.join("runs")
 }
 
-/// Keys as a person would type them.
+/// Keys as command line arguments, `--set KEY=VALUE`.
 fn set_arguments(keys: &Map<String, Value>) -> Vec<String> {
     let text = |value: &Value| match value {
-        // A word needs quotes only where it would be read as something else.
+        // A string needs quotes only if it would otherwise parse as another JSON value.
         Value::String(word) if serde_json::from_str::<Value>(word).is_err() => word.clone(),
         other => other.to_string(),
     };
     keys.iter().flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={}", text(value))]).collect()
 }
 
-/// The folders of the runs in a lab by their ids of today, which need not be those in their names. One that cannot be read is
-/// left out; whoever wants to use it will say what is wrong.
+/// The run folders of a lab by current id, which can differ from the id in a folder's name. Unreadable folders are skipped;
+/// [`PlannedRun::state`] reports the reason.
 fn folders_by_id(lab: &Path) -> BTreeMap<String, PathBuf> {
     let id_of = |folder: &Path| -> Result<String, LabError> {
         id_of_run(&RunView::open(folder)?.run_config()?, folder)

@@ -1,23 +1,23 @@
-//! How far a run is, how fast, and how long it will take: as text. Nothing here prints, reads a clock or asks the
-//! terminal; the command line does.
+//! Progress, speed and remaining time of a run or a plan, as text. The command line prints it, reads the clock and measures the
+//! terminal.
 
 use std::fmt::Write as _;
 
-/// Everything that a line about a run's progress shows.
+/// The values of a progress line of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct ProgressLine<'a> {
-    /// Steps done, those before a resume included.
+    /// Completed ego decisions, including those before a resume.
     pub n_steps: u64,
-    /// Steps to do in all.
+    /// The step budget.
     pub total_steps: u64,
-    /// Steps per second, smoothed; see [`SpeedMeter`]. None while nobody knows.
+    /// Smoothed steps per second, see [`SpeedMeter`]; `None` before the first measurement.
     pub steps_per_second: Option<f64>,
-    /// Values worth a look, the most important first: a narrow terminal shows the first ones.
+    /// Metrics to show, most important first. A narrow terminal shows only the first ones.
     pub values: &'a [(&'a str, f64)],
 }
 
 impl ProgressLine<'_> {
-    /// One line for a terminal of `width` columns, never longer: bar, counts, speed, time left and the values that fit.
+    /// One line for a terminal, at most `width` columns long: bar, counts, speed, time left and the metrics that fit.
     pub fn for_terminal(&self, width: usize) -> String {
         const BAR: usize = 20;
         let share = self.share();
@@ -30,7 +30,7 @@ impl ProgressLine<'_> {
         );
         let full = (share * BAR as f64) as usize;
         let bar = format!("[{}{}] ", "#".repeat(full), "-".repeat(BAR - full));
-        // Rounded down: a run that is not over does not show 100.
+        // Rounded down, so that an unfinished run never shows 100.
         let mut line = format!("{:3}% ", (share * 100.0) as u32);
         if line.len() + bar.len() + counts.len() <= width {
             line.push_str(&bar);
@@ -38,7 +38,7 @@ impl ProgressLine<'_> {
         line.push_str(&counts);
         let mut n_columns = line.len();
         for (name, value) in self.values {
-            // The part before the slash groups curves; on a line it only takes room.
+            // The part before the slash groups curves; it is omitted to save space.
             let name = name.rsplit('/').next().unwrap_or(name);
             let shown = format!("  {name} {}", significant(*value));
             n_columns += shown.chars().count();
@@ -50,7 +50,7 @@ impl ProgressLine<'_> {
         line.chars().take(width).collect()
     }
 
-    /// One line for a log: whole numbers and whole names, so that it can be searched and cut by spaces.
+    /// One line for a log: full numbers and names without spaces, so that it can be searched and split at spaces.
     pub fn for_log(&self) -> String {
         let percent = (self.share() * 1000.0).floor() / 10.0;
         let speed = self.steps_per_second.map_or("?".to_owned(), |speed| format!("{speed:.0}"));
@@ -61,12 +61,12 @@ impl ProgressLine<'_> {
             self.left()
         );
         for (name, value) in self.values {
-            write!(line, " {name}={}", significant(*value)).expect("text takes everything");
+            write!(line, " {name}={}", significant(*value)).expect("writing to a string succeeds");
         }
         line
     }
 
-    /// The part done, from 0 to 1. A run of no steps is over.
+    /// The completed fraction, from 0 to 1. A run without steps is complete.
     fn share(&self) -> f64 {
         if self.n_steps >= self.total_steps { 1.0 } else { self.n_steps as f64 / self.total_steps as f64 }
     }
@@ -81,23 +81,23 @@ impl ProgressLine<'_> {
     }
 }
 
-/// How far a plan is.
+/// Progress of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LabProgress {
-    /// Runs that are trained and evaluated.
+    /// Number of runs that are trained and evaluated.
     pub n_done: usize,
-    /// Runs.
+    /// Number of runs.
     pub n_runs: usize,
-    /// The part of all work that is done, from 0 to 1.
+    /// The completed fraction of all work, from 0 to 1.
     pub share: f64,
-    /// What is being done now.
+    /// The running tasks.
     pub running: Vec<String>,
-    /// How long the rest will take.
+    /// Estimated remaining time in seconds.
     pub secs_left: f64,
 }
 
 impl LabProgress {
-    /// One line for a terminal of `width` columns, never longer.
+    /// One line for a terminal, at most `width` columns long.
     pub fn for_terminal(&self, width: usize) -> String {
         const BAR: usize = 20;
         let full = (self.share * BAR as f64) as usize;
@@ -127,7 +127,7 @@ impl LabProgress {
     }
 }
 
-/// Steps per second, smoothed over about half a minute: steady enough to read, quick enough to show a change.
+/// Steps per second, smoothed over about half a minute.
 #[derive(Clone, Debug, Default)]
 pub struct SpeedMeter {
     /// The last observation: seconds and steps.
@@ -140,7 +140,7 @@ pub struct SpeedMeter {
 impl SpeedMeter {
     const HALF_LIFE_SECS: f64 = 20.0;
 
-    /// Takes the steps done by the moment `at_secs` on any steady clock; gives the speed, once there are two moments.
+    /// Adds an observation: `n_steps` completed at `at_secs` of a monotonic clock. Returns the speed from the second call on.
     pub fn observe(&mut self, n_steps: u64, at_secs: f64) -> Option<f64> {
         if let Some((last_secs, last_steps)) = self.last {
             let secs = (at_secs - last_secs).max(0.0);
@@ -153,9 +153,9 @@ impl SpeedMeter {
     }
 }
 
-/// Hours, minutes and seconds, from the largest that is not zero.
+/// Formats a duration as hours, minutes and seconds, without leading zero units.
 pub fn duration(secs: f64) -> String {
-    // Longer than anybody waits; also what infinity and a stalled run come to.
+    // Also for infinity and not-a-number, as of a stalled run.
     if !(0.0..100.0 * 86_400.0).contains(&secs) {
         return ">100d".to_owned();
     }
@@ -168,7 +168,8 @@ pub fn duration(secs: f64) -> String {
     }
 }
 
-/// Three digits and a unit: 950, 1.25k, 31.4M. Rounded down, so that a count never looks complete before it is.
+/// Formats a number with three digits and a unit: 950, 1.25k, 31.4M. Rounded down, so that an incomplete count never looks
+/// complete.
 pub fn short(number: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     for (size, unit) in UNITS {
@@ -188,7 +189,7 @@ fn short_count(count: u64) -> String {
     short(count as f64)
 }
 
-/// Four significant digits; very large and very small numbers with an exponent.
+/// Formats a number with four significant digits, and with an exponent if it is very large or very small.
 pub(crate) fn significant(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {

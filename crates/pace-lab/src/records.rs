@@ -1,4 +1,4 @@
-//! What runs have left behind, read back for a report: whole folders of them, without checkpoints, logs or locks.
+//! Records of runs, read for a report. Checkpoints, logs and locks are not needed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,23 +19,23 @@ pub struct RunRecords {
     pub path: PathBuf,
     /// All keys of the run.
     pub config: RunConfig,
-    /// What the run was, and how it ended.
+    /// The facts about the run, and its status.
     pub manifest: Manifest,
-    /// Its curves.
+    /// Its learning curves.
     pub train: TrainRecord,
     /// Its evaluations, by name.
     pub evaluations: BTreeMap<String, AdaptRecord>,
-    /// Latents in two dimensions, by the evaluation they are from.
+    /// Embeddings of latents, by evaluation.
     pub embeddings: BTreeMap<String, EmbeddingRecord>,
-    /// The encounters that were written down, by name.
+    /// Replays of encounters, by name.
     pub replays: BTreeMap<String, ReplayRecord>,
-    /// What could not be read.
+    /// The errors of the records that were skipped.
     pub damaged: Vec<LabError>,
 }
 
 impl RunRecords {
-    /// Reads what a run has left. A record that cannot be read is named and left out; without config, manifest or metrics there is
-    /// no run.
+    /// Reads the records of a run. Unreadable records are skipped and listed in `damaged`; an unreadable config, manifest or
+    /// metrics file is an error.
     pub fn read(path: &Path) -> Result<RunRecords, LabError> {
         let view = RunView::open(path)?;
         let mut records = RunRecords {
@@ -52,12 +52,12 @@ impl RunRecords {
         records.evaluations = read_all(&adapt, RECORD, AdaptRecord::from_json, damaged)?;
         records.embeddings = read_all(&adapt, EMBEDDING, EmbeddingRecord::from_json, damaged)?;
         records.replays = read_all(&view.replays_path(), RECORD, ReplayRecord::from_json, damaged)?;
-        records.leave_out_the_outdated(&adapt);
+        records.skip_outdated_evaluations(&adapt);
         Ok(records)
     }
 
-    /// Leaves out evaluations of a finished run that were made on its way.
-    fn leave_out_the_outdated(&mut self, adapt: &Path) {
+    /// Skips evaluations of a finished run that were made before its last training step.
+    fn skip_outdated_evaluations(&mut self, adapt: &Path) {
         let last_steps = self.train.curves.values().filter_map(|curve| curve.last());
         let Some(expected) = last_steps.map(|(step, _)| *step).max() else { return };
         if self.manifest.status != RunStatus::Finished {
@@ -70,12 +70,12 @@ impl RunRecords {
         }
     }
 
-    /// The run's name: that of its folder.
+    /// The name of the run's folder.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The evaluations, the one of the plain protocol first.
+    /// The evaluations, starting with that of the plain protocol.
     pub fn evaluations_in_order(&self) -> Vec<(&str, &AdaptRecord)> {
         let mut all: Vec<(&str, &AdaptRecord)> =
             self.evaluations.iter().map(|(name, record)| (name.as_str(), record)).collect();
@@ -84,15 +84,15 @@ impl RunRecords {
     }
 }
 
-/// How the names of records end.
+/// The file name ending of records.
 pub(crate) const RECORD: &str = ".json";
-/// How the names of latents in two dimensions end, beside the record of their evaluation.
+/// The file name ending of embeddings, which are next to the record of their evaluation.
 pub const EMBEDDING: &str = ".tsne.json";
 
-/// The largest record, for everything that writes or reads one. Thousands of episodes by themselves are a few megabytes.
+/// Maximum size of a record, for writers and readers. A record of thousands of single episodes has a few megabytes.
 const MAX_RECORD_BYTES: u64 = 1 << 26;
 
-/// Writes the text of a record, unless no reader would accept it.
+/// Writes a record. Fails if it is larger than readers accept.
 pub fn write_record(path: &Path, text: &str) -> Result<(), LabError> {
     if text.len() as u64 > MAX_RECORD_BYTES {
         return Err(LabError::RecordTooLarge { path: path.to_owned(), cap: MAX_RECORD_BYTES });
@@ -100,7 +100,7 @@ pub fn write_record(path: &Path, text: &str) -> Result<(), LabError> {
     durable::write_atomically(path, text.as_bytes())
 }
 
-/// Reads a record; `parse` is that of its kind.
+/// Reads a record with the parser of its kind.
 pub(crate) fn read_record<R>(path: &Path, parse: fn(&str) -> Result<R, RecordError>) -> Result<R, LabError> {
     let bytes = durable::read_capped(path, MAX_RECORD_BYTES)?
         .ok_or_else(|| LabError::RecordTooLarge { path: path.to_owned(), cap: MAX_RECORD_BYTES })?;
@@ -109,7 +109,7 @@ pub(crate) fn read_record<R>(path: &Path, parse: fn(&str) -> Result<R, RecordErr
     parse(&text).map_err(|source| LabError::BadRecord { path: path.to_owned(), source })
 }
 
-/// Every record of a folder by its name without the ending. A folder that is not there has none.
+/// Reads every record of a folder, by name without the ending. A missing folder has no records.
 fn read_all<R>(
     folder: &Path,
     ending: &str,
@@ -128,7 +128,7 @@ fn read_all<R>(
     Ok(records)
 }
 
-/// Every run folder below `folder`, in the order of their names; within a run nobody looks for others.
+/// Finds every run folder at or below `folder`, sorted by path. Run folders are not searched for further runs.
 pub fn find_runs(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
     let mut runs = Vec::new();
     let mut waiting = vec![(folder.to_owned(), 0)];
@@ -152,7 +152,7 @@ fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.map_err(|source| LabError::io("read", folder, source))?.path();
-        // Drafts of files that are being written begin with a dot.
+        // The names of unfinished files start with a dot.
         if !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.') {
             paths.push(path);
         }
@@ -178,7 +178,7 @@ mod tests {
         assert!(!path.exists());
         std::fs::write(&path, &text).expect("written");
         assert!(is_too_large(&read_record(&path, AdaptRecord::from_json).expect_err("too large")));
-        // One byte less is read: that it is not a record is another error.
+        // A file one byte smaller is read, and then rejected because it is not a record.
         write_record(&path, &text[1..]).expect("written");
         let error = read_record(&path, AdaptRecord::from_json).expect_err("not a record");
         assert!(matches!(error, LabError::BadRecord { .. }), "{error}");

@@ -1,4 +1,4 @@
-//! One encounter of a trained agent, written down moment by moment for a page to step through.
+//! A recorded encounter of a trained agent, step by step, for a page that replays it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,28 +11,28 @@ use crate::adaptation::words;
 use crate::durable;
 use crate::episode_rows::{episode_ending, score_metric};
 use crate::error::LabError;
-use crate::mind::Mind;
+use crate::peer_beliefs::PeerBeliefs;
 use crate::records::write_record;
 use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
 
-/// Which encounter.
+/// The encounter to record.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
-    /// The part of the pool.
+    /// The peer pool.
     pub split: Split,
-    /// The number of the tuple there.
+    /// The index of the tuple in the pool.
     pub tuple: usize,
-    /// How many episodes; the game's own number if absent.
+    /// The number of episodes. Default: the game's `episodes_per_encounter`.
     pub episodes: Option<usize>,
-    /// All chance. It is the encounter that an adaptation with this seed counts as its first with this tuple.
+    /// Random seed. An adaptation with the same seed plays the same encounter as its first one with this tuple.
     pub seed: u64,
-    /// The command, for the record.
+    /// The command line, for the record.
     pub command: String,
 }
 
-/// Writes an encounter down: into `file`, or among the replays of the run, where the same encounter is the same file.
+/// Records an encounter into `file`. Default: a file in the replays folder of the run, named by the options.
 pub fn write_replay(
     view: &RunView,
     options: &ReplayOptions,
@@ -51,27 +51,27 @@ pub fn write_replay(
     Ok((replay, path))
 }
 
-/// The agent of a run's newest checkpoint plays one encounter.
+/// Plays one encounter with the agent of a run's newest valid checkpoint.
 fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord, LabError> {
     let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
     let manifest = view.manifest()?;
     let spec = game.spec();
-    let luck = Seed::new(options.seed).child("encounter", &[options.tuple as u64, 0]);
+    let encounter_seed = Seed::new(options.seed).child("encounter", &[options.tuple as u64, 0]);
     let n_episodes = options.episodes.unwrap_or(spec.episodes_per_encounter);
-    let mut session = agent.session(&*game, options.split, options.tuple, &[], n_episodes, luck)?;
+    let mut session = agent.session(&*game, options.split, options.tuple, &[], n_episodes, encounter_seed)?;
     let tuple = game.pool(options.split).tuples.swap_remove(options.tuple);
-    // Without a loss of its own the identifier stays as it was drawn, and what it says means nothing.
-    let has_mind = config.train.auxiliary_weight > 0.0 && agent.n_identified() > 0;
-    let mut mind = has_mind.then(|| Mind::new(&*game, &tuple));
+    // Without an auxiliary loss the identifier keeps its random initial weights, so its output has no meaning.
+    let has_beliefs = config.train.auxiliary_weight > 0.0 && agent.n_identified() > 0;
+    let mut peer_beliefs = has_beliefs.then(|| PeerBeliefs::new(&*game, &tuple));
 
     let mut episodes = Vec::new();
     let mut moments: Vec<ReplayMoment> = Vec::new();
-    // Every decision leaves an entry in the context, and every episode what was seen at its end.
+    // The context gets an entry for every decision, and one for the final observation of every episode.
     let mut n_entries = 0;
     loop {
         let now = session.moment();
         n_entries += usize::from(now.step.is_some()) + usize::from(now.ending.is_some());
-        moments.push(moment(now, n_entries, mind.as_mut()));
+        moments.push(moment(now, n_entries, peer_beliefs.as_mut()));
         if let Some(ending) = now.ending {
             episodes.push(ReplayEpisode {
                 ending: episode_ending(ending),
@@ -85,8 +85,8 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     }
     let peers = spec.peer_roles.iter().enumerate().map(|(slot, role)| ReplayPeer {
         role: (*role).to_owned(),
-        kinds: mind.as_ref().map_or(Vec::new(), |mind| {
-            let kinds = mind.slots()[slot].kinds();
+        kinds: peer_beliefs.as_ref().map_or(Vec::new(), |beliefs| {
+            let kinds = beliefs.slots()[slot].kinds();
             kinds
                 .map(|(name, data, traits)| ReplayKind {
                     name: name.to_owned(),
@@ -95,7 +95,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
                 })
                 .collect()
         }),
-        truth: mind.as_ref().and_then(|mind| mind.slots()[slot].truth()),
+        truth: peer_beliefs.as_ref().and_then(|beliefs| beliefs.slots()[slot].truth()),
         traits: all_short(&tuple.traits[slot]),
     });
     Ok(ReplayRecord {
@@ -125,8 +125,8 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     })
 }
 
-/// One moment, when the context has `n_entries` entries.
-fn moment(now: Moment<'_>, n_entries: usize, mind: Option<&mut Mind>) -> ReplayMoment {
+/// One step of the replay. `n_entries` is the number of entries in the context.
+fn moment(now: Moment<'_>, n_entries: usize, peer_beliefs: Option<&mut PeerBeliefs>) -> ReplayMoment {
     let inference = now.inference().expect("a trained agent infers");
     let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
     let view = now.encounter.view(Viewpoint::Omniscient);
@@ -137,23 +137,24 @@ fn moment(now: Moment<'_>, n_entries: usize, mind: Option<&mut Mind>) -> ReplayM
         action: now.decision.map(|decision| usize::from(decision.action)),
         probabilities: now.decision.map_or(Vec::new(), |decision| all_short(decision.probabilities)),
         value: now.decision.map(|_| short(f64::from(inference.value))),
-        beliefs: beliefs(mind, inference),
+        beliefs: beliefs(peer_beliefs, inference),
         task_reward: now.step.map(|step| short(step.outcome.task_reward)),
         peer_actions: now.step.map_or(Vec::new(), |step| step.peer_actions.iter().map(chosen).collect()),
         keypoint_visited: now.step.is_some_and(|step| step.outcome.keypoint_visited),
     }
 }
 
-/// What the agent takes its peers for, kind by kind.
-fn beliefs(mind: Option<&mut Mind>, inference: &Inference) -> Vec<Vec<f64>> {
-    let Some(mind) = mind else { return Vec::new() };
-    mind.consider(inference, (0, 0));
-    let of_slot =
-        |slot: &crate::mind::Slot| slot.probabilities().map(|share| short(f64::from(share))).collect();
-    mind.slots().iter().map(of_slot).collect()
+/// The probabilities of the kinds of each peer.
+fn beliefs(peer_beliefs: Option<&mut PeerBeliefs>, inference: &Inference) -> Vec<Vec<f64>> {
+    let Some(peer_beliefs) = peer_beliefs else { return Vec::new() };
+    peer_beliefs.update(inference, (0, 0));
+    let of_slot = |slot: &crate::peer_beliefs::PeerBelief| {
+        slot.probabilities().map(|share| short(f64::from(share))).collect()
+    };
+    peer_beliefs.slots().iter().map(of_slot).collect()
 }
 
-/// To a thousandth: nobody sees more, and the file stays small.
+/// Rounds to three decimals, which keeps the file small.
 fn short(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0 + 0.0
 }

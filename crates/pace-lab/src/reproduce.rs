@@ -1,7 +1,7 @@
-//! Carries a plan out: processes side by side, each of them `pace train`, `pace resume` or `pace adapt`.
+//! Runs a plan: parallel processes, each of them `pace train`, `pace resume` or `pace adapt`.
 //!
-//! Every run and every evaluation is a process of its own, so that none can take another with it. A process stops, and keeps
-//! what it has, when its standard input ends: that is how it is asked to, and how it finds out that this one has died.
+//! Every run and every evaluation is a separate process, so that a crash cannot affect the others. A process saves its state
+//! and exits when its standard input ends. This process closes that input to stop it; if this process dies, the input ends too.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,86 +17,86 @@ use crate::run_folder::{RunLock, RunView};
 use crate::signals::StopFlag;
 use crate::speeds::Speeds;
 
-/// How a plan is carried out.
+/// Runs plans in parallel processes.
 #[derive(Clone, Debug)]
-pub struct Carrier<'a> {
+pub struct PlanRunner<'a> {
     /// The folder of the lab.
     pub lab: &'a Path,
     /// The program to start: `pace`.
     pub program: &'a Path,
-    /// Processes side by side.
+    /// Number of parallel processes.
     pub n_jobs: usize,
-    /// Threads of each; no result depends on it.
+    /// Threads of each process; results do not depend on it.
     pub n_threads: usize,
 }
 
-/// What is told while a plan is carried out.
+/// An event while a plan runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Notice {
-    /// A process was started.
+pub enum PlanEvent {
+    /// A process was started, with its run or evaluation.
     Started(String),
-    /// A process has done its work.
+    /// A process finished successfully, with its run or evaluation.
     Done(String),
-    /// A run or an evaluation that failed. The rest goes on.
-    Dead {
-        /// What it was.
+    /// A run or an evaluation failed. The others continue.
+    Failed {
+        /// The run or evaluation.
         what: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// So many processes were asked to stop, and will once they have saved.
+    /// The running processes were asked to stop. Each exits after it has saved a checkpoint.
     Stopping {
-        /// How many.
+        /// Number of processes.
         n_processes: usize,
     },
-    /// Something that a person may want to know.
+    /// A warning for the user.
     Warning(String),
-    /// How far everything is; every second.
+    /// Progress of the whole plan; sent every second.
     Progress(LabProgress),
 }
 
-/// How it ended.
+/// The result of running a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Whether somebody asked to stop before the end.
+pub struct PlanOutcome {
+    /// Whether it was stopped before the plan was complete.
     pub is_stopped: bool,
     /// Runs that are trained and evaluated.
     pub n_done: usize,
-    /// What failed, and what could not be tried because of that.
-    pub dead: Vec<String>,
+    /// The failed runs and evaluations, and the runs that could not start because of them.
+    pub failed: Vec<String>,
 }
 
-/// How often processes are looked after.
+/// Interval of checks for exited processes.
 const TICK: Duration = Duration::from_millis(100);
-/// How often the folders are looked at for progress.
-const LOOK: Duration = Duration::from_secs(1);
+/// Interval of progress events, which read the run folders.
+const POLL: Duration = Duration::from_secs(1);
 
-impl Carrier<'_> {
-    /// Does whatever the plan asks for and the lab does not have; returns when nothing is left that can be done, or when asked
-    /// to stop and every process has saved its state.
-    pub fn carry_out(
+impl PlanRunner<'_> {
+    /// Trains and evaluates all runs of the plan that the lab does not have yet. Returns when no task is left that can run, or,
+    /// after a stop request, when every process has saved its state.
+    pub fn run(
         &self,
         plan: &Plan,
         stop: &StopFlag,
-        tell: &mut dyn FnMut(Notice),
-    ) -> Result<Outcome, LabError> {
+        on_event: &mut dyn FnMut(PlanEvent),
+    ) -> Result<PlanOutcome, LabError> {
         for folder in [runs_folder(self.lab), self.logs_folder()] {
             durable::create_folder(&folder)?;
         }
         let _lock = RunLock::take(self.lab)?;
-        let mut work = Work::new(self, plan, tell)?;
+        let mut state = PlanState::new(self, plan, on_event)?;
         loop {
             let is_stopped = stop.requested().is_some();
             if is_stopped {
-                work.ask_to_stop(tell);
+                state.request_stop(on_event);
             }
-            work.reap(tell, stop)?;
+            state.collect_exited(on_event, stop)?;
             if stop.requested().is_none() {
-                work.start_what_can_be(tell)?;
+                state.start_ready_tasks(on_event)?;
             }
-            work.look(tell)?;
-            if work.processes.is_empty() && (is_stopped || !work.is_anything_left()) {
-                return Ok(work.outcome(is_stopped));
+            state.poll_progress(on_event)?;
+            if state.processes.is_empty() && (is_stopped || !state.is_anything_left()) {
+                return Ok(state.outcome(is_stopped));
             }
             std::thread::sleep(TICK);
         }
@@ -107,50 +107,50 @@ impl Carrier<'_> {
     }
 }
 
-/// One thing to do for a run.
+/// A task of a run: its training, or the evaluation with an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
     Train,
     Evaluate(usize),
 }
 
-/// How a task stands.
+/// The status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     ToDo,
     Started,
     Done,
-    Dead,
+    Failed,
 }
 
-/// A run of the plan with what is to be done for it.
-struct Job<'a> {
+/// A run of the plan with the status of its tasks.
+struct RunJob<'a> {
     planned: &'a PlannedRun,
     training: Status,
     evaluations: Vec<Status>,
-    /// Whether a process that is not ours trains it.
+    /// Whether a process outside this plan is training it.
     is_in_use: bool,
-    /// Seconds of one process that training and each evaluation take in all.
+    /// Estimated seconds of one process for the whole training; `evaluation_secs` has those of each evaluation.
     training_secs: f64,
     evaluation_secs: Vec<f64>,
-    /// The part of training that is done.
+    /// The completed fraction of the training, from 0 to 1.
     share: f64,
 }
 
-impl Job<'_> {
+impl RunJob<'_> {
     fn is_done(&self) -> bool {
         self.training == Status::Done && self.evaluations.iter().all(|status| *status == Status::Done)
     }
 
-    /// Seconds of work that are done, and all of them. What is dead will not be done, so it does not count.
+    /// Seconds of work: completed, and in total. Failed tasks do not count.
     fn secs(&self) -> (f64, f64) {
         let (mut done, mut all) = (0.0, 0.0);
-        if self.training != Status::Dead {
+        if self.training != Status::Failed {
             done += self.share * self.training_secs;
             all += self.training_secs;
         }
         for (status, secs) in self.evaluations.iter().zip(&self.evaluation_secs) {
-            if *status != Status::Dead {
+            if *status != Status::Failed {
                 done += if *status == Status::Done { *secs } else { 0.0 };
                 all += secs;
             }
@@ -165,44 +165,44 @@ struct Process {
     what: String,
     child: Child,
     log: PathBuf,
-    /// Where in the log its words begin.
+    /// Byte offset in the log at which the output of this process starts.
     log_start: u64,
 }
 
-struct Work<'a> {
-    carrier: &'a Carrier<'a>,
+struct PlanState<'a> {
+    runner: &'a PlanRunner<'a>,
     plan: &'a Plan,
-    jobs: Vec<Job<'a>>,
+    jobs: Vec<RunJob<'a>>,
     processes: Vec<Process>,
-    dead: Vec<String>,
+    failed: Vec<String>,
     since: Instant,
-    last_look: Option<Instant>,
-    /// Seconds of work that were done before we came.
+    last_poll: Option<Instant>,
+    /// Seconds of work that were complete before this process started.
     done_before: f64,
 }
 
-impl<'a> Work<'a> {
+impl<'a> PlanState<'a> {
     fn new(
-        carrier: &'a Carrier<'a>,
+        runner: &'a PlanRunner<'a>,
         plan: &'a Plan,
-        tell: &mut dyn FnMut(Notice),
-    ) -> Result<Work<'a>, LabError> {
-        let speeds = Speeds::of_lab(carrier.lab);
-        let mut work = Work {
-            carrier,
+        on_event: &mut dyn FnMut(PlanEvent),
+    ) -> Result<PlanState<'a>, LabError> {
+        let speeds = Speeds::of_lab(runner.lab);
+        let mut state = PlanState {
+            runner,
             plan,
             jobs: Vec::new(),
             processes: Vec::new(),
-            dead: Vec::new(),
+            failed: Vec::new(),
             since: Instant::now(),
-            last_look: None,
+            last_poll: None,
             done_before: 0.0,
         };
         for planned in &plan.runs {
             let config = &planned.run.config;
             let speed = speeds.training(&config.game, &config.method).per_second;
             let evaluations = &planned.run.evaluations;
-            work.jobs.push(Job {
+            state.jobs.push(RunJob {
                 planned,
                 training: Status::ToDo,
                 evaluations: vec![Status::ToDo; evaluations.len()],
@@ -215,21 +215,19 @@ impl<'a> Work<'a> {
                 share: 0.0,
             });
         }
-        for job in 0..work.jobs.len() {
-            work.find_state(job, tell)?;
-            if work.jobs[job].is_in_use {
+        for job in 0..state.jobs.len() {
+            state.find_state(job, on_event)?;
+            if state.jobs[job].is_in_use {
                 let title = plan.runs[job].title();
-                tell(Notice::Warning(format!(
-                    "{title} is being trained by another process; it is waited for"
-                )));
+                on_event(PlanEvent::Warning(format!("{title} is being trained by another process; waiting")));
             }
         }
-        work.done_before = work.secs().0;
-        Ok(work)
+        state.done_before = state.secs().0;
+        Ok(state)
     }
 
-    /// Looks at the folder of a run that is not trained as far as we know.
-    fn find_state(&mut self, job: usize, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+    /// Reads the state of a run from its folder.
+    fn find_state(&mut self, job: usize, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
         let planned = self.jobs[job].planned;
         let total = planned.run.config.train.total_steps as f64;
         let state = planned.state();
@@ -242,74 +240,80 @@ impl<'a> Work<'a> {
             }
             RunState::Trained => {
                 (of.training, of.share) = (Status::Done, 1.0);
-                return self.find_evaluations(job, tell);
+                return self.find_evaluations(job, on_event);
             }
-            RunState::Unusable(reason) => self.bury(job, Task::Train, planned.title(), reason, tell),
+            RunState::Unusable(reason) => {
+                self.mark_failed(job, Task::Train, planned.title(), reason, on_event);
+            }
         }
         Ok(())
     }
 
-    /// Looks at the records of a trained run. One that cannot be read is put aside, not overwritten.
-    fn find_evaluations(&mut self, job: usize, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+    /// Reads the records of a trained run. An unreadable record is renamed, not overwritten.
+    fn find_evaluations(&mut self, job: usize, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
         let of = &mut self.jobs[job];
-        // Drafts of evaluations that were killed. This process holds the lock of the lab, so no other one writes there.
+        // Drafts of killed evaluations. This process holds the lock of the lab, so no other process writes there.
         durable::remove_drafts(&of.planned.folder.join("adapt"))?;
         for (evaluation, status) in of.planned.run.evaluations.iter().zip(&mut of.evaluations) {
             match of.planned.evaluation_state(evaluation) {
                 EvaluationState::Missing => {}
-                EvaluationState::Made => *status = Status::Done,
+                EvaluationState::Done => *status = Status::Done,
                 EvaluationState::Damaged(reason) => {
                     let path = evaluation.path(&of.planned.folder);
-                    let aside = put_aside(&path)?;
+                    let aside = rename_damaged(&path)?;
                     let aside = aside.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                    tell(Notice::Warning(format!("{reason}; it is now {aside}, and is made again")));
+                    on_event(PlanEvent::Warning(format!("{reason}; renamed to {aside}, evaluating again")));
                 }
             }
         }
         Ok(())
     }
 
-    /// Asks every process to stop: the end of its input tells it.
-    fn ask_to_stop(&mut self, tell: &mut dyn FnMut(Notice)) {
+    /// Asks every process to stop by closing its standard input.
+    fn request_stop(&mut self, on_event: &mut dyn FnMut(PlanEvent)) {
         let inputs: Vec<_> =
             self.processes.iter_mut().filter_map(|process| process.child.stdin.take()).collect();
         if !inputs.is_empty() {
-            tell(Notice::Stopping { n_processes: inputs.len() });
+            on_event(PlanEvent::Stopping { n_processes: inputs.len() });
         }
     }
 
-    /// Sees which processes have ended.
-    fn reap(&mut self, tell: &mut dyn FnMut(Notice), stop: &StopFlag) -> Result<(), LabError> {
+    /// Collects the processes that have exited.
+    fn collect_exited(
+        &mut self,
+        on_event: &mut dyn FnMut(PlanEvent),
+        stop: &StopFlag,
+    ) -> Result<(), LabError> {
         let mut index = 0;
         while index < self.processes.len() {
             let waited = self.processes[index].child.try_wait();
             let Some(status) =
-                waited.map_err(|source| LabError::io("wait for", self.carrier.program, source))?
+                waited.map_err(|source| LabError::io("wait for", self.runner.program, source))?
             else {
                 index += 1;
                 continue;
             };
             let process = self.processes.swap_remove(index);
             if status.success() {
-                self.finish(&process, tell)?;
+                self.finish(&process, on_event)?;
             } else if stop.requested().is_some() {
-                // Asked only now: Ctrl-C in a terminal reaches every process at the same time.
+                // The flag is read after the wait: Ctrl-C in a terminal reaches all processes at the same time.
                 *self.status(process.job, process.task) = Status::ToDo;
             } else {
-                let reason = last_words(&process, status);
-                self.bury(process.job, process.task, process.what, reason, tell);
+                let reason = failure_reason(&process, status);
+                self.mark_failed(process.job, process.task, process.what, reason, on_event);
             }
         }
         Ok(())
     }
 
-    fn finish(&mut self, process: &Process, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
+    fn finish(&mut self, process: &Process, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
         *self.status(process.job, process.task) = Status::Done;
-        tell(Notice::Done(process.what.clone()));
+        on_event(PlanEvent::Done(process.what.clone()));
         if process.task == Task::Train {
             self.jobs[process.job].share = 1.0;
-            // A run that was trained before it was lost from sight may have records.
-            self.find_evaluations(process.job, tell)?;
+            // The folder of a resumed run may already contain records.
+            self.find_evaluations(process.job, on_event)?;
         }
         Ok(())
     }
@@ -321,40 +325,47 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Gives a task up, and with the training of a run everything that builds on it.
-    fn bury(&mut self, job: usize, task: Task, what: String, reason: String, tell: &mut dyn FnMut(Notice)) {
-        *self.status(job, task) = Status::Dead;
-        tell(Notice::Dead { what: what.clone(), reason });
-        self.dead.push(what);
+    /// Marks a task as failed; if it is a training task, also every task that depends on it.
+    fn mark_failed(
+        &mut self,
+        job: usize,
+        task: Task,
+        what: String,
+        reason: String,
+        on_event: &mut dyn FnMut(PlanEvent),
+    ) {
+        *self.status(job, task) = Status::Failed;
+        on_event(PlanEvent::Failed { what: what.clone(), reason });
+        self.failed.push(what);
         if task != Task::Train {
             return;
         }
-        self.jobs[job].evaluations.fill(Status::Dead);
+        self.jobs[job].evaluations.fill(Status::Failed);
         for other in 0..self.jobs.len() {
             let planned = self.jobs[other].planned;
             if planned.needs == Some(job) && self.jobs[other].training == Status::ToDo {
-                let reason = format!("it falls back on {}, which failed", self.jobs[job].planned.title());
-                self.bury(other, Task::Train, planned.title(), reason, tell);
+                let reason = format!("its fallback run {} failed", self.jobs[job].planned.title());
+                self.mark_failed(other, Task::Train, planned.title(), reason, on_event);
             }
         }
     }
 
-    fn start_what_can_be(&mut self, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
-        while self.processes.len() < self.carrier.n_jobs {
+    fn start_ready_tasks(&mut self, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
+        while self.processes.len() < self.runner.n_jobs {
             let Some((job, task)) = self.next() else { return Ok(()) };
             if task == Task::Train {
-                // The folder as it is now: another process may have taken it, or given it back.
-                self.find_state(job, tell)?;
+                // Another process may have started or stopped training this run since the last check.
+                self.find_state(job, on_event)?;
                 if self.jobs[job].training != Status::ToDo || self.jobs[job].is_in_use {
                     continue;
                 }
             }
-            self.start(job, task, tell)?;
+            self.start(job, task, on_event)?;
         }
         Ok(())
     }
 
-    /// The first thing in the order of the plan that can be begun. Evaluations come first: results that are nearly there.
+    /// The first task in plan order that can start. Evaluations come before training, because they complete a result.
     fn next(&self) -> Option<(usize, Task)> {
         let to_do = |status: &Status| *status == Status::ToDo;
         let evaluation = self.jobs.iter().enumerate().find_map(|(job, of)| {
@@ -363,7 +374,7 @@ impl<'a> Work<'a> {
             first.map(|evaluation| (job, Task::Evaluate(evaluation)))
         });
         evaluation.or_else(|| {
-            let can_begin = |of: &Job<'_>| {
+            let can_begin = |of: &RunJob<'_>| {
                 let has_what_it_needs =
                     of.planned.needs.is_none_or(|needs| self.jobs[needs].training == Status::Done);
                 to_do(&of.training) && !of.is_in_use && has_what_it_needs
@@ -372,8 +383,8 @@ impl<'a> Work<'a> {
         })
     }
 
-    fn start(&mut self, job: usize, task: Task, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
-        let Carrier { program, n_threads, .. } = *self.carrier;
+    fn start(&mut self, job: usize, task: Task, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
+        let PlanRunner { program, n_threads, .. } = *self.runner;
         let planned = self.jobs[job].planned;
         let folder = &planned.folder;
         let (mut arguments, what) = match task {
@@ -391,7 +402,7 @@ impl<'a> Work<'a> {
             }
         };
         arguments.extend(["--threads".to_owned(), n_threads.to_string()]);
-        let log = self.carrier.logs_folder().join(format!("{}.log", planned.run.folder_name));
+        let log = self.runner.logs_folder().join(format!("{}.log", planned.run.folder_name));
         let open = || {
             let mut file = OpenOptions::new().create(true).append(true).open(&log)?;
             writeln!(file, "$ pace {}", arguments.join(" "))?;
@@ -408,17 +419,17 @@ impl<'a> Work<'a> {
             .spawn()
             .map_err(|source| LabError::io("start", program, source))?;
         *self.status(job, task) = Status::Started;
-        tell(Notice::Started(what.clone()));
+        on_event(PlanEvent::Started(what.clone()));
         self.processes.push(Process { job, task, what, child, log, log_start });
         Ok(())
     }
 
-    /// Finds out how far the runs are, and tells.
-    fn look(&mut self, tell: &mut dyn FnMut(Notice)) -> Result<(), LabError> {
-        if self.last_look.is_some_and(|last| last.elapsed() < LOOK) {
+    /// Reads the progress of the runs, at most once per [`POLL`], and sends an event.
+    fn poll_progress(&mut self, on_event: &mut dyn FnMut(PlanEvent)) -> Result<(), LabError> {
+        if self.last_poll.is_some_and(|last| last.elapsed() < POLL) {
             return Ok(());
         }
-        self.last_look = Some(Instant::now());
+        self.last_poll = Some(Instant::now());
         for job in 0..self.jobs.len() {
             let of = &self.jobs[job];
             if of.training == Status::Started {
@@ -427,19 +438,19 @@ impl<'a> Work<'a> {
                 let total = of.planned.run.config.train.total_steps;
                 self.jobs[job].share = (steps as f64 / total as f64).min(1.0);
             } else if of.is_in_use {
-                self.find_state(job, tell)?;
+                self.find_state(job, on_event)?;
             }
         }
-        tell(Notice::Progress(self.progress()));
+        on_event(PlanEvent::Progress(self.progress()));
         Ok(())
     }
 
     fn progress(&self) -> LabProgress {
-        /// The first guesses at speeds count for as much as this many seconds of looking.
+        /// Weight of the initial speed estimates, in seconds of observation.
         const TRUST_SECS: f64 = 30.0;
         let (done, all) = self.secs();
-        let n_jobs = self.carrier.n_jobs.min(self.processes.len().max(1)) as f64;
-        // How many seconds one process really takes for a second of the estimate.
+        let n_jobs = self.runner.n_jobs.min(self.processes.len().max(1)) as f64;
+        // Measured seconds per estimated second.
         let elapsed = self.since.elapsed().as_secs_f64() * n_jobs;
         let slowness = (elapsed + TRUST_SECS) / ((done - self.done_before).max(0.0) + TRUST_SECS);
         LabProgress {
@@ -451,29 +462,29 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Seconds of one process: done, and all.
+    /// Seconds of work of one process over all runs: completed, and in total.
     fn secs(&self) -> (f64, f64) {
-        let sums = self.jobs.iter().map(Job::secs);
+        let sums = self.jobs.iter().map(RunJob::secs);
         sums.fold((0.0, 0.0), |(done, all), (job_done, job_all)| (done + job_done, all + job_all))
     }
 
-    /// Whether something can be begun, or could be once a process that is not ours has ended. Both are asked of the same
-    /// moment: a run that was in use a moment ago can be begun now.
+    /// Whether a task can start now, or could start once a process outside this plan has ended. One call checks both, so that
+    /// a run released in between is not missed.
     fn is_anything_left(&self) -> bool {
         self.next().is_some() || self.jobs.iter().any(|job| job.training == Status::ToDo && job.is_in_use)
     }
 
-    fn outcome(self, is_stopped: bool) -> Outcome {
+    fn outcome(self, is_stopped: bool) -> PlanOutcome {
         let n_done = self.jobs.iter().filter(|job| job.is_done()).count();
-        Outcome { is_stopped: is_stopped && n_done < self.jobs.len(), n_done, dead: self.dead }
+        PlanOutcome { is_stopped: is_stopped && n_done < self.jobs.len(), n_done, failed: self.failed }
     }
 }
 
-/// The argument that makes a command stop when its standard input ends.
+/// The argument that makes a command save and exit when its standard input ends.
 pub const STOP_WITH_INPUT: &str = "--stop-with-input";
 
-/// Why a process failed: what it said last, or how it ended.
-fn last_words(process: &Process, status: ExitStatus) -> String {
+/// The reason why a process failed: the last error line of its log, or its exit status.
+fn failure_reason(process: &Process, status: ExitStatus) -> String {
     let read = || {
         let mut file = File::open(&process.log)?;
         file.seek(SeekFrom::Start(process.log_start))?;
@@ -487,8 +498,8 @@ fn last_words(process: &Process, status: ExitStatus) -> String {
     format!("{said} (see {})", process.log.display())
 }
 
-/// Gives a file another name beside the old one, which nothing has yet.
-fn put_aside(path: &Path) -> Result<PathBuf, LabError> {
+/// Renames a damaged file to a free name in the same folder.
+fn rename_damaged(path: &Path) -> Result<PathBuf, LabError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let aside = (1..)
         .map(|n| path.with_file_name(format!("{name}.damaged-{n}")))

@@ -1,11 +1,11 @@
-//! `config.toml` in a run's folder, and the id of a run that has one.
+//! `config.toml` of a run folder, and the id of the run in it.
 
 use std::path::Path;
 
 use pace_learn::RunConfig;
 
-use crate::conservative;
 use crate::error::LabError;
+use crate::fallback_agent;
 use crate::run_folder::RunView;
 
 impl RunView {
@@ -16,8 +16,8 @@ impl RunView {
     }
 }
 
-/// A hash of all keys of the run in this folder: two runs with the same hash are the same run. A fallback run counts with its id,
-/// so that the hash does not depend on where the folders lie.
+/// A hash of all keys of the run in this folder: two runs with the same hash are the same run. The hash includes the id of a
+/// fallback run instead of its folder, so it does not depend on paths.
 pub fn hash_of_run(config: &RunConfig, run: &Path) -> Result<String, LabError> {
     let mut config = config.clone();
     if let Some(id) = fallback_id(&config, run)? {
@@ -34,9 +34,9 @@ pub fn id_of_run(config: &RunConfig, run: &Path) -> Result<String, LabError> {
     }
 }
 
-/// The id of the fallback run of the run in this folder. It comes from the copy in the folder: the name of the fallback run's
-/// folder has the id of the day on which it was given, and keys may have been added since.
+/// The id of the fallback run of the run in this folder, from the copy in the folder if there is one. The id in the name of
+/// the fallback run's folder may be outdated, because new keys change ids.
 fn fallback_id(config: &RunConfig, run: &Path) -> Result<Option<String>, LabError> {
     let Some(named) = config.fallback_named() else { return Ok(None) };
-    Ok(Some(conservative::kept_id(run)?.unwrap_or_else(|| named.to_owned())))
+    Ok(Some(fallback_agent::kept_id(run)?.unwrap_or_else(|| named.to_owned())))
 }

@@ -1,12 +1,12 @@
-//! The layout of a run on disk, and the lock that lets one process at a time write it.
+//! The layout of a run folder, and the lock that allows one writer at a time.
 //!
 //! ```text
-//! config.toml    the resolved choices, as text      checkpoints/   see `checkpoint`
+//! config.toml    the resolved keys                  checkpoints/   see `checkpoint`
 //! manifest.json  see `manifest`                     crash/         see `crash`
-//! metrics.jsonl  the same for the same seed         adapt/         what evaluations write
-//! timing.jsonl   speeds and seconds                 run.lock       who writes this run
-//! tb/            see `tensorboard`                  replays/       encounters, moment by moment
-//! conservative/  see `conservative`
+//! metrics.jsonl  identical for the same seed        adapt/         records of evaluations
+//! timing.jsonl   speeds and durations               run.lock       the lock of the writer
+//! tb/            see `tensorboard`                  replays/       recorded encounters
+//! conservative/  see `fallback_agent`
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::{CheckpointLimits, CheckpointReader, CheckpointStore};
-use crate::conservative;
 use crate::crash::write_crash_bundle;
 use crate::durable::{self, STAGED};
 use crate::error::LabError;
+use crate::fallback_agent;
 use crate::manifest::{Manifest, RunSpec, RunStatus, now};
 use crate::metrics::{MetricsLog, MetricsRecord, read_metrics};
 use crate::tensorboard::TensorBoardLog;
@@ -34,64 +34,64 @@ const ADAPT: &str = "adapt";
 const REPLAYS: &str = "replays";
 const LOCK: &str = "run.lock";
 
-/// A run that this process writes. Nobody else can while the value lives.
+/// A run that this process may write. It holds the lock of the run folder until it is dropped.
 #[derive(Debug)]
 pub struct RunFolder {
     view: RunView,
     manifest: Manifest,
-    /// When this process took the run, and the seconds that earlier ones had spent.
+    /// The time at which this process opened the run; `secs_before` are the seconds of earlier processes.
     since: Instant,
     secs_before: f64,
     _lock: RunLock,
 }
 
 impl RunFolder {
-    /// Starts a run in a folder that is new or empty. `config` is the resolved configuration, kept as it is given.
+    /// Creates a run in a new or empty folder. `config` is the resolved configuration, which is stored unchanged.
     pub fn create(path: &Path, config: &str, spec: RunSpec) -> Result<RunFolder, LabError> {
         RunFolder::create_with(path, config, spec, || Ok(()))
     }
 
-    /// Like [`RunFolder::create`]; `prepare` writes what the folder needs before it is a run.
+    /// Like [`RunFolder::create`], but calls `prepare` before the manifest is written.
     pub(crate) fn create_with(
         path: &Path,
         config: &str,
         spec: RunSpec,
         prepare: impl FnOnce() -> Result<(), LabError>,
     ) -> Result<RunFolder, LabError> {
-        // Before the lock, so that a refused folder is left without a trace; after it, because another process may
-        // have come first.
+        // Checked before the lock, so that a rejected folder stays unchanged, and again under the lock, because another process
+        // may have created a run in between.
         check_empty(path)?;
         durable::create_folder(path)?;
         let lock = RunLock::take(path)?;
         check_empty(path)?;
-        // Of a process that was killed while it started a run here, perhaps one with other keys.
+        // Files of a process that was killed while it created a run here, perhaps with other keys.
         durable::remove_drafts(path)?;
-        durable::remove_folder(&path.join(conservative::FOLDER))?;
+        durable::remove_folder(&path.join(fallback_agent::FOLDER))?;
         let manifest = Manifest::starting(spec);
         for folder in [TENSORBOARD, CHECKPOINTS, ADAPT] {
             durable::create_folder(&path.join(folder))?;
         }
         prepare()?;
         durable::write_atomically(&path.join(CONFIG), config.as_bytes())?;
-        // Last, because a folder is a run once it has a manifest.
+        // The manifest comes last, because it makes the folder a run.
         manifest.write(&path.join(MANIFEST))?;
         durable::sync_folder(durable::folder_of(path))?;
         let view = RunView { path: path.to_owned() };
         Ok(RunFolder { view, manifest, since: Instant::now(), secs_before: 0.0, _lock: lock })
     }
 
-    /// Takes an existing run, to go on with it. Changes nothing but leftovers; see [`RunFolder::mark_resumed`].
+    /// Opens an existing run for writing. Only removes unfinished files; see [`RunFolder::mark_resumed`].
     pub fn open(path: &Path) -> Result<RunFolder, LabError> {
         let view = RunView::open(path)?;
         let lock = RunLock::take(path)?;
-        // Read under the lock: the process before us may just have written it.
+        // Read under the lock, because the previous writer may just have updated it.
         let manifest = view.manifest()?;
         durable::remove_drafts(path)?;
         let secs_before = manifest.wall_clock_secs;
         Ok(RunFolder { view, manifest, since: Instant::now(), secs_before, _lock: lock })
     }
 
-    /// What anybody may read of the run.
+    /// The read-only view of the run.
     pub fn view(&self) -> &RunView {
         &self.view
     }
@@ -101,12 +101,13 @@ impl RunFolder {
         &self.view.path
     }
 
-    /// What the run is and how it stands, as last written.
+    /// The manifest, as last written.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Writes down that the run goes on. Call it once a checkpoint is loaded: a resume that fails before is none.
+    /// Records in the manifest that the run was resumed. Call it after a checkpoint is loaded, so that a failed resume does not
+    /// count.
     pub fn mark_resumed(&mut self) -> Result<(), LabError> {
         let n_resumes = self.manifest.n_resumes + 1;
         self.rewrite(|manifest| {
@@ -116,12 +117,12 @@ impl RunFolder {
         })
     }
 
-    /// Writes down the time spent so far. Call it with each checkpoint: a killed process cannot.
+    /// Records the training time so far in the manifest. Call it with each checkpoint, because a killed process cannot.
     pub fn record_wall_clock(&mut self) -> Result<(), LabError> {
         self.rewrite(|_| ())
     }
 
-    /// Writes down how the run ended. The lock stays until the value is dropped.
+    /// Records the end of the run in the manifest. The lock is held until the value is dropped.
     pub fn end(&mut self, status: RunStatus) -> Result<(), LabError> {
         assert_ne!(status, RunStatus::Running, "a run that ends is not running");
         self.rewrite(|manifest| {
@@ -130,27 +131,27 @@ impl RunFolder {
         })
     }
 
-    /// The log of numbers that depend on the seed alone, `metrics.jsonl`.
+    /// Opens `metrics.jsonl`, the log of the values that depend only on the configuration and the seed.
     pub fn metrics(&self) -> Result<MetricsLog, LabError> {
         MetricsLog::open(&self.view.metrics_path())
     }
 
-    /// The log of numbers that depend on the clock, `timing.jsonl`; apart, so that the other can be compared.
+    /// Opens `timing.jsonl`, the log of the values that depend on the clock.
     pub fn timing(&self) -> Result<MetricsLog, LabError> {
         MetricsLog::open(&self.path().join(TIMING))
     }
 
-    /// The curves for TensorBoard, `tb/`.
+    /// Opens the TensorBoard log in `tb/`.
     pub fn tensorboard(&self) -> Result<TensorBoardLog, LabError> {
         TensorBoardLog::open(&self.path().join(TENSORBOARD))
     }
 
-    /// The states of the run, `checkpoints/`.
+    /// Opens the checkpoints for writing, in `checkpoints/`.
     pub fn checkpoints(&self, limits: CheckpointLimits) -> Result<CheckpointStore, LabError> {
         CheckpointStore::open(&self.view.checkpoints_path(), limits)
     }
 
-    /// Leaves what a person needs to find out why the run failed; see [`write_crash_bundle`].
+    /// Writes files for the diagnosis of a failure; see [`write_crash_bundle`].
     pub fn write_crash_bundle(
         &self,
         step: u64,
@@ -165,20 +166,20 @@ impl RunFolder {
         manifest.wall_clock_secs = self.secs_before + self.since.elapsed().as_secs_f64();
         change(&mut manifest);
         manifest.write(&self.path().join(MANIFEST))?;
-        // Only now: what is in memory is what is on disk.
+        // Updated after the write, so that memory and disk agree.
         self.manifest = manifest;
         Ok(())
     }
 }
 
-/// A run that somebody else may be writing at this moment. Everything here only reads.
+/// A read-only view of a run, which another process may be writing.
 #[derive(Clone, Debug)]
 pub struct RunView {
     path: PathBuf,
 }
 
 impl RunView {
-    /// Finds the run in a folder.
+    /// Opens the run in a folder.
     pub fn open(path: &Path) -> Result<RunView, LabError> {
         match path.join(MANIFEST).metadata() {
             Ok(_) => Ok(RunView { path: path.to_owned() }),
@@ -194,44 +195,44 @@ impl RunView {
         &self.path
     }
 
-    /// Whether a process writes the run now; none where the file system cannot tell. A run whose manifest says that it is
-    /// running, and that nobody writes, was killed.
+    /// Whether a process is writing the run; `None` if the file system has no locks. A run with status `running` but without a
+    /// writer was killed.
     pub fn has_writer(&self) -> Option<bool> {
         let lock = match File::open(self.path.join(LOCK)) {
             Ok(lock) => lock,
             Err(error) => return (error.kind() == ErrorKind::NotFound).then_some(false),
         };
         match lock.try_lock_shared() {
-            // Given back at once: a writer that comes meanwhile asks again, see [`RunLock::take`].
+            // Released at once. A writer that tries in between tries again, see [`RunLock::take`].
             Ok(()) => lock.unlock().ok().map(|()| false),
             Err(TryLockError::WouldBlock) => Some(true),
             Err(TryLockError::Error(_)) => None,
         }
     }
 
-    /// The resolved configuration, as it was given.
+    /// Reads the resolved configuration as text.
     pub fn config(&self) -> Result<String, LabError> {
         durable::read_text(&self.path.join(CONFIG))
     }
 
-    /// What the run is and how it stands.
+    /// Reads the manifest.
     pub fn manifest(&self) -> Result<Manifest, LabError> {
         Manifest::read(&self.path.join(MANIFEST))
     }
 
-    /// Every whole row of `metrics.jsonl`.
+    /// Reads all complete rows of `metrics.jsonl`.
     pub fn metrics(&self) -> Result<Vec<MetricsRecord>, LabError> {
         read_metrics(&self.metrics_path())
     }
 
-    /// Every whole row of `timing.jsonl`.
+    /// Reads all complete rows of `timing.jsonl`.
     pub fn timing(&self) -> Result<Vec<MetricsRecord>, LabError> {
         read_metrics(&self.path.join(TIMING))
     }
 
-    /// The step of the last row of `timing.jsonl`, for progress: found without reading the whole file, 0 where there is none.
+    /// The step of the last row of `timing.jsonl`, for progress displays; 0 without rows. Reads only the end of the file.
     pub fn last_step(&self) -> u64 {
-        // More than any row has.
+        // Longer than any row.
         const TAIL: u64 = 4096;
         let tail = || {
             let mut file = File::open(self.path.join(TIMING))?;
@@ -248,18 +249,18 @@ impl RunView {
         whole.map(|row| row.step).next().unwrap_or(0)
     }
 
-    /// The states of the run. A checkpoint that its writer deletes meanwhile counts as never seen.
+    /// The checkpoints of the run. A checkpoint that the writer deletes during a read counts as missing.
     pub fn checkpoints(&self, limits: CheckpointLimits) -> CheckpointReader {
         CheckpointReader::new(&self.checkpoints_path(), limits)
     }
 
-    /// The folder for results of adaptation. Several evaluations may write there, so each file is written by
+    /// The folder of evaluations. Several processes may write there, so each file is written by
     /// [`write_atomically`](crate::write_atomically).
     pub fn adapt_path(&self) -> PathBuf {
         self.path.join(ADAPT)
     }
 
-    /// The folder for encounters that were written down. It need not be there.
+    /// The folder of replays. It may not exist.
     pub fn replays_path(&self) -> PathBuf {
         self.path.join(REPLAYS)
     }
@@ -273,8 +274,8 @@ impl RunView {
     }
 }
 
-/// The right to write a run, or a lab, until it is dropped. The system takes it back when the process ends in whatever way, so a lock file left by a
-/// dead process is no obstacle; the number in it only tells people whom to look for.
+/// An exclusive lock on a run or lab folder, held until it is dropped. The operating system releases it when the process ends
+/// in any way, so the lock file of a dead process does not block others. The file contains the process id for error messages.
 #[derive(Debug)]
 pub(crate) struct RunLock {
     file: File,
@@ -290,7 +291,7 @@ impl RunLock {
             .truncate(false)
             .open(&path)
             .map_err(|source| LabError::io("lock", &path, source))?;
-        // Somebody who only asks whether there is a writer has the file for a moment.
+        // `RunView::has_writer` of another process holds the lock for a moment.
         let mut locked = file.try_lock();
         let mut n_tries = 1;
         while n_tries < 6 && matches!(locked, Err(TryLockError::WouldBlock)) {
@@ -302,7 +303,7 @@ impl RunLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // Some systems do not let a locked file be read; then the process stays unnamed.
+                // Some systems do not allow reading a locked file; then the message has no process id.
                 let _ = file.take(20).read_to_string(&mut text);
                 return Err(LabError::InUse { path: folder.to_owned(), pid: text.trim().parse().ok() });
             }
@@ -322,13 +323,13 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child that is just being started has it open too, for a moment. If this
-        // fails, the lock ends with the process.
+        // Closing the file is not enough, because a child process has it open for a moment while it starts. If this fails, the
+        // lock is released when the process ends.
         let _ = self.file.unlock();
     }
 }
 
-/// Refuses a folder with anything in it but a lock, and what a process leaves that was killed while it made a run there.
+/// Rejects a folder that contains anything except a lock file and the files of an interrupted creation of a run.
 fn check_empty(path: &Path) -> Result<(), LabError> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,
@@ -342,10 +343,10 @@ fn check_empty(path: &Path) -> Result<(), LabError> {
     }
     found.sort();
     if found.iter().any(|name| name == MANIFEST) {
-        // A run that lost its checkpoints cannot be resumed, so that advice would not fit.
+        // A run without its checkpoints cannot be resumed, so the error must not suggest it.
         let lost = refuse_lost_checkpoints(&RunView { path: path.to_owned() }).err();
         let lost = lost.filter(|error| matches!(error, LabError::LostCheckpoints { .. }));
-        return Err(lost.unwrap_or_else(|| LabError::HoldsRun { path: path.to_owned() }));
+        return Err(lost.unwrap_or_else(|| LabError::FolderHasRun { path: path.to_owned() }));
     }
     found.retain(|name| !is_left_by_creation(&path.join(name), name));
     match found.into_iter().next() {
@@ -354,14 +355,14 @@ fn check_empty(path: &Path) -> Result<(), LabError> {
     }
 }
 
-/// Whether creating a run makes this, so that without a manifest it is worth nothing.
+/// Whether a file or folder is left by an interrupted creation of a run.
 fn is_left_by_creation(path: &Path, name: &str) -> bool {
-    // Made before the others: without it, a file or folder of one of their names belongs to a person.
-    let was_begun = || path.parent().is_some_and(|folder| folder.join(ADAPT).is_dir());
+    // The creation makes this folder first. Without it, a file or folder of the same name belongs to the user.
+    let has_begun = || path.parent().is_some_and(|folder| folder.join(ADAPT).is_dir());
     match name {
         LOCK => true,
-        CONFIG => was_begun(),
-        conservative::FOLDER => was_begun() && conservative::is_copy(path),
+        CONFIG => has_begun(),
+        fallback_agent::FOLDER => has_begun() && fallback_agent::is_copy(path),
         TENSORBOARD | CHECKPOINTS | ADAPT => {
             std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
         }

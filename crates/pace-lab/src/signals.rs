@@ -1,7 +1,7 @@
-//! Ctrl-C and SIGTERM as a flag that the training loop looks at between updates.
+//! Stop requests by Ctrl-C and SIGTERM, as a flag that the training loop checks between updates.
 //!
-//! The first signal asks: the loop finishes its update, saves and leaves. The second one ends the process at once, which
-//! loses nothing that was durable. What "leave" means is the caller's business.
+//! After the first signal, the caller finishes its update, saves a checkpoint and exits. The second signal ends the process at
+//! once; durable data is not lost.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +11,7 @@ use signal_hook::flag;
 
 use crate::error::LabError;
 
-/// Who asked the run to stop.
+/// The signal of a stop request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopSignal {
     /// Ctrl-C at the terminal.
@@ -23,7 +23,7 @@ pub enum StopSignal {
 impl StopSignal {
     const ALL: [StopSignal; 2] = [StopSignal::Interrupt, StopSignal::Terminate];
 
-    /// The name that people know it by.
+    /// The common name of the signal.
     pub fn name(self) -> &'static str {
         match self {
             StopSignal::Interrupt => "SIGINT",
@@ -31,7 +31,7 @@ impl StopSignal {
         }
     }
 
-    /// The status that shells expect of a process ended by this signal: 130 or 143.
+    /// The exit code of a process ended by this signal, as shells report it: 130 or 143.
     pub fn exit_code(self) -> i32 {
         128 + self.number()
     }
@@ -44,7 +44,7 @@ impl StopSignal {
     }
 }
 
-/// Whether the run was asked to stop. Clones share the answer.
+/// A flag for stop requests. Clones share their state.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag {
     /// The number of the signal, or zero.
@@ -52,8 +52,8 @@ pub struct StopFlag {
 }
 
 impl StopFlag {
-    /// Listens for signals from now on, for the rest of the process: the system's own handlers are not put back. Later
-    /// calls give the same flag, so that several runs in one process stop together.
+    /// Installs signal handlers for the rest of the process. Later calls return the same flag, so that several runs in one
+    /// process stop together.
     pub fn install() -> Result<StopFlag, LabError> {
         static INSTALLED: OnceLock<StopFlag> = OnceLock::new();
         if let Some(installed) = INSTALLED.get() {
@@ -63,7 +63,7 @@ impl StopFlag {
         let asked_before = Arc::new(AtomicBool::new(false));
         for signal in StopSignal::ALL {
             let (number, code) = (signal.number(), signal.exit_code());
-            // The handlers run in this order. The exit comes before the flag that arms it: it takes two signals.
+            // The handlers run in this order. The conditional exit comes before the flag that enables it, so it needs two signals.
             flag::register_conditional_shutdown(number, code, Arc::clone(&asked_before))
                 .and_then(|_| flag::register_usize(number, Arc::clone(&stop.signal), number as usize))
                 .and_then(|_| flag::register(number, Arc::clone(&asked_before)))
@@ -77,12 +77,12 @@ impl StopFlag {
         StopFlag::default()
     }
 
-    /// Sets the flag by hand.
+    /// Sets the flag without a signal.
     pub fn request(&self, signal: StopSignal) {
         self.signal.store(signal.number() as usize, Ordering::SeqCst);
     }
 
-    /// The signal that asked the run to stop, if one did. Cheap enough for every update.
+    /// The signal of the stop request, if there was one. Fast enough for every update.
     pub fn requested(&self) -> Option<StopSignal> {
         let number = self.signal.load(Ordering::SeqCst);
         StopSignal::ALL.into_iter().find(|signal| signal.number() as usize == number)

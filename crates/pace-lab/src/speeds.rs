@@ -1,5 +1,5 @@
-//! How fast runs and evaluations go, to say how long a plan will take: measured in the lab itself where something of the
-//! kind is finished there, else as `experiments/speeds.toml` has it.
+//! Training and evaluation speeds, for time estimates. Training speeds come from finished runs of the lab if there are any,
+//! otherwise from `experiments/speeds.toml`, like all evaluation speeds.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,42 +13,42 @@ use crate::manifest::RunStatus;
 use crate::plan::runs_folder;
 use crate::run_folder::RunView;
 
-/// The committed table.
+/// The speed table of the repository.
 const TABLE: &str = include_str!("../../../experiments/speeds.toml");
 
-/// A speed, and where it was measured.
+/// A training speed and its source.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
     /// Ego decisions per second.
     pub per_second: f64,
-    /// Whether it comes of finished runs of this lab.
+    /// Whether it was measured in finished runs of this lab.
     pub is_of_lab: bool,
 }
 
-/// The speeds that are known.
+/// The known speeds.
 #[derive(Clone, Debug)]
 pub struct Speeds {
-    table: Table,
-    /// By game and method: steps and seconds of the finished runs.
+    table: SpeedTable,
+    /// Total steps and seconds of the finished runs of the lab, by game and method.
     of_lab: BTreeMap<(String, String), (f64, f64)>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
-    /// Where it was measured, for a person.
+struct SpeedTable {
+    /// The machine on which it was measured, as text.
     machine: String,
     /// Ego decisions per second of training, by game and method.
     training: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Episodes per second of an evaluation, the scripted egos included, by game.
+    /// Episodes per second of an evaluation, including the reference agents, by game.
     evaluation: BTreeMap<String, f64>,
 }
 
 impl Speeds {
-    /// What a lab and the table know.
+    /// Collects the speeds of a lab and of the table.
     pub fn of_lab(lab: &Path) -> Speeds {
         let mut of_lab: BTreeMap<(String, String), (f64, f64)> = BTreeMap::new();
-        // A folder that cannot be read has no speed; whoever needs it says what is wrong with it.
+        // An unreadable folder has no speed; `PlannedRun::state` reports the reason.
         for entry in std::fs::read_dir(runs_folder(lab)).into_iter().flatten().flatten() {
             let Some((config, secs)) = finished(&entry.path()) else { continue };
             let sums = of_lab.entry((config.game, config.method)).or_default();
@@ -58,12 +58,12 @@ impl Speeds {
         Speeds { table: toml::from_str(TABLE).expect("the table is tested"), of_lab }
     }
 
-    /// The machine of the table.
+    /// The machine on which the table was measured.
     pub fn machine(&self) -> &str {
         &self.table.machine
     }
 
-    /// How fast a method trains on a game.
+    /// The training speed of a method on a game.
     pub fn training(&self, game: &str, method: &str) -> Speed {
         if let Some((steps, secs)) = self.of_lab.get(&(game.to_owned(), method.to_owned())) {
             return Speed { per_second: steps / secs, is_of_lab: true };
@@ -72,7 +72,7 @@ impl Speeds {
         Speed { per_second: *known.unwrap_or(&SLOW), is_of_lab: false }
     }
 
-    /// How long an evaluation takes.
+    /// The estimated duration of an evaluation in seconds.
     pub fn evaluation_secs(&self, config: &RunConfig, evaluation: &ExperimentEvaluation) -> f64 {
         let Ok(game) = config.open_game_with(&evaluation.evaluation.set) else { return 0.0 };
         let n_tuples = evaluation.evaluation.pool.parse::<Split>().map_or(0, |split| game.n_tuples(split));
@@ -87,10 +87,10 @@ impl Speeds {
     }
 }
 
-/// What a game or a method outside the table is taken for.
+/// The assumed speed for a game or method that is not in the table.
 const SLOW: f64 = 1000.0;
 
-/// The choices of a finished run and the seconds it took; too short a run says nothing about speed.
+/// The configuration and training time of a finished run, or `None` if the run is too short to measure a speed.
 fn finished(folder: &Path) -> Option<(RunConfig, f64)> {
     let view = RunView::open(folder).ok()?;
     let manifest = view.manifest().ok()?;

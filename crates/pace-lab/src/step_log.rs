@@ -1,31 +1,31 @@
-//! An append-only file of rows, each with a step, that can be cut back to a step when a run is resumed.
+//! An append-only file of rows, each with a step, that is truncated at a step when a run is resumed.
 //!
-//! What a row looks like is in `metrics` and `tensorboard`; both get the same treatment of torn ends and damage here.
+//! `metrics` and `tensorboard` define the row formats. This module handles incomplete ends and damage for both.
 
 use std::path::Path;
 
 use crate::durable::AppendFile;
 use crate::error::LabError;
 
-/// Where the rows of a file are.
+/// The positions of the rows in a file.
 #[derive(Debug, Default)]
 pub(crate) struct Scan {
-    /// Where whatever comes before the rows ends.
+    /// The end of the header before the rows.
     pub(crate) head_end: usize,
-    /// The step and the end of each whole row, up to the first damage.
+    /// The step and the end of each complete row, up to the first damage.
     pub(crate) rows: Vec<(u64, usize)>,
-    /// Whether a whole row follows the first damage. A torn end has none: it is the write that a crash cut short.
-    pub(crate) goes_on_after_damage: bool,
+    /// Whether a complete row follows the first damage. If not, the damage is an incomplete write at the end.
+    pub(crate) has_rows_after_damage: bool,
 }
 
 impl Scan {
-    /// Where the whole part of the file ends.
+    /// The end of the undamaged part of the file.
     pub(crate) fn end(&self) -> usize {
         self.rows.last().map_or(self.head_end, |(_, end)| *end)
     }
 }
 
-/// Rows of rising steps.
+/// A log of rows with increasing steps.
 #[derive(Debug)]
 pub(crate) struct StepLog {
     file: AppendFile,
@@ -34,12 +34,12 @@ pub(crate) struct StepLog {
 }
 
 impl StepLog {
-    /// Opens the file, or makes it with `head` at its beginning, and cuts a torn end.
+    /// Opens the file, or creates it with the header `head`, and removes an incomplete end.
     pub(crate) fn open(path: &Path, head: &[u8], scan: fn(&[u8]) -> Scan) -> Result<StepLog, LabError> {
         let (mut file, contents) = AppendFile::open(path)?;
         let found = scan(&contents);
         let end = found.end();
-        if found.goes_on_after_damage {
+        if found.has_rows_after_damage {
             return Err(LabError::DamagedLog { path: path.to_owned(), at_byte: end as u64 });
         }
         if end < contents.len() {
@@ -55,7 +55,7 @@ impl StepLog {
         self.last_step
     }
 
-    /// Refuses a step that is not after the last one.
+    /// Rejects a step that is not after the last one.
     pub(crate) fn check_step(&self, step: u64) -> Result<(), LabError> {
         match self.last_step {
             Some(last) if step <= last => {
@@ -72,7 +72,7 @@ impl StepLog {
         Ok(())
     }
 
-    /// Drops the rows after `step`; gives their number.
+    /// Removes the rows after `step`. Returns their number.
     pub(crate) fn truncate_after(&mut self, step: u64) -> Result<usize, LabError> {
         let mut found = (self.scan)(&self.file.read()?);
         let n_rows = found.rows.len();

@@ -1,6 +1,6 @@
-//! The curves of a run as TensorBoard reads them: one file of events that goes on across resumes.
+//! The metrics of a run as TensorBoard events: one file, which a resumed run continues.
 //!
-//! Our own writer, because the format is small and the crates for it are unmaintained. A file is a sequence of TFRecords,
+//! The crate has its own writer, because the format is small and the crates for it are unmaintained. A file is a sequence of TFRecords,
 //! `length u64 | crc u32 | event | crc u32` (little endian, masked CRC-32C), and an event is a protobuf message:
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! Summary { repeated Value value = 1; }      Value { string tag = 1; float simple_value = 2; }
 //! ```
 //!
-//! The same rows with all their digits are in `metrics`.
+//! `metrics` writes the same rows in full precision.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -18,25 +18,24 @@ use crate::error::LabError;
 use crate::metrics::check_values;
 use crate::step_log::{Scan, StepLog};
 
-/// One name for ever: TensorBoard orders files by name and would show two files as one broken stream, and the usual
-/// name carries the host's.
+/// A fixed file name: TensorBoard would show two files as one broken stream, and the usual name contains the host name.
 const FILE: &str = "events.out.tfevents.0000000000.pace";
 
 /// The first event of every file.
 const VERSION: &str = "brain.Event:2";
 
-/// No event of ours is near this; a longer one is damage.
+/// Maximum size of an event, far above that of any written one. A longer event is damage.
 const MAX_EVENT_BYTES: u64 = 1 << 20;
 
-/// A file of events that this process appends to.
+/// A writer that appends events to a file.
 #[derive(Debug)]
 pub struct TensorBoardLog {
     log: StepLog,
 }
 
 impl TensorBoardLog {
-    /// Opens the file in `folder`, or makes it. The torn event of a process that was killed while writing is cut;
-    /// damage before good events is an error.
+    /// Opens or creates the file in `folder`. An incomplete last event, left by a killed process, is removed; damage before
+    /// valid events is an error.
     pub fn open(folder: &Path) -> Result<TensorBoardLog, LabError> {
         durable::create_folder(folder)?;
         let mut first = Vec::new();
@@ -45,8 +44,8 @@ impl TensorBoardLog {
         Ok(TensorBoardLog { log: StepLog::open(&folder.join(FILE), &record(&first), scan)? })
     }
 
-    /// Writes one event with a value for each tag. Steps must rise. Values are rounded to single precision, which is all
-    /// that TensorBoard keeps.
+    /// Writes one event with a value for each tag. Steps must increase. Values are rounded to single precision, the precision of
+    /// TensorBoard.
     pub fn append(&mut self, step: u64, values: &[(&str, f64)]) -> Result<(), LabError> {
         check_values(step, values)?;
         let mut summary = Vec::new();
@@ -64,7 +63,7 @@ impl TensorBoardLog {
         self.log.append(step, &record(&event))
     }
 
-    /// Drops the events after `step`, the ones that a resumed run will write again; gives their number.
+    /// Removes the events after `step`, which a resumed run writes again. Returns their number.
     pub fn truncate_after(&mut self, step: u64) -> Result<usize, LabError> {
         self.log.truncate_after(step)
     }
@@ -74,7 +73,7 @@ impl TensorBoardLog {
         self.log.last_step()
     }
 
-    /// Waits until all events survive a loss of power. Call it before saving a checkpoint.
+    /// Syncs all events to disk. Call it before saving a checkpoint.
     pub fn sync(&mut self) -> Result<(), LabError> {
         self.log.sync()
     }
@@ -84,7 +83,7 @@ fn wall_time() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// An event in its frame.
+/// Frames an event: length, checksums and content.
 fn record(event: &[u8]) -> Vec<u8> {
     assert!((event.len() as u64) < MAX_EVENT_BYTES, "an event of {} bytes", event.len());
     let length = (event.len() as u64).to_le_bytes();
@@ -96,7 +95,7 @@ fn record(event: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Rotated and shifted, as the format asks, because a CRC over bytes that hold a CRC is weak.
+/// The masked CRC-32C of the TFRecord format. The mask avoids the CRC of bytes that contain a CRC.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -106,7 +105,7 @@ fn scan(contents: &[u8]) -> Scan {
     let mut at = 0;
     while let Some((event, end)) = record_at(contents, at) {
         match step_of(event) {
-            // The event with the version comes first and once.
+            // The first event has the file version.
             Some(_) if at == 0 => found.head_end = end,
             Some(step) if found.rows.last().is_none_or(|(last, _)| step > *last) => {
                 found.rows.push((step, end));
@@ -115,12 +114,13 @@ fn scan(contents: &[u8]) -> Scan {
         }
         at = end;
     }
-    // Whole records behind the damage can begin anywhere; one right here has a step that does not rise.
-    found.goes_on_after_damage = (found.end()..contents.len()).any(|at| record_at(contents, at).is_some());
+    // Complete records after the damage can start at any byte. One directly at the end of the rows has a step that does not
+    // increase.
+    found.has_rows_after_damage = (found.end()..contents.len()).any(|at| record_at(contents, at).is_some());
     found
 }
 
-/// The event whose frame begins at `at`, and where the frame ends, if both checksums agree.
+/// The event whose frame starts at `at`, and the end of the frame, if both checksums match.
 fn record_at(contents: &[u8], at: usize) -> Option<(&[u8], usize)> {
     let number = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));
     let head = contents.get(at..at + 12)?;
@@ -137,7 +137,7 @@ fn record_at(contents: &[u8], at: usize) -> Option<(&[u8], usize)> {
     (masked_crc(event) == crc).then_some((event, event_end + 4))
 }
 
-/// The step of an event, zero if it has none, as in every protobuf. Other fields are passed over.
+/// The step of an event; 0, the protobuf default, if the field is missing. Other fields are skipped.
 fn step_of(mut event: &[u8]) -> Option<u64> {
     let mut step = 0;
     while !event.is_empty() {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn no_bytes_break_the_reader() {
-        // Each truncation and each flipped bit of a small file: the good prefix stays, nothing panics.
+        // Each truncation and each flipped bit of a small file: the valid prefix is found, and nothing panics.
         let mut whole = record(&[0x1a, 1, b'v']);
         let head_end = whole.len();
         for step in [1, 2] {
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(scan(&whole).rows.len(), 2);
         for length in 0..whole.len() {
             let found = scan(&whole[..length]);
-            assert!(!found.goes_on_after_damage, "{length}");
+            assert!(!found.has_rows_after_damage, "{length}");
             assert!(found.end() <= length);
         }
         for bit in 0..8 * whole.len() {
@@ -233,8 +233,8 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             let found = scan(&flipped);
             assert!(found.end() <= bit / 8, "bit {bit} was not noticed");
-            // Only damage to the last event looks like a torn end.
-            assert_eq!(found.goes_on_after_damage, bit / 8 < head_end + 20, "bit {bit}");
+            // Only damage to the last event looks like an incomplete end.
+            assert_eq!(found.has_rows_after_damage, bit / 8 < head_end + 20, "bit {bit}");
         }
         assert_eq!(step_of(&[0x0b]), None);
     }

@@ -1,45 +1,45 @@
-//! The agent that a run has trained so far, with the game it plays.
+//! The agent of a run's newest checkpoint, with the game it was trained on.
 
 use pace_games::AnyGame;
 use pace_learn::{Agent, MODEL_FILE, RunConfig};
 
 use crate::checkpoint::{Checkpoint, CheckpointLimits};
-use crate::conservative::Conservative;
 use crate::error::LabError;
+use crate::fallback_agent::FallbackAgent;
 use crate::manifest::RunStatus;
 use crate::run_folder::RunView;
 use crate::training::check_revision;
 
-/// The agent of a run's newest checkpoint that is whole.
+/// The agent of a run's newest valid checkpoint.
 pub struct TrainedAgent {
     /// The agent.
     pub agent: Agent,
-    /// The game it was trained on, under the same keys.
+    /// The game of its training, with the same keys.
     pub game: Box<dyn AnyGame>,
-    /// The choices of the run.
+    /// The configuration of the run.
     pub config: RunConfig,
-    /// Ego decisions it was trained for.
+    /// Training steps (ego decisions) of the checkpoint.
     pub steps: u64,
-    /// A hash of its weights: tells it from the same run's agent after more training.
+    /// A hash of its weights, which differs after more training of the same run.
     pub fingerprint: String,
 }
 
 impl TrainedAgent {
-    /// Reads it from a run folder, whether or not the run goes on meanwhile.
+    /// Loads the agent from a run folder, even while the run is in training.
     pub fn load(view: &RunView) -> Result<TrainedAgent, LabError> {
         let config = view.run_config()?;
         let game = config.open_game()?;
         check_revision(&view.manifest()?, &*game)?;
         let checkpoint = newest_checkpoint(view)?;
         let model = checkpoint.file(MODEL_FILE)?;
-        let policy = Conservative::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
+        let policy = FallbackAgent::of(&config, view.path())?.map(|found| found.policy()).transpose()?;
         let agent = config.agent(policy.as_ref(), model)?;
         let fingerprint = blake3::hash(model).to_hex()[..16].to_owned();
         Ok(TrainedAgent { agent, game, config, steps: checkpoint.step, fingerprint })
     }
 }
 
-/// The newest checkpoint of a run that is whole, or why there is none.
+/// Loads the newest valid checkpoint of a run. An error says why there is none.
 pub(crate) fn newest_checkpoint(view: &RunView) -> Result<Checkpoint, LabError> {
     if let Some(newest) = view.checkpoints(CheckpointLimits::default()).load_newest_valid()? {
         return Ok(newest);
@@ -48,20 +48,21 @@ pub(crate) fn newest_checkpoint(view: &RunView) -> Result<Checkpoint, LabError> 
     Err(LabError::NoCheckpoint { path: view.path().to_owned() })
 }
 
-/// Refuses a run that was trained past its first checkpoint and has none: a copy of its records. To train it again in its
-/// folder would overwrite them.
+/// Rejects a run that was trained past its first checkpoint but has no checkpoints, such as a copy of its records. Training it
+/// again in its folder would overwrite these records.
 pub fn refuse_lost_checkpoints(view: &RunView) -> Result<(), LabError> {
     let config = view.run_config()?;
-    // In this order: a process that trains the run meanwhile writes a checkpoint before the rows that ask for one.
+    // The rows are read before the checkpoints: a process that trains the run saves its first checkpoint before it exceeds the
+    // number of rows below.
     let (manifest, rows) = (view.manifest()?, view.metrics()?);
     if !view.checkpoints(CheckpointLimits::default()).steps()?.is_empty() {
         return Ok(());
     }
     let has_lost_them = match manifest.status {
         RunStatus::Finished => true,
-        // A run is saved when it stops, if it did anything.
+        // A stopped run with at least one iteration has saved a checkpoint.
         RunStatus::Stopped => !rows.is_empty(),
-        // Killed before its first checkpoint, it has at most the rows until then.
+        // A run that was killed before its first checkpoint has at most this many rows.
         RunStatus::Running | RunStatus::Failed => rows.len() > config.train.checkpoint_every,
     };
     if has_lost_them {

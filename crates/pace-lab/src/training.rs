@@ -1,6 +1,6 @@
-//! One run: iterations, their rows, their checkpoints, and going on where it stopped.
+//! Training of one run: iterations, metrics, checkpoints and resuming.
 //!
-//! Who prints progress and asks whether to stop is the caller; a run does one iteration at a time.
+//! A run does one iteration per call. The caller prints progress and checks for stop requests.
 
 use std::path::Path;
 use std::time::Instant;
@@ -8,18 +8,18 @@ use std::time::Instant;
 use pace_games::AnyGame;
 use pace_learn::{IterationReport, RunConfig, TrainError, Trainer};
 
-use crate::checkpoint::{CheckpointLimits, CheckpointStore};
-use crate::conservative::Conservative;
+use crate::checkpoint::{CheckpointLimits, CheckpointStore, DamagedCheckpoint};
 use crate::error::LabError;
+use crate::fallback_agent::FallbackAgent;
 use crate::manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 use crate::metrics::MetricsLog;
 use crate::run_folder::{RunFolder, RunView};
 use crate::tensorboard::TensorBoardLog;
 use crate::trained_agent::refuse_lost_checkpoints;
 
-/// What the caller knows about the program that trains.
+/// Facts about the program that trains, for the manifest.
 #[derive(Clone, Debug)]
-pub struct Build {
+pub struct BuildInfo {
     /// The version of this project.
     pub version: &'static str,
     /// The commit it was built from.
@@ -30,7 +30,8 @@ pub struct Build {
     pub argv: Vec<String>,
 }
 
-/// A run that is being trained. Dropping it without [`TrainingRun::end`] is like being killed: the newest checkpoint stays.
+/// A run in training. Dropping it without [`TrainingRun::end`] has the effect of a kill: training resumes from the newest
+/// checkpoint.
 pub struct TrainingRun {
     run: RunFolder,
     trainer: Trainer,
@@ -40,16 +41,16 @@ pub struct TrainingRun {
     store: CheckpointStore,
     saved_at: Option<u64>,
     rollout_secs: f64,
-    /// What was found damaged when the run was resumed, for the caller to tell.
+    /// Warnings about damaged checkpoints found on resume, for the caller to print.
     pub warnings: Vec<String>,
 }
 
 impl TrainingRun {
-    /// Begins a run in a new folder.
+    /// Starts a run in a new folder.
     pub fn start(
         path: &Path,
         config: &RunConfig,
-        build: &Build,
+        build: &BuildInfo,
         n_threads: usize,
     ) -> Result<TrainingRun, LabError> {
         let game = config.open_game()?;
@@ -67,23 +68,23 @@ impl TrainingRun {
             preset: config.preset.name().to_owned(),
             scale: config.scale,
         };
-        let conservative = Conservative::named(config)?;
-        let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
+        let conservative = FallbackAgent::named(config)?;
+        let policy = conservative.as_ref().map(FallbackAgent::policy).transpose()?;
         let trainer = config.trainer(policy.as_ref(), n_threads)?;
         let keep = || conservative.as_ref().map_or(Ok(()), |conservative| conservative.keep(path));
         let run = RunFolder::create_with(path, &config.to_toml(), spec, keep)?;
         TrainingRun::assemble(run, trainer)
     }
 
-    /// Goes on from the newest checkpoint that is whole, or from the beginning if there was none yet.
+    /// Resumes a run from its newest valid checkpoint, or from the start if it has none yet.
     pub fn resume(path: &Path, n_threads: usize) -> Result<TrainingRun, LabError> {
-        // Before anything is written, so that a kept record stays unchanged.
+        // Checked before anything is written, so that a run without its checkpoints stays unchanged.
         refuse_lost_checkpoints(&RunView::open(path)?)?;
         let run = RunFolder::open(path)?;
         let config = run.view().run_config()?;
         check_revision(run.manifest(), &*config.open_game()?)?;
-        let conservative = Conservative::of(&config, path)?;
-        let policy = conservative.as_ref().map(Conservative::policy).transpose()?;
+        let conservative = FallbackAgent::of(&config, path)?;
+        let policy = conservative.as_ref().map(FallbackAgent::policy).transpose()?;
         let trainer = config.trainer(policy.as_ref(), n_threads)?;
         if let Some(conservative) = &conservative {
             conservative.keep(path)?;
@@ -96,7 +97,8 @@ impl TrainingRun {
             let skipped = checkpoint.skipped.iter();
             training.warnings = skipped
                 .map(|damaged| {
-                    format!("checkpoint {} is damaged ({}) and was passed over", damaged.step, damaged.damage)
+                    let DamagedCheckpoint { step: newer, damage, .. } = damaged;
+                    format!("checkpoint {newer} is damaged ({damage}); using the checkpoint of step {step}")
                 })
                 .collect();
             training.saved_at = Some(step);
@@ -123,7 +125,7 @@ impl TrainingRun {
         })
     }
 
-    /// The learner as it is now.
+    /// The trainer in its current state.
     pub fn trainer(&self) -> &Trainer {
         &self.trainer
     }
@@ -138,7 +140,7 @@ impl TrainingRun {
         self.rollout_secs
     }
 
-    /// One iteration with its rows, and a checkpoint where one is due; nothing when the budget is spent.
+    /// Runs one iteration, writes its metrics and, if it is due, a checkpoint. Returns `None` if the budget is used up.
     pub fn advance(&mut self) -> Result<Option<IterationReport>, LabError> {
         if self.trainer.is_finished() {
             return Ok(None);
@@ -171,7 +173,7 @@ impl TrainingRun {
         Ok(Some(report))
     }
 
-    /// Writes a checkpoint of the run as it is now, unless there is one.
+    /// Saves a checkpoint of the current state, unless this step has one already.
     pub fn save(&mut self) -> Result<(), LabError> {
         let steps = self.trainer.steps();
         if self.saved_at == Some(steps) || steps == 0 {
@@ -187,7 +189,7 @@ impl TrainingRun {
         self.run.record_wall_clock()
     }
 
-    /// Saves and closes the run.
+    /// Saves a checkpoint and records the end of the run.
     pub fn end(mut self) -> Result<(), LabError> {
         self.save()?;
         let status = if self.trainer.is_finished() { RunStatus::Finished } else { RunStatus::Stopped };
@@ -195,7 +197,7 @@ impl TrainingRun {
     }
 }
 
-/// Refuses a run of another revision of its game: to its network, observations meant something else.
+/// Rejects a run of another revision of its game: the meaning of its observations has changed.
 pub(crate) fn check_revision(manifest: &Manifest, game: &dyn AnyGame) -> Result<(), LabError> {
     let (saved, current) = (manifest.spec.game_revision, game.spec().revision);
     if saved == current {
@@ -215,12 +217,12 @@ mod tests {
     use pace_learn::{METHODS, RunConfig, RunRequest};
     use serde_json::{Map, json};
 
-    use super::{Build, TrainingRun};
+    use super::{BuildInfo, TrainingRun};
     use crate::durable::faults::{Fault, with};
 
-    const BUILD: Build = Build { version: "0.1.0", commit: None, rustc: "1.95.0", argv: Vec::new() };
+    const BUILD: BuildInfo = BuildInfo { version: "0.1.0", commit: None, rustc: "1.95.0", argv: Vec::new() };
 
-    /// A run of one iteration; GSCU falls back on the run in `fallback`.
+    /// A run of one iteration; GSCU uses the run in `fallback` as fallback policy.
     fn config(method: &str, fallback: &Path) -> RunConfig {
         let mut keys = json!({
             "total_steps": 10, "encounters_per_tuple": 1, "episodes_per_encounter": 2, "epochs": 1, "minibatches": 1,
@@ -261,7 +263,7 @@ mod tests {
                     break;
                 }
                 drop(started);
-                // A folder is a run once it has a manifest, and then it has all that the run needs.
+                // A folder with a manifest is a run, and has everything that the run needs.
                 let is_run = path.join("manifest.json").exists();
                 let needs_copy = config.train.conservative_run().is_some();
                 let has_copy = || path.join("conservative/model.safetensors").is_file();
@@ -294,7 +296,7 @@ mod tests {
         let copy = || std::fs::read(path.join("conservative/model.safetensors")).expect("a copy");
         drop(TrainingRun::start(&path, &config("gscu", &fallbacks[0]), &BUILD, 1).expect("a run"));
         let first = copy();
-        // As if it had been killed before it was a run.
+        // The state after a kill before the manifest was written.
         std::fs::remove_file(path.join("manifest.json")).expect("removable");
         for log in ["metrics.jsonl", "timing.jsonl"] {
             std::fs::remove_file(path.join(log)).expect("removable");

@@ -69,7 +69,7 @@ pub struct ReplayPeer {
 pub struct ReplayKind {
     /// In words.
     pub name: String,
-    /// The same as plain data.
+    /// The kind as plain data.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
     /// How peers of this kind behave on average, in numbers from 0 to 1.

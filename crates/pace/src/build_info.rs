@@ -1,11 +1,11 @@
 //! Version, commit and compiler of this program, its command line, and the number of cores.
 
-use pace_lab::{Build, STOP_WITH_INPUT};
+use pace_lab::{BuildInfo, STOP_WITH_INPUT};
 
 /// The build, and the command line it was started with.
-pub fn build() -> Build {
+pub fn build() -> BuildInfo {
     let known = |text: &'static str| Some(text).filter(|text| !text.is_empty());
-    Build {
+    BuildInfo {
         version: env!("CARGO_PKG_VERSION"),
         commit: known(env!("PACE_COMMIT")),
         rustc: env!("PACE_RUSTC"),

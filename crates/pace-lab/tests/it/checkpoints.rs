@@ -1,4 +1,4 @@
-//! Checkpoints that were cut, flipped, half written or tampered with. Faults at each single write are in the crate.
+//! Checkpoints that were truncated, changed or not finished. Faults at every single write are tested in `checkpoint.rs`.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -47,7 +47,7 @@ fn the_newest_three_are_kept_and_read_back() {
     assert!(error.contains("no checkpoint of step 100") && error.contains("200, 300"), "{error}");
 }
 
-/// Damages the newest of two checkpoints; the older one must be taken, and the damage reported.
+/// Damages the newest of two checkpoints. The older one must be loaded, and the damage reported.
 #[track_caller]
 fn check(harm: impl Fn(&Path), expected: &Damage) {
     let scratch = scratch();
@@ -176,7 +176,7 @@ fn every_single_bit_of_done_matters() {
         rewrite(&done, |it| it[bit / 8] ^= 1 << (bit % 8));
         match store.load(100) {
             Err(LabError::DamagedCheckpoint { .. }) => {}
-            // A digit a to f in capitals is the same digit.
+            // A flipped case of a digit a to f keeps the hash.
             Ok(found) => {
                 assert!(bit % 8 == 5, "bit {bit}");
                 assert_eq!(found.file("a").expect("there"), MODEL);
@@ -188,7 +188,7 @@ fn every_single_bit_of_done_matters() {
 }
 
 #[test]
-fn when_all_are_damaged_nobody_starts_over_silently() {
+fn an_error_is_returned_when_all_checkpoints_are_damaged() {
     let scratch = scratch();
     let store = open(scratch.path());
     save(&store, &[100, 200]);
@@ -205,7 +205,7 @@ fn when_all_are_damaged_nobody_starts_over_silently() {
 fn leftovers_are_cleared_on_open_and_nothing_else_is() {
     let scratch = scratch();
     save(&open(scratch.path()), &[100]);
-    // What a process killed in the middle of a save leaves behind, and what people put there.
+    // Files of a process that was killed during a save, and files of the user.
     let staged = scratch.path().join(".staged-000000000200");
     fs::create_dir(&staged).expect("made");
     fs::write(staged.join(model()), &MODEL[..4]).expect("written");
@@ -219,7 +219,7 @@ fn leftovers_are_cleared_on_open_and_nothing_else_is() {
     assert!(scratch.path().join("notes.txt").exists() && scratch.path().join("200").exists());
     assert_eq!(store.steps().expect("readable"), [100]);
 
-    // Killed between the two renames of a replacement: the old one is back.
+    // After a kill between the two renames of a replacement, the old checkpoint is restored.
     fs::rename(scratch.path().join("000000000100"), scratch.path().join(".replaced-000000000100"))
         .expect("renamed");
     assert_eq!(open(scratch.path()).load_newest_valid().expect("readable").expect("back").step, 100);
@@ -237,14 +237,14 @@ fn a_damaged_step_can_be_saved_again() {
 }
 
 #[test]
-fn a_resumed_run_forgets_its_future() {
+fn later_checkpoints_are_discarded_on_resume() {
     let scratch = scratch();
     let store = open(scratch.path());
     save(&store, &[100, 200, 300]);
     assert_eq!(store.discard_after(100).expect("deleted"), [200, 300]);
     save(&store, &[150]);
     assert_eq!(store.steps().expect("readable"), [100, 150]);
-    // Without it, later checkpoints are left alone rather than taken for the newest of this run's.
+    // Without the call, a save keeps checkpoints of later steps.
     save(&store, &[400, 500, 160]);
     assert!(store.steps().expect("readable").contains(&160));
 }
@@ -280,7 +280,7 @@ fn names_and_sizes_are_checked_before_anything_is_written() {
     check(&[("a", b""), ("b", b""), ("c", b""), ("d", b"")], "4 files, at most 3");
     store.save(1, &[("a", &[0; 10]), ("b", &[0; 5])]).expect("just fits");
 
-    // A reader with smaller limits takes nothing in.
+    // A reader with smaller limits rejects the checkpoint.
     let small = CheckpointReader::new(scratch.path(), CheckpointLimits { max_file_bytes: 9, ..limits });
     let error = small.load(1).expect_err("too large").to_string();
     assert!(error.contains("a is over the size limit of 9"), "{error}");

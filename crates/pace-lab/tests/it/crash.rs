@@ -1,4 +1,4 @@
-//! What a failed run leaves.
+//! Crash bundles of failed runs.
 
 use std::fs;
 

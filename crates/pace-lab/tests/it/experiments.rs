@@ -1,21 +1,23 @@
-//! The experiment files: every one can be read and expanded, and what is wrong with another is said in one line.
+//! The experiment files: all can be read and expanded, and errors in a file are reported in one line.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use pace_games::Preset;
-use pace_lab::{Choices, EXPERIMENTS, Experiment, ExperimentRun, Plan, RunConfig, RunFolder, RunRequest};
+use pace_lab::{
+    EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, Plan, RunConfig, RunFolder, RunRequest,
+};
 use pace_learn::METHODS;
 use serde_json::Map;
 
 use crate::{scratch, spec};
 
-fn all_runs(choices: &Choices) -> Vec<(Experiment, Vec<ExperimentRun>)> {
+fn all_runs(overrides: &ExperimentOverrides) -> Vec<(Experiment, Vec<ExperimentRun>)> {
     EXPERIMENTS
         .iter()
         .map(|(name, text)| {
             let experiment = Experiment::parse(name, text).unwrap_or_else(|error| panic!("{error}"));
-            let runs = experiment.expand(choices).unwrap_or_else(|error| panic!("{error}"));
+            let runs = experiment.expand(overrides).unwrap_or_else(|error| panic!("{error}"));
             (experiment, runs)
         })
         .collect()
@@ -45,13 +47,14 @@ fn every_file_is_in_the_list_and_on_the_map() {
 fn every_experiment_can_be_expanded_under_every_preset() {
     for preset in Preset::ALL {
         for scale in [None, Some(0.01)] {
-            let choices = Choices { preset: Some(preset), scale, ..Choices::default() };
-            for (experiment, runs) in all_runs(&choices) {
+            let overrides =
+                ExperimentOverrides { preset: Some(preset), scale, ..ExperimentOverrides::default() };
+            for (experiment, runs) in all_runs(&overrides) {
                 assert!(!runs.is_empty(), "{}", experiment.name);
                 for run in &runs {
                     assert_eq!(run.config.preset, preset);
                     assert!(run.folder_name.ends_with(&run.id), "{}", run.folder_name);
-                    // Whom a run falls back on comes before it.
+                    // The fallback run comes before the run that uses it.
                     if let Some(needs) = &run.needs {
                         assert!(runs.iter().any(|other| other.id == *needs));
                     }
@@ -62,9 +65,11 @@ fn every_experiment_can_be_expanded_under_every_preset() {
 }
 
 #[test]
-fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
+fn ids_depend_on_keys_and_not_on_folders() {
     let main = Experiment::find("main").expect("there");
-    let runs = main.expand(&Choices { seeds: Some(1), ..Choices::default() }).expect("expands");
+    let runs = main
+        .expand(&ExperimentOverrides { seeds: Some(1), ..ExperimentOverrides::default() })
+        .expect("expands");
     let gscu = runs.iter().find(|run| run.config.method == "gscu" && run.needs.is_some()).expect("one");
     let mut moved = gscu.config.clone();
     let name = moved.train.conservative_run().expect("named").to_owned();
@@ -72,25 +77,26 @@ fn an_id_is_that_of_the_choices_and_not_of_a_folder() {
     assert_eq!(moved.id().expect("an id"), gscu.id);
     moved.set_fallback_run("elsewhere/runs/other").expect("a key");
     assert_ne!(moved.id().expect("an id"), gscu.id);
-    // Whoever knows which run that folder holds can say so.
+    // The id of the run in that folder can be given instead.
     let needs = gscu.needs.as_deref().expect("another run");
     assert_eq!(moved.id_falling_back_on(needs).expect("an id"), gscu.id);
-    // A rehearsal is another run.
-    let rehearsed =
-        main.expand(&Choices { seeds: Some(1), scale: Some(0.5), ..Choices::default() }).expect("expands");
-    assert!(rehearsed.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
-    assert_eq!(rehearsed[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
-    assert_eq!(rehearsed[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
+    // A scaled run has another id.
+    let scaled = main
+        .expand(&ExperimentOverrides { seeds: Some(1), scale: Some(0.5), ..ExperimentOverrides::default() })
+        .expect("expands");
+    assert!(scaled.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
+    assert_eq!(scaled[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
+    assert_eq!(scaled[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
 }
 
-/// Folders of a lab from before a key existed: their names hold ids without that key, and so does the key that names the fallback run.
+/// A lab from before a key existed: the ids in folder names, and in the key of the fallback run, were computed without it.
 #[test]
-fn a_new_key_leaves_every_run_of_a_lab_where_it_is() {
+fn runs_of_a_lab_are_found_after_a_new_key() {
     let experiment = Experiment::find("smoke").expect("there");
-    let choices = Choices { seeds: Some(1), ..Choices::default() };
-    let runs = experiment.expand(&choices).expect("expands");
+    let overrides = ExperimentOverrides { seeds: Some(1), ..ExperimentOverrides::default() };
+    let runs = experiment.expand(&overrides).expect("expands");
     let is_gscu = |run: &&ExperimentRun| run.config.method == "gscu" && run.needs.is_some();
-    let gscu = runs.iter().find(is_gscu).expect("one that falls back on another run");
+    let gscu = runs.iter().find(is_gscu).expect("one with a fallback run");
     let generalist = runs.iter().find(|run| gscu.needs.as_ref() == Some(&run.id)).expect("that run");
     let lab = scratch();
     let create = |name: &str, config: &RunConfig| {
@@ -105,12 +111,12 @@ fn a_new_key_leaves_every_run_of_a_lab_where_it_is() {
     older.set_fallback_run("runs/generalist-000000000000").expect("a key");
     let (folder, _) = create("gscu-111111111111", &older);
     let find = || {
-        let plan = Plan::new(std::slice::from_ref(&experiment), &choices, lab.path()).expect("a plan");
+        let plan = Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path()).expect("a plan");
         let folder_of =
             |id: &str| plan.runs.iter().find(|run| run.run.id == id).expect("there").folder.clone();
         [folder_of(&generalist.id), folder_of(&gscu.id)]
     };
-    // Without its copy of the fallback run, the name is all there is.
+    // Without a copy of the fallback run, its id is taken from the name of its folder, which is outdated.
     assert_ne!(find()[1], folder);
     let kept = folder.join("conservative");
     std::fs::create_dir(&kept).expect("made");
@@ -119,19 +125,19 @@ fn a_new_key_leaves_every_run_of_a_lab_where_it_is() {
 }
 
 #[test]
-fn a_key_that_changes_nothing_makes_no_other_run() {
+fn an_unused_key_does_not_change_the_id() {
     let id = |method: &str, timeout_credit: &str| {
         let overrides = Map::from_iter([("timeout_credit".to_owned(), timeout_credit.into())]);
         let (game, preset) = ("overcooked", "paper");
         let request = RunRequest { game, method, preset, seed: 1, file: None, overrides, scale: 1.0 };
         RunConfig::resolve(&request).expect("good keys").id().expect("an id")
     };
-    // How a time-out is credited is no question where credit goes on over the ends of episodes.
+    // The key has no effect if returns continue across the ends of episodes.
     assert_eq!(id("pace", "kept"), id("pace", "dropped"));
     assert_ne!(id("liam", "kept"), id("liam", "dropped"));
 }
 
-/// Presets `paper` and `best` have other rules than the paper's experiments in this game (docs/deviations.md, G1 and G2).
+/// The rules of this game in the presets `paper` and `best` differ from the paper's experiments (docs/deviations.md, G1 and G2).
 #[test]
 fn predator_prey_numbers_of_the_paper_are_compared_with_preset_reference_alone() {
     let mut n_numbers = 0;
@@ -176,23 +182,26 @@ evaluations = ["test"]
 passes = 2
 "#;
 
-/// The good file with one place changed, and what is said about it.
+/// Checks the error after one change in the valid file: one line that contains all of `parts`.
 #[track_caller]
-fn refused(from: &str, to: &str, words: &[&str]) {
+fn refused(from: &str, to: &str, parts: &[&str]) {
     assert!(GOOD.contains(from), "{from}");
     let text = GOOD.replacen(from, to, 1);
-    let found = Experiment::parse("mine.toml", &text).and_then(|found| found.expand(&Choices::default()));
+    let found =
+        Experiment::parse("mine.toml", &text).and_then(|found| found.expand(&ExperimentOverrides::default()));
     let message = found.expect_err(to).to_string();
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(message.contains("mine"), "{message}");
-    for word in words {
-        assert!(message.contains(word), "no {word:?} in {message}");
+    for expected in parts {
+        assert!(message.contains(expected), "no {expected:?} in {message}");
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said_in_one_line() {
-    Experiment::parse("mine.toml", GOOD).and_then(|found| found.expand(&Choices::default())).expect("good");
+fn errors_in_a_file_are_reported_in_one_line() {
+    Experiment::parse("mine.toml", GOOD)
+        .and_then(|found| found.expand(&ExperimentOverrides::default()))
+        .expect("good");
     refused("title = \"T\"", "title = ", &["line 2"]);
     refused("seeds = 1", "seeds = 0", &["`seeds`", "found 0", "1 to 1000"]);
     refused("seeds = 1", "sedes = 1", &["line 6", "sedes", "seeds"]);
@@ -215,11 +224,11 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
         &["pace in kuhn-poker", "learning_rte", "learning_rate"],
     );
     refused("mean = 0.5", "mean = 0.5, scale = \"code\"", &["unknown scale \"code\""]);
-    refused("method = \"pace\"", "method = \"liam\"", &["liam in kuhn-poker", "no run has these"]);
+    refused("method = \"pace\"", "method = \"liam\"", &["liam in kuhn-poker", "matches no run"]);
     refused(
         "games = [\"kuhn-poker\"]\nmethods = [\"pace\"]",
         "games = [\"kuhn-poker\", \"overcooked\"]\nmethods = [\"pace\", \"gscu\"]",
-        &["gscu in overcooked falls back on the Generalist"],
+        &["gscu in overcooked needs a Generalist run"],
     );
 }
 
@@ -227,11 +236,11 @@ fn what_is_wrong_with_a_file_is_said_in_one_line() {
 fn experiments_share_runs() {
     let experiments: Vec<Experiment> =
         EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text).expect("good")).collect();
-    let choices = Choices { seeds: Some(2), ..Choices::default() };
-    let plan = Plan::new(&experiments, &choices, Path::new("nowhere")).expect("a plan");
+    let overrides = ExperimentOverrides { seeds: Some(2), ..ExperimentOverrides::default() };
+    let plan = Plan::new(&experiments, &overrides, Path::new("nowhere")).expect("a plan");
     let ids: BTreeSet<&str> = plan.runs.iter().map(|planned| planned.run.id.as_str()).collect();
     assert_eq!(ids.len(), plan.runs.len(), "no run twice");
-    // PACE in PO-Overcooked as the paper has it serves most of the tables.
+    // PACE in PO-Overcooked with the preset's keys is needed by most of the experiments.
     let shared = plan
         .runs
         .iter()
@@ -261,8 +270,8 @@ fn experiments_share_runs() {
     ];
     assert_eq!(evaluations, expected);
     for (place, planned) in plan.runs.iter().enumerate() {
-        assert!(planned.needs.is_none_or(|needs| needs < place), "whom a run falls back on comes before it");
+        assert!(planned.needs.is_none_or(|needs| needs < place), "the fallback run comes first");
     }
     let seeds: Vec<u64> = plan.runs.iter().map(|planned| planned.run.config.seed).collect();
-    assert!(seeds.is_sorted(), "one seed of everything comes first");
+    assert!(seeds.is_sorted(), "all runs of one seed come before the next seed");
 }

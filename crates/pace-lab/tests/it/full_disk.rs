@@ -1,11 +1,11 @@
-//! A disk that is really full. It needs one to fill, so it runs only where `PACE_SMALL_DISK` names a small empty disk:
+//! A test on a full disk. It runs only if `PACE_SMALL_DISK` is the path of a small empty disk:
 //!
 //! ```text
 //! cargo test -p pace-lab --test it --no-run    # prints the binary's path
 //! sudo unshare -m bash -c "mount -t tmpfs -o size=600k none /mnt && PACE_SMALL_DISK=/mnt BINARY full_disk"
 //! ```
 //!
-//! Disks that fill up at each single write are made up in the crate, in `durable` and `checkpoint`.
+//! The unit tests of `durable` and `checkpoint` simulate a full disk at every single write.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn a_full_disk_costs_nothing_that_was_saved() {
     metrics.append(1, &[("loss", 0.5)]).expect("room");
     let mut error = None;
     for step in 1..1000 {
-        // Three of these and a fourth in the making are more than the disk has.
+        // The disk has no space for a fourth of these.
         match store.save(step, &[("model", &[step as u8; 200_000]), ("state", b"{}")]) {
             Ok(saved) => assert!(saved.prune_error.is_none()),
             Err(full) => {
@@ -37,7 +37,7 @@ fn a_full_disk_costs_nothing_that_was_saved() {
     assert!(newest.skipped.is_empty());
     assert_eq!(newest.file("model").expect("there"), [newest.step as u8; 200_000]);
 
-    // Now to the last byte: rows fail, and leave no half row.
+    // The disk is filled to the last byte: a failed row leaves no partial row.
     let filler = Path::new(&disk).join("filler");
     assert!(std::fs::write(&filler, vec![0; 1 << 20]).is_err(), "the disk is small");
     let mut n_rows = 1;

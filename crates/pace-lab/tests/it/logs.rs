@@ -1,4 +1,4 @@
-//! Rows on disk: exact numbers, torn ends, and the same bytes however often the run was stopped.
+//! Metrics logs: exact numbers, incomplete ends, and the same bytes with and without interruptions.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use pace_lab::{LabError, MetricsLog, read_metrics};
 
 use crate::scratch;
 
-/// The row that training makes at a step: always the same, as for the same seed.
+/// Writes the row of a step, which is always the same, like that of a training run with the same seed.
 fn append(log: &mut MetricsLog, step: u64) {
     let loss = 1.0 / (step as f64 + 0.1);
     log.append(step, &[("losses/policy_loss", loss), ("charts/episodic_return", -0.25)]).expect("written");
@@ -62,11 +62,11 @@ fn bad_rows_are_refused_and_leave_no_trace() {
     check(20, &[("a", 1.0), ("a", 1.0)], "each name once");
     check(20, &[("", 1.0)], "metric name \"\"");
     check(20, &[("a\nb", 1.0)], "printable");
-    check(10, &[], "row of step 10 after step 10");
+    check(10, &[], "step 10 after step 10");
     append(&mut log, 20);
 }
 
-/// Stops after the checkpoint of step 50 in some way, resumes from it, and compares with a run that never stopped.
+/// Interrupts a run after the checkpoint of step 50, resumes it from there, and compares it with an uninterrupted run.
 #[track_caller]
 fn check(n_rows_before_death: u64, harm: impl Fn(&mut Vec<u8>), expected_cut: usize) {
     let scratch = scratch();
@@ -78,7 +78,7 @@ fn check(n_rows_before_death: u64, harm: impl Fn(&mut Vec<u8>), expected_cut: us
     harm(&mut contents);
     fs::write(&path, contents).expect("written");
 
-    let mut log = MetricsLog::open(&path).expect("a torn end is no obstacle");
+    let mut log = MetricsLog::open(&path).expect("an incomplete end is accepted");
     assert_eq!(log.truncate_after(50).expect("cut"), expected_cut);
     assert_eq!(log.last_step(), Some(50));
     (6..=10).for_each(|step| append(&mut log, step * 10));
@@ -131,5 +131,5 @@ fn damage_before_good_rows_is_not_cut_away() {
     let error = MetricsLog::open(&path).expect_err("damaged");
     assert!(matches!(error, LabError::DamagedLog { at_byte: 0, .. }), "{error}");
     assert!(read_metrics(&path).is_err());
-    assert_eq!(fs::read(&path).expect("readable"), contents, "left as it was found");
+    assert_eq!(fs::read(&path).expect("readable"), contents, "the file is unchanged");
 }

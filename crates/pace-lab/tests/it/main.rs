@@ -1,4 +1,4 @@
-//! Integration tests of what a run keeps on disk, one binary.
+//! Integration tests of run folders and experiments, in one binary.
 
 mod checkpoints;
 mod crash;
@@ -14,7 +14,7 @@ mod tensorboard;
 
 use pace_lab::RunSpec;
 
-/// The facts of some run.
+/// The facts of an example run.
 fn spec() -> RunSpec {
     RunSpec {
         pace_version: "0.1.0".into(),

@@ -1,4 +1,4 @@
-//! Real processes that are killed. The parent starts this test binary again as its own child.
+//! Kills of real processes. The parent test starts this test binary as a child process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::{scratch, spec};
 
 const CHILD: &str = "PACE_LAB_CHILD";
 
-/// This binary again, running one test that looks at the variable and does what the parent wants.
+/// The command that runs one test of this binary as a child. The test reads the task from the variable.
 pub(crate) fn child(test: &str, value: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a test binary"));
     command
@@ -22,12 +22,12 @@ pub(crate) fn child(test: &str, value: &Path) -> Command {
     command
 }
 
-/// What the parent wants, if there is one.
+/// The task from the parent; `None` in a normal test run.
 pub(crate) fn asked() -> Option<PathBuf> {
     std::env::var_os(CHILD).map(PathBuf::from)
 }
 
-/// The child: trains as fast as it can, with a checkpoint for each update.
+/// The child: writes rows and checkpoints until it is killed.
 #[test]
 fn child_saves_for_ever() {
     let Some(folder) = asked() else { return };
@@ -57,7 +57,7 @@ fn a_killed_run_has_a_whole_checkpoint_and_all_rows_up_to_it() {
             let error = RunFolder::open(&folder).expect_err("in use").to_string();
             assert!(error.contains(&format!("by process {}", process.id())), "{error}");
         }
-        // Another part of a save each time.
+        // Each kill hits another part of a save.
         sleep(Duration::from_micros(1100 * n));
         process.kill().expect("killed");
         process.wait().expect("dead");
@@ -67,7 +67,7 @@ fn a_killed_run_has_a_whole_checkpoint_and_all_rows_up_to_it() {
         let newest = store.load_newest_valid().expect("readable").expect("at least two were saved");
         assert!(newest.skipped.is_empty(), "{:?}", newest.skipped);
         assert_eq!(newest.file("model").expect("there"), newest.step.to_le_bytes().repeat(10_000));
-        let mut metrics = run.metrics().expect("a torn end is no obstacle");
+        let mut metrics = run.metrics().expect("an incomplete end is accepted");
         metrics.truncate_after(newest.step).expect("cut");
         let steps: Vec<u64> = run.view().metrics().expect("readable").iter().map(|row| row.step).collect();
         assert_eq!(steps, (1..=newest.step).collect::<Vec<_>>());

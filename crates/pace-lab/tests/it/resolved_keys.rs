@@ -22,7 +22,7 @@ fn lines(config: &RunConfig) -> Vec<String> {
     lines
 }
 
-/// All keys of the first method under the first preset; of the others the lines that differ. Ids depend on every key.
+/// All keys of the first method with the first preset; for the others only the lines that differ. Ids depend on every key.
 fn resolved_keys(game: &str) -> String {
     let mut text = String::new();
     let mut first = Vec::new();
@@ -72,7 +72,7 @@ fn presets_resolve_to_the_recorded_keys() {
     }
 }
 
-/// The file may also have runs that were recorded once.
+/// The file may also list runs that are no longer recorded.
 #[test]
 fn recorded_runs_keep_their_ids_and_hashes() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

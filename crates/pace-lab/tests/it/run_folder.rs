@@ -1,4 +1,4 @@
-//! The layout, the manifest, the lock, and every folder that must be refused.
+//! Run folders: layout, manifest, lock, and the folders that are rejected.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use pace_lab::{CheckpointLimits, LabError, RunFolder, RunStatus, RunView};
 use crate::{scratch, spec};
 
 #[test]
-fn a_run_has_its_rooms_and_remembers_its_times() {
+fn a_run_folder_has_all_parts_and_records_times() {
     let scratch = scratch();
     let path = scratch.path().join("runs/kuhn-1");
     let mut run = RunFolder::create(&path, "seed = 1\n", spec()).expect("a new run");
@@ -42,26 +42,26 @@ fn a_run_has_its_rooms_and_remembers_its_times() {
 #[test]
 fn a_new_run_needs_an_empty_folder() {
     let scratch = scratch();
-    let check = |path: &Path, words: &[&str]| {
+    let check = |path: &Path, parts: &[&str]| {
         let before: Vec<_> = fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect();
         let error = RunFolder::create(path, "", spec()).expect_err("refused").to_string();
-        for word in words {
-            assert!(error.contains(word), "{error}");
+        for expected in parts {
+            assert!(error.contains(expected), "{error}");
         }
         let after: Vec<_> = fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect();
-        assert_eq!(before, after, "a refused folder is left without a trace");
+        assert_eq!(before, after, "a rejected folder stays unchanged");
     };
     let empty = scratch.path().join("empty");
     fs::create_dir(&empty).expect("made");
     drop(RunFolder::create(&empty, "", spec()).expect("an empty folder will do"));
-    check(&empty, &["already holds a run", "pace resume", "--out"]);
+    check(&empty, &["already contains a run", "pace resume", "--out"]);
 
     let photos = scratch.path().join("photos");
     fs::create_dir(&photos).expect("made");
     fs::write(photos.join("cat.jpg"), "").expect("written");
     check(&photos, &["not empty", "cat.jpg", "--out"]);
 
-    // Permissions do not bind root, so the folder that nobody can write is one below a file.
+    // Root ignores permissions, so a folder below a file stands for one that cannot be written.
     let file = photos.join("cat.jpg");
     check(&file, &["is a file", "expected a folder"]);
     check(&file.join("run"), &["is a file", "expected a folder"]);
@@ -74,7 +74,7 @@ fn only_runs_can_be_opened() {
         let error = RunFolder::open(path).expect_err("refused");
         assert!(matches!(error, LabError::NotARun { .. }), "{error}");
         assert!(RunView::open(path).is_err());
-        assert!(!path.join("run.lock").exists(), "a refused folder is left without a trace");
+        assert!(!path.join("run.lock").exists(), "a rejected folder stays unchanged");
     };
     check(&scratch.path().join("nowhere"));
     check(scratch.path());
@@ -116,7 +116,7 @@ fn one_writer_at_a_time_and_any_number_of_readers() {
         assert_eq!(*pid, Some(std::process::id()));
     }
     run.checkpoints(CheckpointLimits::default()).expect("a store").save(1, &[("a", b"b")]).expect("saved");
-    let view = RunView::open(&path).expect("readers are welcome");
+    let view = RunView::open(&path).expect("readers need no lock");
     let newest = view.checkpoints(CheckpointLimits::default()).load_newest_valid().expect("readable");
     assert_eq!(newest.expect("one was saved").step, 1);
     assert_eq!(view.metrics().expect("readable"), []);
@@ -124,7 +124,7 @@ fn one_writer_at_a_time_and_any_number_of_readers() {
     drop(run);
     assert_eq!(view.has_writer(), Some(false));
 
-    // A dead process leaves its number, and no lock.
+    // A dead process leaves its id in the file, but no lock.
     fs::write(path.join("run.lock"), "4194305\n").expect("written");
     assert_eq!(view.has_writer(), Some(false));
     let run = RunFolder::open(&path).expect("taken over");
@@ -142,7 +142,7 @@ fn drafts_of_a_killed_process_are_cleared() {
     drop(RunFolder::create(&path, "", spec()).expect("a new run"));
     let draft = path.join(".staged-manifest.json-77");
     fs::write(&draft, "{\"format_ver").expect("written");
-    // A copy of another run's agent was written into a folder of its own.
+    // An unfinished copy of another run's agent.
     let copy = path.join(".staged-conservative");
     fs::create_dir(&copy).expect("made");
     fs::write(copy.join("config.toml"), "game = ").expect("written");
@@ -151,7 +151,7 @@ fn drafts_of_a_killed_process_are_cleared() {
 }
 
 #[test]
-fn a_folder_that_was_never_finished_can_be_taken() {
+fn a_folder_of_an_interrupted_creation_can_be_used() {
     let scratch = scratch();
     let torn = |name: &str| {
         let folder = scratch.path().join(name);
@@ -159,16 +159,16 @@ fn a_folder_that_was_never_finished_can_be_taken() {
         fs::remove_file(folder.join("manifest.json")).expect("removable");
         folder
     };
-    // Killed before the manifest, which comes last.
-    RunFolder::create(&torn("torn"), "seed = 1\n", spec()).expect("nothing of worth is there");
+    // The process was killed before it wrote the manifest, which comes last.
+    RunFolder::create(&torn("torn"), "seed = 1\n", spec()).expect("the folder has no finished run");
     let folder = torn("with a copy");
     for (copy, file) in [("conservative", "model.safetensors"), (".staged-conservative", "config.toml")] {
         fs::create_dir(folder.join(copy)).expect("made");
         fs::write(folder.join(copy).join(file), "a part").expect("written");
     }
-    RunFolder::create(&folder, "", spec()).expect("nothing of worth is there");
+    RunFolder::create(&folder, "", spec()).expect("the folder has no finished run");
     assert!(!folder.join("conservative").exists() && !folder.join(".staged-conservative").exists());
-    // Files that a start does not make belong to a person.
+    // Files that the creation of a run does not write belong to the user.
     let folder = torn("policies");
     fs::create_dir(folder.join("conservative")).expect("made");
     fs::write(folder.join("conservative/manifesto.txt"), "mine").expect("written");

@@ -1,4 +1,4 @@
-//! Processes that are asked to stop, once or twice. Signals reach a whole process, so each test has its own.
+//! Stop requests by one or two signals. A signal affects a whole process, so each test starts its own.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use pace_lab::{StopFlag, StopSignal};
 
 use crate::processes::{asked, child};
 
-/// The child: sends itself the signals named in the variable, and says by its exit code what it saw.
+/// The child: sends itself the signals in the variable, and reports the stop request by its exit code.
 #[test]
 fn child_gets_signals() {
     let Some(signals) = asked() else { return };

@@ -1,6 +1,6 @@
-//! Event files read by a reader of our own, written apart from the writer: frames, checksums, steps, tags and values.
+//! TensorBoard events, checked with an independent reader: frames, checksums, steps, tags and values.
 //!
-//! TensorBoard itself reads them in `tests/tensorboard/read_back.py`.
+//! `tests/tensorboard/read_back.py` reads them with TensorBoard itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Event {
     values: Vec<(String, f32)>,
 }
 
-/// The CRC-32C bit by bit, from its definition.
+/// The masked CRC-32C, computed bit by bit from its definition.
 fn masked_crc(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {
@@ -30,7 +30,7 @@ fn masked_crc(bytes: &[u8]) -> u32 {
     (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// The fields of a message: number, and value as raw bytes (numbers in little endian).
+/// The fields of a message: field number, and value as raw bytes (numbers in little endian).
 fn fields(mut message: &[u8]) -> Vec<(u64, Vec<u8>)> {
     fn varint(message: &mut &[u8]) -> u64 {
         let n_bytes = message.iter().position(|byte| byte & 0x80 == 0).expect("an end") + 1;
@@ -135,7 +135,7 @@ fn one_stream_wherever_the_process_died() {
     let whole = fs::read(&path).expect("readable");
     for length in 0..=whole.len() {
         fs::write(&path, &whole[..length]).expect("written");
-        let mut log = TensorBoardLog::open(scratch.path()).expect("a torn end is no obstacle");
+        let mut log = TensorBoardLog::open(scratch.path()).expect("an incomplete end is accepted");
         log.truncate_after(20).expect("cut");
         let mut steps: Vec<u64> =
             [10, 20].into_iter().filter(|step| Some(*step) <= log.last_step()).collect();
@@ -143,7 +143,7 @@ fn one_stream_wherever_the_process_died() {
         steps.push(40);
         assert_eq!(read(scratch.path()), expected(&steps), "{length} bytes were left");
     }
-    assert_eq!(fs::read_dir(scratch.path()).expect("readable").count(), 1, "one file for ever");
+    assert_eq!(fs::read_dir(scratch.path()).expect("readable").count(), 1, "a single file");
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn damage_before_good_events_is_not_cut_away() {
     fs::write(&path, &contents).expect("written");
     let error = TensorBoardLog::open(scratch.path()).expect_err("damaged");
     assert!(matches!(error, LabError::DamagedLog { .. }), "{error}");
-    assert_eq!(fs::read(&path).expect("readable"), contents, "left as it was found");
+    assert_eq!(fs::read(&path).expect("readable"), contents, "the file is unchanged");
 }
 
-/// Writes a whole run with a stop in the middle. With `PACE_TENSORBOARD_RUN=FOLDER` the run stays there, for TensorBoard
-/// to read.
+/// Writes a run with an interruption. With `PACE_TENSORBOARD_RUN=FOLDER` the run is kept in that folder for
+/// `read_back.py`.
 #[test]
 fn curves_and_rows_of_a_resumed_run_are_the_same() {
     let scratch = scratch();
@@ -188,7 +188,7 @@ fn curves_and_rows_of_a_resumed_run_are_the_same() {
         }
     }
     drop((run, rows, curves));
-    // The process died in the middle of an event.
+    // The process was killed while it wrote an event.
     let events = path.join("tb").join(FILE);
     let torn = fs::read(&events).expect("readable");
     fs::write(&events, &torn[..torn.len() - 9]).expect("written");

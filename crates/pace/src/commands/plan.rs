@@ -8,7 +8,8 @@ use pace_games::Preset;
 use pace_lab::experiment::SMOKE;
 use pace_lab::progress::{duration, short};
 use pace_lab::{
-    Choices, EXPERIMENTS, EvaluationState, Experiment, LabError, Plan, PlannedRun, RunState, Speeds,
+    EXPERIMENTS, EvaluationState, Experiment, ExperimentOverrides, LabError, Plan, PlannedRun, RunState,
+    Speeds,
 };
 use serde_json::json;
 
@@ -53,7 +54,11 @@ impl ExperimentArgs {
     /// Creates the plan of these experiments.
     pub fn plan(&self) -> Result<Plan, LabError> {
         let preset = self.preset.as_deref().map(Preset::parse).transpose()?;
-        Plan::new(&self.find()?, &Choices { seeds: self.seeds, preset, scale: self.scale }, &self.out)
+        Plan::new(
+            &self.find()?,
+            &ExperimentOverrides { seeds: self.seeds, preset, scale: self.scale },
+            &self.out,
+        )
     }
 
     fn find(&self) -> Result<Vec<Experiment>, LabError> {
@@ -150,7 +155,7 @@ struct Line<'a> {
 
 impl Line<'_> {
     fn n_evaluated(&self) -> usize {
-        self.evaluations.iter().filter(|state| **state == EvaluationState::Made).count()
+        self.evaluations.iter().filter(|state| **state == EvaluationState::Done).count()
     }
 
     fn is_done(&self) -> bool {
@@ -187,7 +192,7 @@ impl Line<'_> {
             .map(|(evaluation, state)| {
                 let state = match state {
                     EvaluationState::Missing => "missing",
-                    EvaluationState::Made => "made",
+                    EvaluationState::Done => "made",
                     EvaluationState::Damaged(_) => "damaged",
                 };
                 json!({ "name": evaluation.name, "passes": evaluation.passes, "state": state })

@@ -12,7 +12,7 @@ use crate::build_info::all_threads;
 use crate::game_args::KeyArgs;
 use crate::log_line;
 use crate::ranges::{seed, whole};
-use pace_lab::{Experiment, Meetings, PaperCell};
+use pace_lab::{Experiment, PaperCell, ScriptedEvaluation};
 use pace_report::{EncounterGroups, EpisodeRow, ReferenceRecord};
 
 #[derive(Debug, Args)]
@@ -130,7 +130,7 @@ fn measure(
         _ => (game.pool(split).tuples.len(), args.encounters),
     };
     let seed = args.seed;
-    let meetings = Meetings {
+    let meetings = ScriptedEvaluation {
         reference: agent,
         split,
         n_tuples,

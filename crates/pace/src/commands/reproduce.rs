@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pace_lab::progress::duration;
-use pace_lab::{Carrier, LabProgress, Notice, StopFlag};
+use pace_lab::{LabProgress, PlanEvent, PlanRunner, StopFlag};
 
 use super::plan::ExperimentArgs;
 use crate::build_info::all_threads;
@@ -36,7 +36,7 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let plan = args.which.plan()?;
     let n_jobs = n_jobs(args.jobs);
     let program = std::env::current_exe()?;
-    let carrier = Carrier {
+    let carrier = PlanRunner {
         lab: &args.which.out,
         program: &program,
         n_jobs,
@@ -51,7 +51,7 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             plan.scale
         ));
     }
-    let outcome = carrier.carry_out(&plan, &stop, &mut |notice| display.show(notice))?;
+    let outcome = carrier.run(&plan, &stop, &mut |notice| display.show(notice))?;
     display.clear();
     let lab = args.which.out.display();
     log_line(&format!(
@@ -64,7 +64,7 @@ pub fn run(args: &ReproduceArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         log_line("stopped, checkpoints saved; continue with the same command");
         return Err(Stopped.into());
     }
-    let n_failed = outcome.dead.len();
+    let n_failed = outcome.failed.len();
     if n_failed > 0 {
         return Err(SomeFailed { n_failed }.into());
     }
@@ -84,18 +84,18 @@ struct PlanDisplay {
 }
 
 impl PlanDisplay {
-    fn show(&mut self, notice: Notice) {
+    fn show(&mut self, notice: PlanEvent) {
         match notice {
-            Notice::Progress(progress) => self.progress(&progress),
+            PlanEvent::Progress(progress) => self.progress(&progress),
             // On a terminal the progress bar shows the running processes.
-            Notice::Started(what) if !self.is_terminal => log_line(&format!("started {what}")),
-            Notice::Started(_) => {}
-            Notice::Done(what) => self.line(&format!("done    {what}")),
-            Notice::Dead { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
-            Notice::Stopping { n_processes } => {
+            PlanEvent::Started(what) if !self.is_terminal => log_line(&format!("started {what}")),
+            PlanEvent::Started(_) => {}
+            PlanEvent::Done(what) => self.line(&format!("done    {what}")),
+            PlanEvent::Failed { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
+            PlanEvent::Stopping { n_processes } => {
                 self.line(&format!("stopping: {n_processes} processes save a checkpoint and exit"));
             }
-            Notice::Warning(text) => self.line(&format!("warning: {text}")),
+            PlanEvent::Warning(text) => self.line(&format!("warning: {text}")),
         }
     }
 

@@ -283,7 +283,7 @@ fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
         assert_eq!(failed.len(), 2, "{failed:?}");
         assert!(failed.iter().any(|line| line.contains(word)), "no {word:?} in {failed:?}");
         assert!(
-            failed.iter().any(|line| line.contains("gscu") && line.contains("falls back on")),
+            failed.iter().any(|line| line.contains("gscu") && line.contains("its fallback run")),
             "{failed:?}"
         );
         let last = text(&output.stderr).lines().last().expect("a line").to_owned();

@@ -272,12 +272,12 @@ fn an_unreadable_file_gets_one_clear_line_and_does_not_affect_others() {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(3), "{message}");
     let told = message.lines().last().expect("an error");
-    assert!(told.starts_with("error: 4 files were left out; the first: runs/"), "{told}");
+    assert!(told.starts_with("error: 4 files were skipped; first: runs/"), "{told}");
     let page = std::fs::read_to_string(out.join("index.html")).expect("everything else was made");
     for words in [
         "format_version 9 found, this build reads 1",
         "config.toml",
-        "made after 1 of",
+        "evaluates the agent after 1 of",
         "Skipped (unreadable): ",
     ] {
         assert!(page.contains(words), "no {words:?}");

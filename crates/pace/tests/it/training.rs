@@ -696,7 +696,7 @@ fn invalid_keys_and_options_get_one_clear_line_and_no_folder() {
 fn folders_that_cannot_be_a_run_are_not_changed() {
     let (scratch, run) = finished();
     let before = results(&run);
-    check_error(&train(&run, &[]), BAD_INPUT, &["already holds a run", "pace resume"]);
+    check_error(&train(&run, &[]), BAD_INPUT, &["already contains a run", "pace resume"]);
     assert!(results(&run) == before);
 
     let other = scratch.path().join("other");

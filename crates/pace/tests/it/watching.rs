@@ -29,7 +29,7 @@ fn watch_shows_actions_and_beliefs_of_a_trained_agent() {
         let shown = run(&arguments);
         assert_eq!(run(&arguments), shown, "{}", entry.id);
         for words in
-            [" 3 of 3 ==", "-- step 1: ego ", "belief about ", "action probabilities", "value ", "recognised"]
+            [" 3 of 3 ==", "-- step 1: ego ", "belief about ", "action probabilities", "value ", "identified"]
         {
             assert!(shown.contains(words), "{}: no {words:?} in {shown}", entry.id);
         }

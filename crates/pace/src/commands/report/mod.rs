@@ -56,7 +56,7 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         None => Ok(()),
         Some(first) => {
             let n = report.damaged.len();
-            Err(LabError::LeftOut { n, first: first.clone() }.into())
+            Err(LabError::FilesSkipped { n, first: first.clone() }.into())
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pace_games::{AgentSession, AnyGame, GAMES, GameError, Meeting, Seed, Split, TupleListing, find_game};
-use pace_lab::{Mind, ReplayOptions, RunView, TrainedAgent, write_replay};
+use pace_lab::{PeerBeliefs, ReplayOptions, RunView, TrainedAgent, write_replay};
 
 use crate::build_info::command_line;
 use crate::game_args::KeyArgs;
@@ -192,7 +192,7 @@ fn watch_agent(
     let tuple = tuple_listing(game, split, args.peer);
     // Without an identifier there are no beliefs; without an auxiliary loss the identifier stays untrained.
     let identifies = agent.n_identified() > 0 && trained.config.train.auxiliary_weight > 0.0;
-    let mut mind = identifies.then(|| Mind::new(game, &tuple));
+    let mut mind = identifies.then(|| PeerBeliefs::new(game, &tuple));
     let mut printer = args.printer(game, n_episodes, out)?;
     watch(&mut session, &mut printer, mind.as_mut())?;
     let setting = format!(
@@ -205,7 +205,7 @@ fn watch_agent(
     );
     printer.end_encounter(&setting, None)?;
     if let Some(mind) = &mind {
-        printer.write_lines(&mind.story(game.spec().nouns.episode))?;
+        printer.write_lines(&mind.summary_lines(game.spec().nouns.episode))?;
     }
     Ok(())
 }
@@ -214,7 +214,7 @@ fn watch_agent(
 fn watch(
     session: &mut AgentSession,
     printer: &mut EncounterPrinter<'_>,
-    mut mind: Option<&mut Mind>,
+    mut mind: Option<&mut PeerBeliefs>,
 ) -> anyhow::Result<()> {
     loop {
         let moment = session.moment();
@@ -223,7 +223,7 @@ fn watch(
             printer.print_moment(moment, None)?;
         }
         if let (Some(mind), Some(inference)) = (&mut mind, inference) {
-            mind.consider(inference, (moment.episode, moment.n_steps));
+            mind.update(inference, (moment.episode, moment.n_steps));
         }
         match decision {
             Some(decision) => {

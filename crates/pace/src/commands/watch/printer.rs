@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 
 use pace_games::{Action, AnyGame, Ending, GameSpec, Inference, Metric, Moment, NO_ACTION};
-use pace_lab::{Guess, Mind};
+use pace_lab::{Guess, PeerBeliefs};
 
 use super::screen::{EncounterScreen, TextStyle};
 
@@ -34,7 +34,7 @@ struct Episode {
 }
 
 /// The output of the agent's network, its next action, and its beliefs about the peers if it has any.
-pub type AgentState<'a> = (&'a Inference, Action, Option<&'a Mind>);
+pub type AgentState<'a> = (&'a Inference, Action, Option<&'a PeerBeliefs>);
 
 /// Length of a bar for probability 1.
 const BAR: usize = 12;
@@ -160,7 +160,7 @@ impl<'a> EncounterPrinter<'a> {
             let full = (probability * BAR as f32).round() as usize;
             format!("{mark} {probability:.2} {:<BAR$} {what}", "#".repeat(full))
         };
-        for slot in mind.map_or(&[][..], Mind::slots) {
+        for slot in mind.map_or(&[][..], PeerBeliefs::slots) {
             lines.push(self.screen.paint(TextStyle::Bold, &format!("belief about {}", slot.role)));
             lines.extend(slot.ranked().take(N_KINDS).map(|guess| match guess.is_right {
                 Some(true) => {
@@ -182,9 +182,9 @@ impl<'a> EncounterPrinter<'a> {
     }
 
     /// Prints the result of the finished episode.
-    pub fn end_episode(&mut self, mind: Option<&Mind>) -> io::Result<()> {
+    pub fn end_episode(&mut self, mind: Option<&PeerBeliefs>) -> io::Result<()> {
         let mut episode = std::mem::take(&mut self.current);
-        let slots = mind.map_or(&[][..], Mind::slots);
+        let slots = mind.map_or(&[][..], PeerBeliefs::slots);
         episode.guesses = slots.iter().filter_map(|slot| slot.ranked().next()).collect();
         let ending = match episode.ending {
             Some(Ending::Succeeded) => self.screen.paint(TextStyle::Good, "succeeded"),

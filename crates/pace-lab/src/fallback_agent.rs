@@ -1,4 +1,4 @@
-//! The agent of another run that a run falls back on. A copy is kept with the run, which then needs no other folder.
+//! The agent of another run that a run uses as fallback policy. The run folder has a copy, so that it needs no other folder.
 
 use std::path::Path;
 
@@ -11,37 +11,37 @@ use crate::run_folder::RunView;
 use crate::trained_agent::newest_checkpoint;
 use crate::training::check_revision;
 
-/// The folder of the copy in a run folder. It is there before the manifest: a run that needs a copy has one.
+/// The folder of the copy in a run folder. It is written before the manifest, so every run that needs a copy has one.
 pub(crate) const FOLDER: &str = "conservative";
 const CONFIG: &str = "config.toml";
 
-/// More than any network that is a policy of these games has.
+/// Size limit of the weights, far above the size of any policy of these games.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// The keys and the weights of that agent.
-pub(crate) struct Conservative {
+/// The keys and weights of a fallback agent.
+pub(crate) struct FallbackAgent {
     config: RunConfig,
     model: Vec<u8>,
 }
 
-impl Conservative {
-    /// The agent that the keys of a run ask for: the copy in its folder, where it has one, or the run they name.
-    pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<Conservative>, LabError> {
+impl FallbackAgent {
+    /// Loads the fallback agent of a run, if its keys ask for one: the copy in its folder, or else the run that the keys name.
+    pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<FallbackAgent>, LabError> {
         let kept = run.join(FOLDER);
         if config.train.conservative_run().is_some() && kept.is_dir() {
-            return Conservative::read(&kept).map(Some);
+            return FallbackAgent::read(&kept).map(Some);
         }
-        Conservative::named(config)
+        FallbackAgent::named(config)
     }
 
-    /// The agent of the run that these keys name.
-    pub(crate) fn named(config: &RunConfig) -> Result<Option<Conservative>, LabError> {
+    /// Loads the agent of the run that these keys name.
+    pub(crate) fn named(config: &RunConfig) -> Result<Option<FallbackAgent>, LabError> {
         let Some(named) = config.train.conservative_run() else { return Ok(None) };
-        // An empty name is the learner's to complain about: it knows what else could be chosen.
+        // The learner reports an empty name, because it knows the alternatives.
         if named.is_empty() {
             return Ok(None);
         }
-        let found = Conservative::of_run(Path::new(named))?;
+        let found = FallbackAgent::of_run(Path::new(named))?;
         if found.config.game != config.game {
             let expected = format!("a run of {}; that one plays {}", config.game, found.config.game);
             return Err(GameError::bad_value("gscu.conservative_run", &named, &expected).into());
@@ -49,24 +49,24 @@ impl Conservative {
         Ok(Some(found))
     }
 
-    fn of_run(folder: &Path) -> Result<Conservative, LabError> {
+    fn of_run(folder: &Path) -> Result<FallbackAgent, LabError> {
         let view = RunView::open(folder)?;
         let config = view.run_config()?;
         check_revision(&view.manifest()?, &*config.open_game()?)?;
         let checkpoint = newest_checkpoint(&view)?;
-        Ok(Conservative { config, model: checkpoint.file(MODEL_FILE)?.to_vec() })
+        Ok(FallbackAgent { config, model: checkpoint.file(MODEL_FILE)?.to_vec() })
     }
 
-    fn read(kept: &Path) -> Result<Conservative, LabError> {
+    fn read(kept: &Path) -> Result<FallbackAgent, LabError> {
         let (config, model) = (read_config(kept)?, kept.join(MODEL_FILE));
         let model = durable::read_capped(&model, MAX_BYTES)?.ok_or_else(|| LabError::BadConfig {
             file: model.display().to_string(),
             reason: format!("larger than {MAX_BYTES} bytes; expected the weights of an agent"),
         })?;
-        Ok(Conservative { config, model })
+        Ok(FallbackAgent { config, model })
     }
 
-    /// Puts the copy into a run folder, whole or not at all, unless there is one.
+    /// Writes the copy into a run folder atomically, unless it has one.
     pub(crate) fn keep(&self, run: &Path) -> Result<(), LabError> {
         if run.join(FOLDER).is_dir() {
             return Ok(());
@@ -83,7 +83,7 @@ impl Conservative {
     }
 }
 
-/// The id of the agent whose copy is in a run folder; `None` where there is no copy.
+/// The run id of the copy in a run folder; `None` if there is no copy.
 pub(crate) fn kept_id(run: &Path) -> Result<Option<String>, LabError> {
     let kept = run.join(FOLDER);
     if !kept.is_dir() {
@@ -92,7 +92,7 @@ pub(crate) fn kept_id(run: &Path) -> Result<Option<String>, LabError> {
     Ok(Some(read_config(&kept)?.id()?))
 }
 
-/// Whether a folder holds nothing but such a copy, or a part of one.
+/// Whether a folder contains only such a copy, or a part of one.
 pub(crate) fn is_copy(folder: &Path) -> bool {
     let is_ours = |entry: std::io::Result<std::fs::DirEntry>| {
         entry.is_ok_and(|entry| entry.file_name() == CONFIG || entry.file_name() == MODEL_FILE)

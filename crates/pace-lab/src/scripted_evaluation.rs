@@ -1,6 +1,6 @@
-//! Many encounters of one scripted ego, on several threads; the result does not depend on how many.
+//! Evaluation of a reference agent over many encounters, on several threads; results do not depend on their number.
 //!
-//! The same for a trained agent is in `adaptation`.
+//! `adaptation` evaluates trained agents.
 
 use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Seed, Split};
 use pace_learn::Switch;
@@ -8,30 +8,30 @@ use pace_report::EpisodeRow;
 
 use crate::episode_rows::episode_row;
 
-/// One ego, whom it meets, and how often.
+/// Settings for the evaluation of one reference agent.
 #[derive(Clone, Copy, Debug)]
-pub struct Meetings<'a> {
-    /// The scripted ego's name.
+pub struct ScriptedEvaluation<'a> {
+    /// The name of the reference agent.
     pub reference: &'a str,
-    /// The part of the pool.
+    /// The peer pool.
     pub split: Split,
-    /// How many of its tuples.
+    /// Number of tuples of the pool to play with.
     pub n_tuples: usize,
-    /// Encounters with each tuple. Every ego gets the same luck in the same encounter.
+    /// Encounters per peer tuple. The same encounter has the same random events for every agent.
     pub n_encounters: usize,
     /// Episodes per encounter.
     pub n_episodes: usize,
-    /// Whether and when other peers take over, as with a trained agent. A reference agent is told and starts again: its
-    /// score is that of an agent that need not detect the switch.
+    /// The replacement of the peers within an encounter, if any. A reference agent is informed of the switch and restarts, so
+    /// its score is that of an agent that need not detect the switch.
     pub switch: Option<Switch>,
-    /// The seed of all chance.
+    /// Random seed.
     pub seed: u64,
-    /// Threads; the result does not depend on it.
+    /// Number of threads; results do not depend on it.
     pub n_threads: usize,
 }
 
-impl Meetings<'_> {
-    /// Plays all encounters; the rows are sorted by tuple, then by encounter, then by episode.
+impl ScriptedEvaluation<'_> {
+    /// Plays all encounters. The rows are sorted by tuple, then by encounter, then by episode.
     pub fn play(&self, game: &dyn AnyGame) -> Result<Vec<EpisodeRow>, GameError> {
         let n_threads = self.n_threads.min(self.n_tuples);
         let play_tuple = |tuple: usize| -> Result<Vec<Vec<EpisodeOutcome>>, GameError> {

@@ -1,47 +1,47 @@
-//! What an agent takes its peers for, in words: its posterior over training classes, with classes of one kind together.
+//! An agent's beliefs about its peers: its posteriors over training classes, summed over the classes of each kind.
 
 use pace_games::{AnyGame, Inference, Split, TupleListing};
 use serde_json::Value;
 
-/// A moment of an encounter: the episode and the decisions before it in that episode, both from 0.
-pub type When = (usize, usize);
+/// A step of an encounter: the episode and the number of decisions before it in that episode, both from 0.
+pub type EpisodeStep = (usize, usize);
 
-/// The agent's mind about every peer at the table.
-pub struct Mind {
-    slots: Vec<Slot>,
+/// An agent's beliefs about every peer of an encounter.
+pub struct PeerBeliefs {
+    slots: Vec<PeerBelief>,
 }
 
-/// The agent's mind about one peer.
-pub struct Slot {
-    /// What the peer is.
+/// An agent's belief about one peer.
+pub struct PeerBelief {
+    /// The role of the peer in the game.
     pub role: &'static str,
     kinds: Vec<String>,
     kind_data: Vec<Value>,
     kind_of_class: Vec<usize>,
-    /// The traits of each class.
+    /// The behaviour vector of each class.
     traits: Vec<Vec<f32>>,
-    /// The peer's own kind, where the agent was trained with some of it.
+    /// The index of the peer's true kind, if a training peer has this kind.
     truth: Option<usize>,
-    /// The kinds with their probabilities, the most likely first; empty before the first thought.
+    /// The kinds with their probabilities, most likely first; empty before the first update.
     ranking: Vec<(usize, f32)>,
-    /// Since when the first of them has been first.
-    since: When,
+    /// The step since which the first of them has been the most likely.
+    since: EpisodeStep,
 }
 
 /// The most likely kind of a peer.
 #[derive(Clone, Debug)]
 pub struct Guess {
-    /// In words.
+    /// The name of the kind.
     pub kind: String,
-    /// The agent's probability.
+    /// The probability of the kind.
     pub probability: f32,
-    /// Whether it is right, where a guess can be.
+    /// Whether it is the true kind; `None` if no training peer has the true kind.
     pub is_right: Option<bool>,
 }
 
-impl Mind {
-    /// A mind without a thought, about the peers that are met.
-    pub fn new(game: &dyn AnyGame, met: &TupleListing) -> Mind {
+impl PeerBeliefs {
+    /// Creates beliefs without probabilities about the peers in `met`.
+    pub fn new(game: &dyn AnyGame, met: &TupleListing) -> PeerBeliefs {
         let pool = game.pool(Split::Train);
         let slots = game.spec().peer_roles.iter().enumerate().map(|(slot, role)| {
             let mut kinds: Vec<String> = Vec::new();
@@ -59,13 +59,22 @@ impl Mind {
                 .collect();
             let truth = kinds.iter().position(|kind| *kind == met.kinds[slot]);
             let traits = pool.traits.get(slot).cloned().unwrap_or_default();
-            Slot { role, kinds, kind_data, kind_of_class, traits, truth, ranking: Vec::new(), since: (0, 0) }
+            PeerBelief {
+                role,
+                kinds,
+                kind_data,
+                kind_of_class,
+                traits,
+                truth,
+                ranking: Vec::new(),
+                since: (0, 0),
+            }
         });
-        Mind { slots: slots.collect() }
+        PeerBeliefs { slots: slots.collect() }
     }
 
-    /// Takes in what the agent infers now.
-    pub fn consider(&mut self, inference: &Inference, now: When) {
+    /// Updates the beliefs with the posteriors of the agent at step `now`.
+    pub fn update(&mut self, inference: &Inference, now: EpisodeStep) {
         for (slot, posterior) in self.slots.iter_mut().zip(&inference.posteriors) {
             let mut ranking: Vec<(usize, f32)> = (0..slot.kinds.len()).map(|kind| (kind, 0.0)).collect();
             for (class, probability) in posterior.iter().enumerate() {
@@ -80,14 +89,14 @@ impl Mind {
         }
     }
 
-    /// Peer by peer.
-    pub fn slots(&self) -> &[Slot] {
+    /// The belief about each peer, by slot.
+    pub fn slots(&self) -> &[PeerBelief] {
         &self.slots
     }
 
-    /// When each peer was recognised, if it was.
-    pub fn story(&self, episode_noun: &str) -> Vec<String> {
-        let tell = |slot: &Slot| {
+    /// One line per peer: the most likely kind, the step since which it is the most likely, and whether it is right.
+    pub fn summary_lines(&self, episode_noun: &str) -> Vec<String> {
+        let line = |slot: &PeerBelief| {
             let guess = slot.ranked().next()?;
             let (episode, n_steps) = slot.since;
             let since = match n_steps {
@@ -96,17 +105,17 @@ impl Mind {
             };
             let (role, kind) = (slot.role, guess.kind);
             Some(match guess.is_right {
-                Some(true) => format!("{role}: recognised, {since}"),
-                Some(false) => format!("{role}: not recognised; the guess is {kind}, {since}"),
-                None => format!("{role}: nobody like it in training; the guess is {kind}, {since}"),
+                Some(true) => format!("{role}: identified {since}"),
+                Some(false) => format!("{role}: not identified; most likely {kind}, {since}"),
+                None => format!("{role}: no such peer in training; most likely {kind}, {since}"),
             })
         };
-        self.slots.iter().filter_map(tell).collect()
+        self.slots.iter().filter_map(line).collect()
     }
 }
 
-impl Slot {
-    /// What the peer may be, in words and as plain data, with the mean traits of the classes of that kind.
+impl PeerBelief {
+    /// The kinds, as text and as plain data, each with the mean behaviour vector of its classes.
     pub fn kinds(&self) -> impl Iterator<Item = (&str, &Value, Vec<f32>)> {
         self.kinds.iter().enumerate().map(|(kind, name)| {
             let classes = self.kind_of_class.iter().zip(&self.traits).filter(|(of, _)| **of == kind);
@@ -117,19 +126,19 @@ impl Slot {
         })
     }
 
-    /// Which of the kinds it is of, if of any.
+    /// The index of the peer's true kind in [`PeerBelief::kinds`], if a training peer has this kind.
     pub fn truth(&self) -> Option<usize> {
         self.truth
     }
 
-    /// The probability of each kind, in the order of [`Slot::kinds`]; none before the first thought.
+    /// The probability of each kind, in the order of [`PeerBelief::kinds`]; empty before the first update.
     pub fn probabilities(&self) -> impl Iterator<Item = f32> {
         let mut probabilities = vec![0.0; self.ranking.len()];
         self.ranking.iter().for_each(|(kind, probability)| probabilities[*kind] = *probability);
         probabilities.into_iter()
     }
 
-    /// What the peer may be, the most likely first.
+    /// The kinds with their probabilities, most likely first.
     pub fn ranked(&self) -> impl Iterator<Item = Guess> {
         self.ranking.iter().map(|(kind, probability)| Guess {
             kind: self.kinds[*kind].clone(),
@@ -144,53 +153,54 @@ mod tests {
     use pace_games::{Inference, Preset, Split, find_game};
     use serde_json::Map;
 
-    use super::Mind;
+    use super::PeerBeliefs;
 
     fn inference(posteriors: Vec<Vec<f32>>) -> Inference {
         Inference { posteriors, ..Inference::default() }
     }
 
     #[test]
-    fn classes_of_one_kind_count_together_and_the_last_change_of_mind_is_kept() {
+    fn classes_of_one_kind_are_summed_and_the_last_change_of_belief_is_kept() {
         let game = find_game("overcooked").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("a game");
-        // Training peers 0 and 9 want what test peer 0 wants; 4 and 13 want something else.
-        let mut mind = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        assert_eq!(mind.slots()[0].kinds.len(), 9);
-        assert!(mind.story("episode").is_empty());
+        // Training peers 0 and 9 have the preference of test peer 0; peer 4 has another one.
+        let mut beliefs = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
+        assert_eq!(beliefs.slots()[0].kinds.len(), 9);
+        assert!(beliefs.summary_lines("episode").is_empty());
         let posterior = |shares: &[(usize, f32)]| {
             let mut posterior = vec![0.0; 18];
             shares.iter().for_each(|(class, share)| posterior[*class] = *share);
             inference(vec![posterior])
         };
-        mind.consider(&posterior(&[(4, 0.6), (0, 0.3), (9, 0.1)]), (0, 0));
+        beliefs.update(&posterior(&[(4, 0.6), (0, 0.3), (9, 0.1)]), (0, 0));
         assert_eq!(
-            mind.story("episode"),
-            ["cook: not recognised; the guess is Lettuce and Carrot, since episode 1 began"]
+            beliefs.summary_lines("episode"),
+            ["cook: not identified; most likely Lettuce and Carrot, since episode 1 began"]
         );
-        mind.consider(&posterior(&[(4, 0.4), (0, 0.3), (9, 0.3)]), (0, 7));
-        mind.consider(&posterior(&[(4, 0.1), (0, 0.9)]), (3, 0));
-        let best = mind.slots()[0].ranked().next().expect("a guess");
+        beliefs.update(&posterior(&[(4, 0.4), (0, 0.3), (9, 0.3)]), (0, 7));
+        beliefs.update(&posterior(&[(4, 0.1), (0, 0.9)]), (3, 0));
+        let best = beliefs.slots()[0].ranked().next().expect("a guess");
         assert_eq!(
             (&best.kind[..], best.probability, best.is_right),
             ("Potato and Broccoli", 0.9, Some(true))
         );
-        assert_eq!(mind.story("episode"), ["cook: recognised, since step 7 of episode 1"]);
+        assert_eq!(beliefs.summary_lines("episode"), ["cook: identified since step 7 of episode 1"]);
     }
 
     #[test]
-    fn nobody_can_name_a_peer_of_a_kind_that_was_never_met() {
+    fn a_kind_without_training_peers_cannot_be_identified() {
         let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("a game");
-        let mut mind = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        mind.consider(&inference(vec![vec![1.0 / 40.0; 40]]), (2, 1));
-        assert_eq!(mind.slots()[0].ranked().next().expect("a guess").is_right, None);
+        let mut beliefs = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
+        beliefs.update(&inference(vec![vec![1.0 / 40.0; 40]]), (2, 1));
+        assert_eq!(beliefs.slots()[0].ranked().next().expect("a guess").is_right, None);
         assert!(
-            mind.story("hand")[0].starts_with("opponent: nobody like it in training; the guess is bluffs J")
+            beliefs.summary_lines("hand")[0]
+                .starts_with("opponent: no such peer in training; most likely bluffs J")
         );
-        // An agent without an identifier has no mind about anybody.
-        let mut blank = Mind::new(&*game, &game.pool(Split::Test).tuples[0]);
-        blank.consider(&inference(Vec::new()), (0, 0));
-        assert!(blank.story("hand").is_empty());
+        // An agent without an identifier has no beliefs.
+        let mut blank = PeerBeliefs::new(&*game, &game.pool(Split::Test).tuples[0]);
+        blank.update(&inference(Vec::new()), (0, 0));
+        assert!(blank.summary_lines("hand").is_empty());
     }
 }
