@@ -203,6 +203,7 @@ fn layer() -> (TransformerLayer, Layout, Vec<f32>) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes more than a minute; its parts have tests of their own")]
 fn a_whole_layer() {
     let (layer, layout, parameters) = layer();
     for (key, listed) in cases() {
@@ -227,6 +228,7 @@ fn a_whole_layer() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes more than a minute; its parts have tests of their own")]
 fn a_sequence_sees_only_itself() {
     let (layer, _, parameters) = layer();
     for (_, listed) in cases() {
@@ -251,6 +253,7 @@ fn a_sequence_sees_only_itself() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes more than a minute; its parts have tests of their own")]
 fn a_recorded_layer_with_positions() {
     let recording: Value = serde_json::from_str(include_str!("../pytorch/transformer.json")).expect("JSON");
     let size = |name: &str| recording[name].as_u64().expect("a size") as usize;
