@@ -127,8 +127,8 @@ fn parse(line: &[u8]) -> Option<MetricsRecord> {
 }
 
 impl<'de> Deserialize<'de> for MetricsRecord {
-    /// Written by hand: a sorted map would lose the order of the values, and the order-preserving map of `serde_json` is a feature
-    /// that would affect all crates.
+    /// Written by hand: a sorted map would lose the order of the values, and the order-preserving map of `serde_json` is a
+    /// feature that would affect all crates.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MetricsRecord, D::Error> {
         struct Row;
         impl<'de> Visitor<'de> for Row {

@@ -1,6 +1,6 @@
 //! The metrics of a run as TensorBoard events: one file, which a resumed run continues.
 //!
-//! The crate has its own writer, because the format is small and the crates for it are unmaintained. A file is a sequence of TFRecords,
+//! The writer is our own, because the format is small and the crates for it are unmaintained. A file is a sequence of TFRecords,
 //! `length u64 | crc u32 | event | crc u32` (little endian, masked CRC-32C), and an event is a protobuf message:
 //!
 //! ```text
