@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         println!(
             "{}: {:.4} (first ten hands {:.4}, last ten {:.4})",
-            split.to_string(),
+            split,
             block(0..100),
             block(0..10),
             block(90..100)

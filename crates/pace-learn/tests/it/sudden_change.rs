@@ -173,7 +173,7 @@ fn chance_is_the_same_whatever_the_agent_forgets() {
         for detector in [DROP, Detector::Known] {
             let found = play(&blank, &*game, &AdaptConfig { detector, ..config.clone() });
             for (expected, found) in expected.iter().zip(&found) {
-                assert_eq!(expected.episodes, found.episodes, "{} {}", entry.id, detector.to_string());
+                assert_eq!(expected.episodes, found.episodes, "{} {}", entry.id, detector);
             }
         }
     }

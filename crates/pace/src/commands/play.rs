@@ -77,7 +77,7 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         let _ = writeln!(out, "http://{address}{page}").and_then(|()| out.flush());
         match has_signed_links {
             Some(true) => {
-                log_line("every participant needs a personal link; print them with `pace study links`")
+                log_line("every participant needs a personal link; print them with `pace study links`");
             }
             Some(false) => log_line(&format!(
                 "every participant needs a personal link with an id that you choose: http://{address}/study?participant=ID"

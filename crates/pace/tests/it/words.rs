@@ -89,7 +89,6 @@ fn places(texts: &[(String, String)], expression: &Regex) -> Vec<String> {
 
 fn check_phrase(texts: &[(String, String)], expression: &Regex, at_most: usize, instead: &str) {
     let found = places(texts, expression);
-    println!("{:4} lines  {expression}", found.len());
     assert!(
         found.len() <= at_most,
         "{} lines have {expression}, at most {at_most} may; write: {instead}\n{}",

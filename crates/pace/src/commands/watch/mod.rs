@@ -175,7 +175,7 @@ fn watch_scripted(
     let outcomes = session.outcomes();
     let expected: Option<Vec<f64>> = outcomes.iter().map(|outcome| outcome.expected_return).collect();
     let peers = tuple_listing(game, split, args.peer).description;
-    let setting = format!("{ego}, {} peer {} ({peers})", split.to_string(), args.peer);
+    let setting = format!("{ego}, {} peer {} ({peers})", split, args.peer);
     printer.end_encounter(&setting, expected.as_deref())?;
     Ok(())
 }
@@ -197,11 +197,7 @@ fn watch_agent(
     watch(&mut session, &mut printer, mind.as_mut())?;
     let setting = format!(
         "{}, {} training steps, {} peer {} ({})",
-        trained.config.method,
-        trained.steps,
-        split.to_string(),
-        args.peer,
-        tuple.description
+        trained.config.method, trained.steps, split, args.peer, tuple.description
     );
     printer.end_encounter(&setting, None)?;
     if let Some(mind) = &mind {
