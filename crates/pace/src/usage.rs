@@ -91,7 +91,13 @@ fn mistake(error: &clap::Error, command: &Command) -> String {
             let found = if value.is_empty() { "nothing" } else { value.as_str() };
             match error.source() {
                 Some(reason) => format!("{name}: found {found}, {}", expectation(&reason.to_string())),
-                None => format!("{name}: found {found}, expected a value"),
+                None => {
+                    let values = match error.get(ContextKind::ValidValue) {
+                        Some(ContextValue::Strings(values)) if !values.is_empty() => values.join(", "),
+                        _ => "a value".to_owned(),
+                    };
+                    format!("{name}: found {found}, expected {values}")
+                }
             }
         }
         // Other errors are rare: clap's own message without the lines about usage.

@@ -419,5 +419,5 @@ fn manual_pages_are_written_for_every_command() {
     assert!(!out.join("pace-commands.1").exists(), "a hidden command has no page");
     // A file where the folder should be.
     let file = out.join("pace.1");
-    check_error(&["man", file.to_str().expect("UTF-8")], 1, &["pace.1"]);
+    check_error(&["man", file.to_str().expect("UTF-8")], 3, &["pace.1", "part of this path is a file"]);
 }

@@ -180,7 +180,7 @@ fn an_agent_trained_with_five_peers_is_evaluated_with_three() {
     check_error(
         &with("adapt", &run, &["--passes", "1", "--set", "n_peers=3"]),
         BAD_INPUT,
-        &["47 numbers and 5 actions", "37 and 5", "pace list games"],
+        &["size 47 and 5 actions", "37 and 5", "pace list games"],
     );
     let more = ["--passes", "1", "--set", "n_peers=3", "--set", "observation_slots=5"];
     let record = adapt(&run, &more);

@@ -171,8 +171,6 @@ const MAY_NAME_A_GAME: &[(&str, &str)] = &[
     ("crates/pace-games/src/lib.rs", "the list of games"),
     ("crates/pace/src/commands/quickstart.rs", "one example, on purpose the smallest game"),
     ("crates/pace/src/commands/bench/", "fixed cases, so that measurements can be compared over the years"),
-    ("crates/pace-play/assets/", "temporary: drawings of the play page, which move into the games' folders"),
-    ("crates/pace-play/src/assets.rs", "temporary: the list of these drawings"),
 ];
 
 /// The lines of a source file that are part of the program: no comments, no tests.
