@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pace_games::GameError;
-use pace_learn::{MODEL_FILE, Policy, RunConfig};
+use pace_learn::{MODEL_FILE, Need, Policy, RunConfig, find_method};
 
 use crate::durable::{self, STAGED};
 use crate::error::LabError;
@@ -28,7 +28,7 @@ impl FallbackAgent {
     /// Loads the fallback agent of a run, if its keys ask for one: the copy in its folder, or else the run that the keys name.
     pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<FallbackAgent>, LabError> {
         let kept = run.join(FOLDER);
-        if config.train.conservative_run().is_some() && kept.is_dir() {
+        if find_method(&config.method)?.need(&config.train).is_some() && kept.is_dir() {
             return FallbackAgent::read(&kept).map(Some);
         }
         FallbackAgent::named(config)
@@ -36,7 +36,9 @@ impl FallbackAgent {
 
     /// Loads the agent of the run that these keys name.
     pub(crate) fn named(config: &RunConfig) -> Result<Option<FallbackAgent>, LabError> {
-        let Some(named) = config.train.conservative_run() else { return Ok(None) };
+        let Some(Need { key, run: named }) = find_method(&config.method)?.need(&config.train) else {
+            return Ok(None);
+        };
         // The learner reports an empty name, because it knows the alternatives.
         if named.is_empty() {
             return Ok(None);
@@ -44,7 +46,7 @@ impl FallbackAgent {
         let found = FallbackAgent::of_run(Path::new(named))?;
         if found.config.game != config.game {
             let expected = format!("a run of {}; that one plays {}", config.game, found.config.game);
-            return Err(GameError::bad_value("gscu.conservative_run", &named, &expected).into());
+            return Err(GameError::bad_value(key, &named, &expected).into());
         }
         Ok(Some(found))
     }

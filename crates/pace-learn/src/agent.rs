@@ -1,6 +1,5 @@
 //! A trained ego: it acts from observations, and shows what it thinks.
 
-use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use pace_nn::loss::softmax_rows;
 
 use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
 use crate::config::TrainConfig;
-use crate::crew::see;
 use crate::methods::{Method, Setting};
-use crate::network::{Decisions, Network, Sizes};
-use crate::policy::Policy;
+use crate::network::{Actor, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes};
+use crate::policy::{AnyPolicy, Policy, PolicyLanes};
+use crate::policy_runner::see;
 use crate::train::TrainError;
 
 /// A trained ego. No argument of it could carry a peer's identity.
@@ -23,37 +22,21 @@ pub struct Agent {
     inner: Arc<dyn AnyAgent>,
 }
 
-/// An agent, its method known to nobody but itself.
-pub(crate) trait AnyAgent: Debug + Send + Sync {
-    fn shape(&self) -> (usize, usize);
-    fn n_identified(&self) -> usize;
-    fn latent_width(&self) -> usize;
-    /// An encounter from its side.
-    fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter>;
-    /// Whether it looks at every encounter from its own side.
-    fn has_own_side(&self) -> bool;
-    /// Its policy, for others to follow.
-    fn policy(self: Arc<Self>) -> Policy;
+/// A trained network whose type is erased.
+pub(crate) trait AnyAgent: AnyPolicy {
     /// See [`Agent::with_temperature`].
     fn with_temperature(&self, temperature: f64) -> Agent;
-    /// See [`Agent::peer_sight`].
-    fn peer_sight(&self) -> PeerSight;
-    /// Plays some of the encounters that `adapt` numbers, side by side.
-    fn play(
-        &self,
-        game: &dyn AnyGame,
-        config: &AdaptConfig,
-        encounters: Range<usize>,
-    ) -> Result<Vec<EncounterOutcome>, GameError>;
 }
 
-/// An encounter from the side of such an agent; the methods are those of [`AgentEncounter`].
-pub(crate) trait AnyEncounter: Debug + Send {
-    fn begin(&mut self);
-    fn think(&mut self, observation: &[f32]) -> Inference;
-    fn acted(&mut self, observation: &[f32], action: Action);
-    fn observe_feedback(&mut self, feedback: &StepFeedback<'_>);
-    fn end_episode(&mut self, terminal_observation: &[f32]);
+impl<N: Network> AnyAgent for N {
+    fn with_temperature(&self, temperature: f64) -> Agent {
+        let mut net = self.clone();
+        for tensor in [self.policy_head().weights(), self.policy_head().biases()] {
+            let weights = &mut net.weights_mut()[tensor.range()];
+            weights.iter_mut().for_each(|weight| *weight /= temperature as f32);
+        }
+        Agent::new(net)
+    }
 }
 
 impl Agent {
@@ -68,20 +51,19 @@ impl Agent {
         config: &TrainConfig,
         model: &[u8],
     ) -> Result<Agent, TrainError> {
-        Agent::with_conservative(method, game, config, None, model)
+        Agent::with_needed(method, game, config, None, model)
     }
 
-    /// The same with the policy that it falls back on, where the keys leave that to the caller
-    /// ([`TrainConfig::conservative_run`]).
-    pub fn with_conservative(
+    /// The same with the policy of the run that the method needs under these keys ([`Method::need`]).
+    pub fn with_needed(
         method: &Method,
         game: &dyn AnyGame,
         config: &TrainConfig,
-        conservative: Option<&Policy>,
+        needed: Option<&Policy>,
         model: &[u8],
     ) -> Result<Agent, TrainError> {
         let pool = &game.pool(Split::Train);
-        let agent = method.load(&Setting { game, pool, config, conservative }, model)?;
+        let agent = method.load(&Setting { game, pool, config, needed }, model)?;
         Ok(agent.with_temperature(config.temperature))
     }
 
@@ -92,17 +74,17 @@ impl Agent {
 
     /// The length of the observations it can read, and the number of actions it chooses from.
     pub fn shape(&self) -> (usize, usize) {
-        self.inner.shape()
+        self.policy().shape()
     }
 
     /// How many peers it has an opinion about; none if its method has no identifier.
     pub fn n_identified(&self) -> usize {
-        self.inner.n_identified()
+        self.spec().slots.len()
     }
 
     /// How many numbers its latent has.
     pub fn latent_width(&self) -> usize {
-        self.inner.latent_width()
+        self.spec().latent_size
     }
 
     /// An encounter from this agent's side, with an empty context.
@@ -112,21 +94,23 @@ impl Agent {
 
     /// The same with chance of its own, for agents that need any beside the draw of their actions.
     pub fn encounter_with(&self, seed: Seed) -> AgentEncounter {
-        let (inner, peer_sight) = (self.inner.clone().encounter(seed), self.peer_sight());
-        AgentEncounter { inner, peer_sight, last: None }
+        let policy = self.policy();
+        let mut lanes = policy.new_state(1, None);
+        lanes.begin(0, seed);
+        AgentEncounter { policy, lanes, side: None, seed, outputs: Box::default(), waiting: None, last: None }
     }
 
     /// Whether it must be told what its peers saw ([`Ego::observe_feedback`]).
     pub fn peer_sight(&self) -> PeerSight {
-        self.inner.peer_sight()
+        self.spec().adaptation_sight
     }
 
-    pub(crate) fn has_own_side(&self) -> bool {
-        self.inner.has_own_side()
+    fn spec(&self) -> &NetworkSpec {
+        self.inner.network_spec()
     }
 
     pub(crate) fn policy(&self) -> Policy {
-        self.inner.clone().policy()
+        Policy::of_any(self.inner.clone())
     }
 
     pub(crate) fn play(
@@ -135,152 +119,55 @@ impl Agent {
         config: &AdaptConfig,
         encounters: Range<usize>,
     ) -> Result<Vec<EncounterOutcome>, GameError> {
-        self.inner.play(game, config, encounters)
+        play_side_by_side(&self.policy(), game, config, encounters)
     }
 }
 
 /// One encounter from the agent's side: the [`Ego`] of a trained agent.
 #[derive(Debug)]
 pub struct AgentEncounter {
-    inner: Box<dyn AnyEncounter>,
-    peer_sight: PeerSight,
-    last: Option<Inference>,
+    policy: Policy,
+    /// One lane.
+    lanes: Box<dyn PolicyLanes>,
+    /// The side that the ego looks from, once it has seen something and the game has several.
+    side: Option<usize>,
+    seed: Seed,
+    outputs: Box<PolicyOutputs>,
+    /// The last decision as it is from there, until what followed is known.
+    waiting: Option<(Vec<f32>, Action)>,
+    last: Option<Box<Inference>>,
 }
 
 impl AgentEncounter {
     /// What the agent infers when it sees `observation` now. Asking is without consequence.
     pub fn think(&mut self, observation: &[f32]) -> Inference {
-        self.inner.think(observation)
-    }
-}
-
-impl Ego for AgentEncounter {
-    fn begin_encounter(&mut self) {
-        self.inner.begin();
-        self.last = None;
-    }
-
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
-        let inference = self.think(observation);
-        probabilities.copy_from_slice(&inference.probabilities);
-        self.last = Some(inference);
-    }
-
-    fn acted(&mut self, observation: &[f32], action: Action) {
-        self.inner.acted(observation, action);
-    }
-
-    fn observe_feedback(&mut self, feedback: &StepFeedback<'_>) {
-        self.inner.observe_feedback(feedback);
-    }
-
-    fn end_episode(&mut self, terminal_observation: &[f32]) {
-        self.inner.end_episode(terminal_observation);
-        self.last = Some(self.think(terminal_observation));
-    }
-
-    fn peer_sight(&self) -> PeerSight {
-        self.peer_sight
-    }
-
-    fn inference(&self) -> Option<&Inference> {
-        self.last.as_ref()
-    }
-}
-
-/// An agent that is one network.
-#[derive(Clone, Debug)]
-pub(crate) struct Trained<N: Network> {
-    pub(crate) net: N,
-    pub(crate) parameters: Vec<f32>,
-}
-
-impl<N: Network> AnyAgent for Trained<N> {
-    fn shape(&self) -> (usize, usize) {
-        let sizes = self.net.sizes();
-        (sizes.observation, sizes.n_actions)
-    }
-
-    fn n_identified(&self) -> usize {
-        self.net.slots().len()
-    }
-
-    fn latent_width(&self) -> usize {
-        self.net.acted(&N::ActRows::default()).latent_size
-    }
-
-    fn encounter(self: Arc<Self>, seed: Seed) -> Box<dyn AnyEncounter> {
-        let mut context = self.net.context(None);
-        self.net.begin(&mut context, seed);
-        Box::new(TrainedEncounter {
-            context: [context],
-            side: None,
-            seed,
-            rows: N::ActRows::default(),
-            waiting: None,
-            agent: self,
-        })
-    }
-
-    fn has_own_side(&self) -> bool {
-        self.net.sides().is_some()
-    }
-
-    fn policy(self: Arc<Self>) -> Policy {
-        Policy::of_trained(self)
-    }
-
-    fn with_temperature(&self, temperature: f64) -> Agent {
-        let Trained { net, mut parameters } = Trained::clone(self);
-        let head = net.policy_head();
-        for tensor in [head.weights(), head.biases()] {
-            parameters[tensor.range()].iter_mut().for_each(|weight| *weight /= temperature as f32);
+        self.store_waiting(&StepFeedback::default());
+        let seen = self.look(observation);
+        self.lanes.forward_policy(&seen, &[0], &mut self.outputs);
+        let PolicyOutputs { logits, values, latents, posteriors, .. } = &*self.outputs;
+        let (mut logs, mut probabilities) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
+        softmax_rows(logits, &[logits.len()], &mut logs, &mut probabilities);
+        let slots = self.policy.spec().slots.iter().cloned();
+        let mut posteriors: Vec<Vec<f32>> = slots.map(|slot| posteriors[slot].to_vec()).collect();
+        if let Some(turn) = self.turn() {
+            // As the game calls them.
+            turn.unturn_actions(&mut probabilities);
+            for (posterior, classes) in posteriors.iter_mut().zip(&turn.classes) {
+                *posterior = classes.iter().map(|class| posterior[*class]).collect();
+            }
         }
-        Agent::new(Trained { net, parameters })
-    }
-
-    fn peer_sight(&self) -> PeerSight {
-        self.net.adapting_sight()
-    }
-
-    fn play(
-        &self,
-        game: &dyn AnyGame,
-        config: &AdaptConfig,
-        encounters: Range<usize>,
-    ) -> Result<Vec<EncounterOutcome>, GameError> {
-        play_side_by_side(self, game, config, encounters)
-    }
-}
-
-#[derive(Debug)]
-struct TrainedEncounter<N: Network> {
-    agent: Arc<Trained<N>>,
-    /// One lane.
-    context: [N::Context; 1],
-    /// The side that the ego looks from, once it has seen something and the game has several.
-    side: Option<usize>,
-    seed: Seed,
-    rows: N::ActRows,
-    /// The last decision as it is from there, until the peers' actions are known.
-    waiting: Option<(Vec<f32>, Action)>,
-}
-
-impl<N: Network> TrainedEncounter<N> {
-    fn act(&mut self, observation: &[f32]) {
-        let Trained { net, parameters } = &*self.agent;
-        net.act(parameters, observation, &self.context, &[0], &mut self.rows);
+        Inference { probabilities, value: values[0], latent: latents.clone(), posteriors }
     }
 
     /// What a side changes.
     fn turn(&self) -> Option<&Turn> {
-        self.agent.net.sides().zip(self.side).map(|(sides, side)| &sides.turns[side])
+        self.side.and_then(|side| self.policy.spec().turn(side))
     }
 
     /// An observation from the ego's own side, which the first one settles.
     fn look(&mut self, observation: &[f32]) -> Vec<f32> {
         if self.side.is_none() {
-            self.side = self.agent.net.sides().map(|sides| sides.own(observation));
+            self.side = self.policy.spec().sides.as_ref().map(|sides| sides.own(observation));
         }
         let mut seen = Vec::with_capacity(observation.len());
         see(self.turn(), observation, &mut seen);
@@ -290,10 +177,9 @@ impl<N: Network> TrainedEncounter<N> {
     fn store_waiting(&mut self, feedback: &StepFeedback<'_>) {
         let Some((observation, action)) = self.waiting.take() else { return };
         // Whoever acts need not have asked us what we think.
-        self.act(&observation);
-        let Trained { net, parameters } = &*self.agent;
+        self.lanes.forward_policy(&observation, &[0], &mut self.outputs);
         // Fewer may be met than in training; those who are missing do nothing.
-        let Sizes { observation: size, n_peers, .. } = net.sizes();
+        let Sizes { observation: size, n_peers, .. } = self.policy.spec().sizes;
         let mut all_peers = feedback.peer_actions.to_vec();
         all_peers.resize(n_peers, NO_ACTION);
         let mut peer_observations = feedback.peer_observations.to_vec();
@@ -307,38 +193,22 @@ impl<N: Network> TrainedEncounter<N> {
             peer_observations: &peer_observations,
             task_rewards: &[feedback.task_reward],
         };
-        net.take_in(parameters, &decisions, &mut self.context, &[0], &mut self.rows);
+        self.lanes.update_contexts(&decisions, &[0]);
     }
 }
 
-impl<N: Network> AnyEncounter for TrainedEncounter<N> {
-    fn begin(&mut self) {
+impl Ego for AgentEncounter {
+    fn begin_encounter(&mut self) {
         // Other peers, other luck.
         self.seed = self.seed.child("encounter", &[]);
-        self.agent.net.begin(&mut self.context[0], self.seed);
-        (self.side, self.waiting) = (None, None);
+        self.lanes.begin(0, self.seed);
+        (self.side, self.waiting, self.last) = (None, None, None);
     }
 
-    fn think(&mut self, observation: &[f32]) -> Inference {
-        self.store_waiting(&StepFeedback::default());
-        let seen = self.look(observation);
-        self.act(&seen);
-        let net = &self.agent.net;
-        let acted = net.acted(&self.rows);
-        let logits = &acted.logits[..net.sizes().n_actions];
-        let (mut logs, mut probabilities) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
-        softmax_rows(logits, &[logits.len()], &mut logs, &mut probabilities);
-        let slots = net.slots().into_iter();
-        let mut posteriors: Vec<Vec<f32>> = slots.map(|slot| acted.posteriors[slot].to_vec()).collect();
-        if let Some(turn) = self.turn() {
-            // As the game calls them.
-            turn.unturn_actions(&mut probabilities);
-            for (posterior, classes) in posteriors.iter_mut().zip(&turn.classes) {
-                *posterior = classes.iter().map(|class| posterior[*class]).collect();
-            }
-        }
-        let latent = acted.latents[..acted.latent_size].to_vec();
-        Inference { probabilities, value: acted.values[0], latent, posteriors }
+    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+        let inference = self.think(observation);
+        probabilities.copy_from_slice(&inference.probabilities);
+        self.last = Some(Box::new(inference));
     }
 
     fn acted(&mut self, observation: &[f32], action: Action) {
@@ -355,7 +225,15 @@ impl<N: Network> AnyEncounter for TrainedEncounter<N> {
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         self.store_waiting(&StepFeedback::default());
         let seen = self.look(terminal_observation);
-        let Trained { net, parameters } = &*self.agent;
-        net.end_episodes(parameters, &seen, &mut self.context, &[0], &mut self.rows);
+        self.lanes.end_episodes(&seen, &[0]);
+        self.last = Some(Box::new(self.think(terminal_observation)));
+    }
+
+    fn peer_sight(&self) -> PeerSight {
+        self.policy.spec().adaptation_sight
+    }
+
+    fn inference(&self) -> Option<&Inference> {
+        self.last.as_deref()
     }
 }

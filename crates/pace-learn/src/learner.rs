@@ -14,10 +14,9 @@ use crate::network::Network;
 /// The weights and all that changes them.
 pub(crate) struct Learner<N: Network> {
     pub(crate) net: N,
-    pub(crate) parameters: Vec<f32>,
     pub(crate) adam: Adam,
     /// One per thread.
-    rooms: Vec<N::LearnRows>,
+    rooms: Vec<N::Buffers>,
     shards: Vec<UpdateShard>,
     gradients: Vec<f32>,
     /// The weights as the way back needs them.
@@ -25,16 +24,15 @@ pub(crate) struct Learner<N: Network> {
 }
 
 impl<N: Network> Learner<N> {
-    pub(crate) fn new(net: N, config: &TrainConfig, seed: Seed, n_threads: usize) -> Learner<N> {
-        let parameters = net.initialise(seed.child("initialise", &[]));
-        let group_ends = net.group_ends();
+    pub(crate) fn new(mut net: N, config: &TrainConfig, seed: Seed, n_threads: usize) -> Learner<N> {
+        net.initialise(seed.child("initialise", &[]));
+        let group_ends = net.spec().group_ends.clone();
         let n = group_ends.last().copied().unwrap_or(0);
         let adam = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
         Learner {
             adam: Adam::new(adam, &group_ends),
             net,
-            parameters,
-            rooms: (0..n_threads.max(1)).map(|_| N::LearnRows::default()).collect(),
+            rooms: (0..n_threads.max(1)).map(|_| N::Buffers::default()).collect(),
             shards: (0..config.shards).map(|_| UpdateShard::new(n)).collect(),
             gradients: vec![0.0; n],
             transposed: vec![0.0; n],
@@ -42,7 +40,7 @@ impl<N: Network> Learner<N> {
     }
 
     pub(crate) fn set_threads(&mut self, n_threads: usize) {
-        self.rooms.resize_with(n_threads.max(1), N::LearnRows::default);
+        self.rooms.resize_with(n_threads.max(1), N::Buffers::default);
     }
 
     pub(crate) fn n_threads(&self) -> usize {
@@ -66,13 +64,13 @@ impl<N: Network> Learner<N> {
     /// their order, whichever thread made them.
     pub(crate) fn gradient(&mut self, job: &UpdateJob<'_>) -> UpdateSums {
         let parts = self.split(job.due);
-        let (net, parameters) = (&self.net, &self.parameters);
-        net.layout().transpose(parameters, &mut self.transposed);
+        let net = &self.net;
+        net.spec().layout.transpose(net.weights(), &mut self.transposed);
         let transposed = &self.transposed;
         for_each_shard_with(&mut self.rooms, &mut self.shards, |rows, index, shard| {
             shard.gradients.fill(0.0);
             shard.sums = UpdateSums::default();
-            net.accumulate(parameters, transposed, &UpdateJob { due: parts[index], ..*job }, rows, shard);
+            net.accumulate(transposed, &UpdateJob { due: parts[index], ..*job }, rows, shard);
         });
         let n_threads = self.n_threads();
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();
@@ -88,26 +86,25 @@ impl<N: Network> Learner<N> {
     /// Clips the gradient to `max_norm` and takes one step with the first `n_groups` groups of weights; returns the norm
     /// before clipping.
     pub(crate) fn step(&mut self, n_groups: usize, rate: f32, max_norm: f32) -> f32 {
-        if self.net.clips_groups_apart() {
-            return self.step_apart(n_groups, rate, max_norm);
+        if self.net.spec().clips_groups_separately {
+            return self.step_with_group_clipping(n_groups, rate, max_norm);
         }
-        self.adam.step(self.rooms.len(), &mut self.parameters, &self.gradients, n_groups, rate, max_norm)
+        let (n_threads, weights) = (self.rooms.len(), self.net.weights_mut());
+        self.adam.step(n_threads, weights, &self.gradients, n_groups, rate, max_norm)
     }
-}
 
-impl<N: Network> Learner<N> {
-    /// The same with every group clipped by its own norm; still returns the norm of all.
-    fn step_apart(&mut self, n_groups: usize, rate: f32, max_norm: f32) -> f32 {
+    /// Like [`Learner::step`], with every group clipped by its own norm; still returns the norm of all.
+    fn step_with_group_clipping(&mut self, n_groups: usize, rate: f32, max_norm: f32) -> f32 {
         let (mut start, mut squares) = (0, 0.0);
-        for end in &self.net.group_ends()[..n_groups] {
+        for end in &self.net.spec().group_ends[..n_groups] {
             let group = &mut self.gradients[start..*end];
             let square = kernels::sum_of_squares(group);
             kernels::scale(group, (max_norm / (square.sqrt() as f32 + 1e-6)).min(1.0));
             squares += square;
             start = *end;
         }
-        let n_threads = self.rooms.len();
-        self.adam.step(n_threads, &mut self.parameters, &self.gradients, n_groups, rate, f32::INFINITY);
+        let (n_threads, weights) = (self.rooms.len(), self.net.weights_mut());
+        self.adam.step(n_threads, weights, &self.gradients, n_groups, rate, f32::INFINITY);
         squares.sqrt() as f32
     }
 }
@@ -176,7 +173,7 @@ pub(crate) struct UpdateSums {
     pub(crate) entropy: f64,
     pub(crate) divergence: f64,
     pub(crate) clipped: f64,
-    /// What the method alone has, named by [`Network::METRICS`].
+    /// What the method alone has, named by [`crate::network::NetworkSpec::metrics`].
     pub(crate) own: [f64; N_OWN],
 }
 

@@ -12,8 +12,8 @@ mod network;
 
 mod batch;
 mod context;
-mod crew;
 mod nets;
+mod policy_runner;
 mod rollout;
 
 mod gae;
@@ -38,7 +38,7 @@ pub use adapt::{
 };
 pub use agent::{Agent, AgentEncounter};
 pub use config::TrainConfig;
-pub use methods::{METHODS, Method, find_method};
+pub use methods::{METHODS, Method, Need, find_method};
 pub use policy::Policy;
 pub use preset::resolve;
 pub use run_keys::{RunConfig, RunRequest};

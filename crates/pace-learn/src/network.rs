@@ -1,171 +1,75 @@
-//! What a method brings: a network, what a lane keeps of its encounter, the pass that acts and the pass that learns.
+//! What a method brings: a [`NetworkSpec`] that describes its network as data, the [`Actor`] that plays, and the [`Network`]
+//! that learns.
 //!
-//! Rollout, learner and adaptation are generic over [`Network`], so that their loops know the method; the type is erased
-//! once, where `train` and `agent` meet the public API.
+//! Rollout and learner are generic over [`Network`], so that their loops know the method. Adaptation and play need an
+//! [`Actor`] alone, whose type may be erased (`policy`).
 
 use std::fmt::Debug;
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed, Sides};
+use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed, Sides, Turn};
 use pace_nn::{Layout, Linear};
 
 use crate::batch::{Batch, Piece};
 use crate::config::TrainConfig;
 use crate::learner::{UpdateJob, UpdateShard};
 
-/// The network of a method trained with PPO over encounters.
-pub(crate) trait Network: Clone + Debug + Send + Sync + Sized + 'static {
-    /// What a lane keeps of its encounter from one decision to the next.
-    type Context: Clone + Debug + Send + 'static;
-    /// The rows of a pass that acts.
-    type ActRows: Debug + Default + Send;
-    /// The rows of a pass that learns: what a thread works in.
-    type LearnRows: Debug + Default + Send;
-
-    /// The names in the log of the method's own sums ([`crate::learner::UpdateSums::own`]).
-    const METRICS: &'static [&'static str];
-
-    /// The network for a game with these training peers.
-    fn new(spec: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> Self;
-
-    /// Refuses keys that the method could not follow.
-    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError>;
-
+/// The description of a network, or of another actor without weights.
+#[derive(Clone, Debug)]
+pub(crate) struct NetworkSpec {
+    pub(crate) sizes: Sizes,
     /// Names, shapes and places of the weights.
-    fn layout(&self) -> &Layout;
-
-    /// The layer that the logits come from.
-    fn policy_head(&self) -> &Linear;
-
-    /// Initial weights (`docs/methods/README.md`).
-    fn initialise(&self, seed: Seed) -> Vec<f32>;
-
-    /// Where each group of weights ends. Where there are two, the warm-up trains the first alone. What lies behind the last
-    /// end is not trained.
-    fn group_ends(&self) -> Vec<usize> {
-        vec![self.layout().len()]
-    }
-
+    pub(crate) layout: Layout,
+    /// Where each group of weights ends. If there are two, the warm-up trains the first alone. Weights behind the last end
+    /// are not trained.
+    pub(crate) group_ends: Vec<usize>,
     /// Whether the gradient of each group is clipped by its own norm.
-    fn clips_groups_apart(&self) -> bool {
-        false
-    }
-
-    /// What goes in and out.
-    fn sizes(&self) -> Sizes;
-
-    /// The place of each peer's posterior in a row of posteriors; none where the method identifies nobody.
-    fn slots(&self) -> Vec<Range<usize>> {
-        Vec::new()
-    }
-
-    /// The sides of the game, where the ego looks at every encounter from its own: what the network is shown and what it
-    /// chooses is then as it is from there.
-    fn sides(&self) -> Option<&Sides> {
-        None
-    }
-
-    /// What a class of the peer in `slot` is from a side.
-    #[inline]
-    fn class_from(&self, side: usize, slot: usize, class: usize) -> usize {
-        self.sides().map_or(class, |sides| sides.turns[side].classes[slot][class])
-    }
-
-    /// Whether the batch must hold what the peers saw.
-    fn peer_sight(&self) -> PeerSight {
-        PeerSight::Skipped
-    }
-
-    /// Whether a context that adapts must be told what the peers saw.
-    fn adapting_sight(&self) -> PeerSight {
-        PeerSight::Skipped
-    }
-
+    pub(crate) clips_groups_separately: bool,
+    pub(crate) latent_size: usize,
+    /// The place of each peer's posterior in a row of posteriors; none if the method identifies nobody.
+    pub(crate) slots: Vec<Range<usize>>,
+    /// The sides of the game, if the ego looks at every encounter from its own: the network's input and its choice are then
+    /// as they are from there.
+    pub(crate) sides: Option<Sides>,
+    /// The names in the log of the method's own sums ([`crate::learner::UpdateSums::own`]).
+    pub(crate) metrics: &'static [&'static str],
+    /// Whether a training batch holds the peers' observations.
+    pub(crate) rollout_sight: PeerSight,
+    /// Whether a context that adapts is told the peers' observations.
+    pub(crate) adaptation_sight: PeerSight,
     /// Episodes of an encounter in training.
-    fn training_episodes(&self, spec: &GameSpec) -> usize {
-        spec.episodes_per_encounter
+    pub(crate) training_episodes: usize,
+}
+
+impl NetworkSpec {
+    /// One group of weights, no identifier, no sides, and no use of the peers' observations.
+    pub(crate) fn new(game: &GameSpec, layout: Layout, latent_size: usize) -> NetworkSpec {
+        NetworkSpec {
+            sizes: Sizes::of(game),
+            group_ends: vec![layout.len()],
+            layout,
+            clips_groups_separately: false,
+            latent_size,
+            slots: Vec::new(),
+            sides: None,
+            metrics: &[],
+            rollout_sight: PeerSight::Skipped,
+            adaptation_sight: PeerSight::Skipped,
+            training_episodes: game.episodes_per_encounter,
+        }
     }
 
-    /// The context of an encounter that begins; it keeps at most `window` episodes, where the method can tell them apart.
-    fn context(&self, window: Option<usize>) -> Self::Context;
-
-    /// Makes a context that of an encounter that begins, with chance of its own where it needs any.
-    fn begin(&self, context: &mut Self::Context, _seed: Seed) {
-        self.forget(context);
+    /// The transform of a side; `None` if the network knows of one side only.
+    #[inline]
+    pub(crate) fn turn(&self, side: usize) -> Option<&Turn> {
+        self.sides.as_ref().map(|sides| &sides.turns[side])
     }
 
-    /// Makes a context that of an encounter in which nothing was seen yet.
-    fn forget(&self, context: &mut Self::Context);
-
-    /// Forgets all but the episode just finished; everything, where the method cannot tell episodes apart.
-    fn forget_but_last(&self, context: &mut Self::Context) {
-        self.forget(context);
+    /// The class that the peer in `slot` has from a side.
+    #[inline]
+    pub(crate) fn class_from(&self, side: usize, slot: usize, class: usize) -> usize {
+        self.turn(side).map_or(class, |turn| turn.classes[slot][class])
     }
-
-    /// Tells a context which training tuple it meets, with chance for what is left to it in training alone. Nobody else does
-    /// so, and only some methods listen.
-    fn tell(&self, _context: &mut Self::Context, _tuple: usize, _seed: Seed) {}
-
-    /// Passes one decision of each of `lanes` through the network; [`Network::acted`] reads the result. Changes no context.
-    fn act(
-        &self,
-        parameters: &[f32],
-        observations: &[f32],
-        contexts: &[Self::Context],
-        lanes: &[usize],
-        rows: &mut Self::ActRows,
-    );
-
-    /// What [`Network::act`] made of its decisions.
-    fn acted<'a>(&self, rows: &'a Self::ActRows) -> Acted<'a>;
-
-    /// How well the method knows that the peer of a slot is of a class, from 0 to 1, in a row of [`Network::act`]. A method
-    /// that identifies nobody knows nothing.
-    fn confidence(&self, _rows: &Self::ActRows, _row: usize, _slot: usize, _class: usize) -> f32 {
-        0.0
-    }
-
-    /// Adds the decisions that [`Network::act`] just passed through `rows` to the contexts of their lanes.
-    fn take_in(
-        &self,
-        parameters: &[f32],
-        decisions: &Decisions<'_>,
-        contexts: &mut [Self::Context],
-        lanes: &[usize],
-        rows: &mut Self::ActRows,
-    );
-
-    /// Ends the episodes of some lanes with what their egos saw last.
-    fn end_episodes(
-        &self,
-        parameters: &[f32],
-        terminal_observations: &[f32],
-        contexts: &mut [Self::Context],
-        lanes: &[usize],
-        rows: &mut Self::ActRows,
-    );
-
-    /// Writes down what the pass that learns needs of a context, as it is before a decision.
-    fn keep(&self, _context: &Self::Context, _kept: &mut Vec<f32>) {}
-
-    /// Changes the credit that `gae` gave, where the method wants another.
-    fn credit(&self, _batch: &mut Batch) {}
-
-    /// The pieces that mini-batches are made of.
-    fn pieces(&self, batch: &Batch) -> Vec<Piece> {
-        batch.cut(usize::MAX)
-    }
-
-    /// Adds the gradient of the loss over the due decisions to the shard; `transposed` is what [`Layout::transpose`] made
-    /// of the parameters.
-    fn accumulate(
-        &self,
-        parameters: &[f32],
-        transposed: &[f32],
-        job: &UpdateJob<'_>,
-        rows: &mut Self::LearnRows,
-        shard: &mut UpdateShard,
-    );
 }
 
 /// The numbers of a game that shape its networks and batches.
@@ -183,15 +87,92 @@ impl Sizes {
     }
 }
 
-/// One row per decision; the slices may be longer than the decisions need.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Acted<'a> {
-    pub(crate) logits: &'a [f32],
-    pub(crate) values: &'a [f32],
-    /// The posteriors of all peers, one after the other; empty where the method identifies nobody.
-    pub(crate) posteriors: &'a [f32],
-    pub(crate) latents: &'a [f32],
-    pub(crate) latent_size: usize,
+/// A network with its weights, or a scripted ego, in the ego's seat of many lanes.
+pub(crate) trait Actor: Debug + Send + Sync + 'static {
+    /// The contexts of some lanes, and the buffers of a forward pass.
+    type State: LaneStates;
+
+    fn spec(&self) -> &NetworkSpec;
+
+    /// Empty contexts, each of which keeps at most `window` episodes, if the method can tell them apart.
+    fn new_state(&self, n_lanes: usize, window: Option<usize>) -> Self::State;
+
+    /// Makes a lane's context that of an encounter that begins. `seed` is for methods that act at random by themselves.
+    fn begin(&self, state: &mut Self::State, lane: usize, _seed: Seed) {
+        self.clear_context(state, lane);
+    }
+
+    /// Makes a lane's context that of an encounter in which nothing was seen yet.
+    fn clear_context(&self, state: &mut Self::State, lane: usize);
+
+    /// Clears all of a lane's context but the episode just finished; everything, if the method cannot tell episodes apart.
+    fn keep_last_episode(&self, state: &mut Self::State, lane: usize) {
+        self.clear_context(state, lane);
+    }
+
+    /// Tells a lane's context its training tuple, with a seed for what is random in training alone.
+    fn reveal_tuple(&self, _state: &mut Self::State, _lane: usize, _tuple: usize, _seed: Seed) {}
+
+    /// Passes one decision of each of `lanes` through the network. Changes no context.
+    fn forward_policy(
+        &self,
+        observations: &[f32],
+        lanes: &[usize],
+        state: &mut Self::State,
+        out: &mut PolicyOutputs,
+    );
+
+    /// The reward for knowing that the peer of a slot is of a class, from 0 to 1, in a row of [`Actor::forward_policy`].
+    fn confidence(&self, _out: &PolicyOutputs, _row: usize, _slot: usize, _class: usize) -> f32 {
+        0.0
+    }
+
+    /// Adds the decisions that were last passed through [`Actor::forward_policy`] to the contexts of their lanes.
+    fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut Self::State);
+
+    /// Ends the episodes of some lanes with their terminal observations.
+    fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut Self::State);
+
+    /// Appends what [`Network::accumulate`] needs of a lane's context, as it is before a decision.
+    fn save_state(&self, _state: &Self::State, _lane: usize, _saved: &mut Vec<f32>) {}
+}
+
+/// The contexts of some lanes.
+pub(crate) trait LaneStates: Debug + Send {
+    /// Copies of the contexts of these lanes, in this order.
+    fn select(&self, lanes: &[usize]) -> Self;
+}
+
+/// One context per lane, and the buffers of a forward pass.
+#[derive(Debug)]
+pub(crate) struct Contexts<C, B> {
+    pub(crate) lanes: Vec<C>,
+    pub(crate) buffers: B,
+}
+
+impl<C: Clone, B: Default> Contexts<C, B> {
+    pub(crate) fn new(context: C, n_lanes: usize) -> Contexts<C, B> {
+        Contexts { lanes: vec![context; n_lanes], buffers: B::default() }
+    }
+}
+
+impl<C: Clone + Debug + Send, B: Debug + Default + Send> LaneStates for Contexts<C, B> {
+    fn select(&self, lanes: &[usize]) -> Contexts<C, B> {
+        let lanes = lanes.iter().map(|lane| self.lanes[*lane].clone()).collect();
+        Contexts { lanes, buffers: B::default() }
+    }
+}
+
+/// The outputs of a forward pass, one row per decision. They belong to the caller: no later pass changes them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PolicyOutputs {
+    pub(crate) logits: Vec<f32>,
+    pub(crate) values: Vec<f32>,
+    pub(crate) latents: Vec<f32>,
+    /// What the identifier says of all peers; empty, as the posteriors, if the method identifies nobody.
+    pub(crate) guesses: Vec<f32>,
+    /// The posteriors of all peers, one after the other.
+    pub(crate) posteriors: Vec<f32>,
 }
 
 /// Decisions that were carried out, one per lane.
@@ -205,4 +186,50 @@ pub(crate) struct Decisions<'a> {
     pub(crate) peer_observations: &'a [f32],
     /// What the game paid; empty where that is not known.
     pub(crate) task_rewards: &'a [f32],
+}
+
+/// A network of a method that is trained with PPO over encounters, with its weights.
+pub(crate) trait Network: Actor + Clone + Sized {
+    /// The inputs and activations of a chunk in [`Network::accumulate`]; each thread has its own.
+    type Buffers: Debug + Default + Send;
+
+    /// The network for a game with these training peers; all weights are 0.
+    fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> Self;
+
+    /// Refuses keys that the method could not follow.
+    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError>;
+
+    /// Writes first weights (docs/methods/pace.md).
+    fn initialise(&mut self, seed: Seed);
+
+    fn weights(&self) -> &[f32];
+
+    fn weights_mut(&mut self) -> &mut Vec<f32>;
+
+    /// The layer that the logits come from.
+    fn policy_head(&self) -> &Linear;
+
+    /// The pieces that mini-batches are made of.
+    fn pieces(&self, batch: &Batch) -> Vec<Piece> {
+        batch.cut(usize::MAX)
+    }
+
+    /// Changes the advantages that `gae` estimated, for methods that need others.
+    fn adjust_advantages(&self, _batch: &mut Batch) {}
+
+    /// Adds the gradient of the loss over the due decisions to the shard; `transposed` is what [`Layout::transpose`] made of
+    /// the weights.
+    fn accumulate(
+        &self,
+        transposed: &[f32],
+        job: &UpdateJob<'_>,
+        buffers: &mut Self::Buffers,
+        shard: &mut UpdateShard,
+    );
+}
+
+/// Replaces the numbers in a buffer.
+pub(crate) fn copy_to(to: &mut Vec<f32>, from: &[f32]) {
+    to.clear();
+    to.extend_from_slice(from);
 }

@@ -1,220 +1,198 @@
-//! A policy for somebody else to follow: a trained agent's, or a fixed scripted ego's, for many lanes at once.
+//! A policy for others to follow: that of a trained agent, or of a scripted ego without memory, for many lanes at once.
 //!
-//! What it is made of is known to nobody but itself. Whoever follows it keeps a `Memory` per lane and does the work of
-//! several lanes in a `PolicyRoom`.
+//! The type of the actor behind it is erased together with the contexts of all its lanes.
 
-use std::any::Any;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Mutex};
 
 use pace_games::{AnyGame, Ego, GameError, Seed};
+use pace_nn::Layout;
 
-use crate::agent::{Agent, Trained};
-use crate::network::{Decisions, Network};
+use crate::agent::Agent;
+use crate::network::{Actor, Decisions, LaneStates, NetworkSpec, PolicyOutputs, Sizes};
 
 /// A policy that others can follow.
 #[derive(Clone, Debug)]
 pub struct Policy {
     inner: Arc<dyn AnyPolicy>,
-    shape: (usize, usize),
 }
 
-/// A policy, its kind known to nobody but itself.
+/// An actor whose type is erased.
 pub(crate) trait AnyPolicy: Debug + Send + Sync {
-    /// What a lane is to keep, in an encounter that begins.
-    fn memory(&self, seed: Seed) -> Memory;
-    /// Where the work of several lanes is done.
-    fn room(self: Arc<Self>) -> Box<dyn PolicyRoom>;
+    fn network_spec(&self) -> &NetworkSpec;
+    /// Lanes with empty contexts that this actor plays in.
+    fn new_lanes(self: Arc<Self>, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes>;
 }
 
-/// Where a policy does the work of several lanes: load their memories, act, take in what followed, store the memories.
-pub(crate) trait PolicyRoom: Debug + Send {
-    /// Makes room for other lanes.
-    fn clear(&mut self);
-    /// Adds a lane.
-    fn load(&mut self, memory: &Memory);
-    /// Writes the logits of every lane's actions.
-    fn act(&mut self, observations: &[f32], logits: &mut Vec<f32>);
-    /// Adds what followed to the memories of the lanes that acted.
-    fn take_in(&mut self, decisions: &Decisions<'_>);
-    /// Ends the episodes of the loaded lanes.
-    fn end_episodes(&mut self, terminal_observations: &[f32]);
-    /// Gives back the memory of the lane that was loaded in this place.
-    fn store(&mut self, place: usize, memory: &mut Memory);
+impl<A: Actor> AnyPolicy for A {
+    fn network_spec(&self) -> &NetworkSpec {
+        self.spec()
+    }
+
+    fn new_lanes(self: Arc<Self>, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes> {
+        Box::new(ActorLanes { state: self.new_state(n_lanes, window), actor: self })
+    }
+}
+
+/// An actor and the contexts of its lanes, whose types are erased. The functions are those of [`Actor`].
+pub(crate) trait PolicyLanes: Debug + Send {
+    fn select(&self, lanes: &[usize]) -> Box<dyn PolicyLanes>;
+    fn begin(&mut self, lane: usize, seed: Seed);
+    fn clear_context(&mut self, lane: usize);
+    fn keep_last_episode(&mut self, lane: usize);
+    fn forward_policy(&mut self, observations: &[f32], lanes: &[usize], out: &mut PolicyOutputs);
+    fn update_contexts(&mut self, decisions: &Decisions<'_>, lanes: &[usize]);
+    fn end_episodes(&mut self, terminal_observations: &[f32], lanes: &[usize]);
+}
+
+#[derive(Debug)]
+struct ActorLanes<A: Actor> {
+    actor: Arc<A>,
+    state: A::State,
+}
+
+impl<A: Actor> PolicyLanes for ActorLanes<A> {
+    fn select(&self, lanes: &[usize]) -> Box<dyn PolicyLanes> {
+        Box::new(ActorLanes { actor: self.actor.clone(), state: self.state.select(lanes) })
+    }
+
+    fn begin(&mut self, lane: usize, seed: Seed) {
+        self.actor.begin(&mut self.state, lane, seed);
+    }
+
+    fn clear_context(&mut self, lane: usize) {
+        self.actor.clear_context(&mut self.state, lane);
+    }
+
+    fn keep_last_episode(&mut self, lane: usize) {
+        self.actor.keep_last_episode(&mut self.state, lane);
+    }
+
+    fn forward_policy(&mut self, observations: &[f32], lanes: &[usize], out: &mut PolicyOutputs) {
+        self.actor.forward_policy(observations, lanes, &mut self.state, out);
+    }
+
+    fn update_contexts(&mut self, decisions: &Decisions<'_>, lanes: &[usize]) {
+        self.actor.update_contexts(decisions, lanes, &mut self.state);
+    }
+
+    fn end_episodes(&mut self, terminal_observations: &[f32], lanes: &[usize]) {
+        self.actor.end_episodes(terminal_observations, lanes, &mut self.state);
+    }
+}
+
+impl LaneStates for Box<dyn PolicyLanes> {
+    fn select(&self, lanes: &[usize]) -> Box<dyn PolicyLanes> {
+        (**self).select(lanes)
+    }
 }
 
 impl Policy {
     /// The policy of a scripted ego that answers an observation alike at any time; others are refused.
     pub fn scripted(game: &dyn AnyGame, name: &str) -> Result<Policy, GameError> {
-        let ego = game.fixed_ego(name)?;
-        let shape = (game.spec().observation_size, game.spec().n_actions());
-        Ok(Policy { inner: Arc::new(Scripted { ego: Mutex::new(ego), shape }), shape })
+        let ego = Mutex::new(game.fixed_ego(name)?);
+        let spec = NetworkSpec::new(game.spec(), Layout::default(), 0);
+        Ok(Policy { inner: Arc::new(ScriptedActor { ego, spec }) })
     }
 
     /// The policy of an agent; one that looks from its own side is refused, since whoever follows a policy does not turn
     /// what it sees.
     pub fn of(agent: &Agent) -> Result<Policy, GameError> {
-        if agent.has_own_side() {
+        let policy = agent.policy();
+        if policy.spec().sides.is_some() {
             let expected = "false in an agent that another follows; for example one of `--method generalist`";
             return Err(GameError::bad_value("own_side", &true, expected));
         }
-        Ok(agent.policy())
+        Ok(policy)
     }
 
-    pub(crate) fn of_trained<N: Network>(trained: Arc<Trained<N>>) -> Policy {
-        let sizes = trained.net.sizes();
-        Policy { inner: trained, shape: (sizes.observation, sizes.n_actions) }
+    pub(crate) fn of_any(inner: Arc<dyn AnyPolicy>) -> Policy {
+        Policy { inner }
     }
 
     /// The length of the observations that it can read, and the number of actions that it chooses from.
     pub fn shape(&self) -> (usize, usize) {
-        self.shape
-    }
-
-    pub(crate) fn memory(&self, seed: Seed) -> Memory {
-        self.inner.memory(seed)
-    }
-
-    pub(crate) fn room(&self) -> Box<dyn PolicyRoom> {
-        self.inner.clone().room()
+        let sizes = self.spec().sizes;
+        (sizes.observation, sizes.n_actions)
     }
 }
 
-/// What a policy keeps of one encounter.
-#[derive(Debug)]
-pub(crate) struct Memory(Box<dyn AnyMemory>);
+impl Actor for Policy {
+    type State = Box<dyn PolicyLanes>;
 
-trait AnyMemory: Debug + Send {
-    fn copy(&self) -> Box<dyn AnyMemory>;
-    fn as_any(&self) -> &dyn Any;
-    fn as_any_mut(&mut self) -> &mut dyn Any;
-}
-
-impl<T: Clone + Debug + Send + 'static> AnyMemory for T {
-    fn copy(&self) -> Box<dyn AnyMemory> {
-        Box::new(self.clone())
+    fn spec(&self) -> &NetworkSpec {
+        self.inner.network_spec()
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn new_state(&self, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes> {
+        self.inner.clone().new_lanes(n_lanes, window)
     }
 
-    fn as_any_mut(&mut self) -> &mut dyn Any {
-        self
-    }
-}
-
-impl Clone for Memory {
-    fn clone(&self) -> Memory {
-        Memory((*self.0).copy())
-    }
-}
-
-impl Memory {
-    fn get<T: 'static>(&self) -> &T {
-        (*self.0).as_any().downcast_ref().expect("a memory goes back to the policy that made it")
+    fn begin(&self, state: &mut Box<dyn PolicyLanes>, lane: usize, seed: Seed) {
+        state.begin(lane, seed);
     }
 
-    fn get_mut<T: 'static>(&mut self) -> &mut T {
-        (*self.0).as_any_mut().downcast_mut().expect("a memory goes back to the policy that made it")
-    }
-}
-
-impl<N: Network> AnyPolicy for Trained<N> {
-    fn memory(&self, seed: Seed) -> Memory {
-        let mut context = self.net.context(None);
-        self.net.begin(&mut context, seed);
-        Memory(Box::new(context))
+    fn clear_context(&self, state: &mut Box<dyn PolicyLanes>, lane: usize) {
+        state.clear_context(lane);
     }
 
-    fn room(self: Arc<Self>) -> Box<dyn PolicyRoom> {
-        Box::new(TrainedRoom { agent: self, contexts: vec![], lanes: vec![], rows: N::ActRows::default() })
-    }
-}
-
-#[derive(Debug)]
-struct TrainedRoom<N: Network> {
-    agent: Arc<Trained<N>>,
-    contexts: Vec<N::Context>,
-    /// The numbers from 0: every context acts.
-    lanes: Vec<usize>,
-    rows: N::ActRows,
-}
-
-impl<N: Network> PolicyRoom for TrainedRoom<N> {
-    fn clear(&mut self) {
-        self.contexts.clear();
-        self.lanes.clear();
+    fn keep_last_episode(&self, state: &mut Box<dyn PolicyLanes>, lane: usize) {
+        state.keep_last_episode(lane);
     }
 
-    fn load(&mut self, memory: &Memory) {
-        self.lanes.push(self.contexts.len());
-        self.contexts.push(memory.get::<N::Context>().clone());
+    fn forward_policy(
+        &self,
+        observations: &[f32],
+        lanes: &[usize],
+        state: &mut Box<dyn PolicyLanes>,
+        out: &mut PolicyOutputs,
+    ) {
+        state.forward_policy(observations, lanes, out);
     }
 
-    fn act(&mut self, observations: &[f32], logits: &mut Vec<f32>) {
-        let Trained { net, parameters } = &*self.agent;
-        net.act(parameters, observations, &self.contexts, &self.lanes, &mut self.rows);
-        logits.clear();
-        let n = self.lanes.len() * net.sizes().n_actions;
-        logits.extend_from_slice(&net.acted(&self.rows).logits[..n]);
+    fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut Box<dyn PolicyLanes>) {
+        state.update_contexts(decisions, lanes);
     }
 
-    fn take_in(&mut self, decisions: &Decisions<'_>) {
-        let Trained { net, parameters } = &*self.agent;
-        net.take_in(parameters, decisions, &mut self.contexts, &self.lanes, &mut self.rows);
-    }
-
-    fn end_episodes(&mut self, terminal_observations: &[f32]) {
-        let Trained { net, parameters } = &*self.agent;
-        net.end_episodes(parameters, terminal_observations, &mut self.contexts, &self.lanes, &mut self.rows);
-    }
-
-    fn store(&mut self, place: usize, memory: &mut Memory) {
-        memory.get_mut::<N::Context>().clone_from(&self.contexts[place]);
+    fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut Box<dyn PolicyLanes>) {
+        state.end_episodes(terminal_observations, lanes);
     }
 }
 
 /// A scripted ego that remembers nothing.
-struct Scripted {
+struct ScriptedActor {
     /// Egos are asked by one thread at a time.
     ego: Mutex<Box<dyn Ego>>,
-    shape: (usize, usize),
+    spec: NetworkSpec,
 }
 
-impl Debug for Scripted {
+impl Debug for ScriptedActor {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Scripted").field("shape", &self.shape).finish_non_exhaustive()
+        formatter.debug_struct("ScriptedActor").field("sizes", &self.spec.sizes).finish_non_exhaustive()
     }
 }
-
-impl AnyPolicy for Scripted {
-    fn memory(&self, _seed: Seed) -> Memory {
-        Memory(Box::new(()))
-    }
-
-    fn room(self: Arc<Self>) -> Box<dyn PolicyRoom> {
-        Box::new(ScriptedRoom(self))
-    }
-}
-
-#[derive(Debug)]
-struct ScriptedRoom(Arc<Scripted>);
 
 /// The logit of an action that is never taken: so unlikely that no draw finds it, and still a number.
 const NEVER: f32 = -80.0;
 
-impl PolicyRoom for ScriptedRoom {
-    fn clear(&mut self) {}
+impl Actor for ScriptedActor {
+    type State = ();
 
-    fn load(&mut self, _memory: &Memory) {}
+    fn spec(&self) -> &NetworkSpec {
+        &self.spec
+    }
 
-    fn act(&mut self, observations: &[f32], logits: &mut Vec<f32>) {
-        let (size, n_actions) = self.0.shape;
-        let mut ego = self.0.ego.lock().expect("no ego panics");
-        logits.clear();
-        logits.resize(observations.len() / size * n_actions, 0.0);
-        for (observation, logits) in observations.chunks_exact(size).zip(logits.chunks_exact_mut(n_actions)) {
+    fn new_state(&self, _n_lanes: usize, _window: Option<usize>) {}
+
+    fn clear_context(&self, (): &mut (), _lane: usize) {}
+
+    fn forward_policy(&self, observations: &[f32], lanes: &[usize], (): &mut (), out: &mut PolicyOutputs) {
+        let Sizes { observation: size, n_actions, .. } = self.spec.sizes;
+        let mut ego = self.ego.lock().expect("no ego panics");
+        out.logits.clear();
+        out.logits.resize(lanes.len() * n_actions, 0.0);
+        let rows = observations.chunks_exact(size).zip(out.logits.chunks_exact_mut(n_actions));
+        for (observation, logits) in rows {
             ego.probabilities(observation, logits);
             for place in logits {
                 // Not `max`, which would turn what is not a number into a probability.
@@ -224,9 +202,11 @@ impl PolicyRoom for ScriptedRoom {
         }
     }
 
-    fn take_in(&mut self, _decisions: &Decisions<'_>) {}
+    fn update_contexts(&self, _decisions: &Decisions<'_>, _lanes: &[usize], (): &mut ()) {}
 
-    fn end_episodes(&mut self, _terminal_observations: &[f32]) {}
+    fn end_episodes(&self, _terminal_observations: &[f32], _lanes: &[usize], (): &mut ()) {}
+}
 
-    fn store(&mut self, _place: usize, _memory: &mut Memory) {}
+impl LaneStates for () {
+    fn select(&self, _lanes: &[usize]) {}
 }

@@ -9,7 +9,7 @@ use pace_nn::DropoutKey;
 use pace_nn::loss::{PolicyLoss, clipped_value, softmax_rows};
 use pace_nn::threads::for_each_shard;
 
-use crate::agent::{Agent, Trained};
+use crate::agent::Agent;
 use crate::batch::Batch;
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
@@ -62,18 +62,16 @@ impl<N: Network> Ppo<N> {
     /// The first half of an iteration: plays the encounters of one batch.
     pub(crate) fn play(&mut self, at: &RunPoint<'_>) -> Result<Batch, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
-        let Learner { net, parameters, .. } = &self.learner;
-        let n_episodes = net.training_episodes(at.game.spec());
-        let (config, classes) = (at.config, &self.classes);
+        let (net, config, classes) = (&self.learner.net, at.config, &self.classes);
         for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
-            shard.failure = shard.play(net, parameters, config, n_episodes, classes, seed).err();
+            shard.failure = shard.play(net, config, classes, seed).err();
         });
         let mut batch = Batch::default();
         for shard in &mut self.rollout {
             at.check_output(shard.failure.as_ref())?;
             batch.append(&mut shard.batch);
         }
-        batch.number_observations(net.sizes().observation);
+        batch.number_observations(net.spec().sizes.observation);
         Ok(batch)
     }
 
@@ -84,7 +82,7 @@ impl<N: Network> Ppo<N> {
         let fade = 1.0 - at.steps as f64 / config.exploration_decay_steps.max(1) as f64;
         let exploration_weight = config.exploration_weight * fade.max(0.0);
         estimate_advantages(&mut batch, exploration_weight, config);
-        self.learner.net.credit(&mut batch);
+        self.learner.net.adjust_advantages(&mut batch);
         at.check_finite("the mean value", mean(&batch.values))?;
         at.check_finite("the mean advantage", mean(&batch.advantages))?;
         let (sums, gradient_norm) = self.update(at, &batch, progress);
@@ -92,13 +90,14 @@ impl<N: Network> Ppo<N> {
         at.check_finite("the gradient's norm", gradient_norm)?;
         at.check_finite("the policy loss", per_decision(sums.policy_loss))?;
         at.check_finite("the value loss", per_decision(sums.value_loss))?;
-        let own = || N::METRICS.iter().zip(sums.own).map(|(name, sum)| (*name, per_decision(sum)));
+        let net_metrics = self.learner.net.spec().metrics;
+        let own = || net_metrics.iter().zip(sums.own).map(|(name, sum)| (*name, per_decision(sum)));
         own().try_for_each(|(name, value)| at.check_finite(name, value))?;
-        at.check_finite("the sum of the weights", mean(&self.learner.parameters))?;
+        at.check_finite("the sum of the weights", mean(self.learner.net.weights()))?;
         let rate = config.learning_rate_decay.apply(config.learning_rate, progress);
         let entropy_weight = config.entropy_decay.apply(config.entropy_weight, progress);
         let mut metrics = batch_metrics(&batch);
-        if !self.learner.net.slots().is_empty() {
+        if !self.learner.net.spec().slots.is_empty() {
             metrics.extend([
                 ("explore/coef", exploration_weight),
                 ("explore/reward", mean(&batch.exploration_rewards)),
@@ -162,7 +161,7 @@ impl<N: Network> Ppo<N> {
 
 impl<N: Network> Training for Ppo<N> {
     fn n_parameters(&self) -> usize {
-        self.learner.parameters.len()
+        self.learner.net.weights().len()
     }
 
     fn set_threads(&mut self, n_threads: usize) {
@@ -180,10 +179,10 @@ impl<N: Network> Training for Ppo<N> {
     }
 
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
-        let Learner { net, parameters, adam, .. } = &self.learner;
-        let layout = net.layout();
+        let Learner { net, adam, .. } = &self.learner;
+        let layout = &net.spec().layout;
         let files = vec![
-            (MODEL_FILE, layout.to_bytes(parameters)),
+            (MODEL_FILE, layout.to_bytes(net.weights())),
             (FIRST_MOMENT_FILE, layout.to_bytes(&adam.first)),
             (SECOND_MOMENT_FILE, layout.to_bytes(&adam.second)),
         ];
@@ -195,8 +194,8 @@ impl<N: Network> Training for Ppo<N> {
         read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
         adam_steps: Vec<u64>,
     ) -> Result<(), TrainError> {
-        let layout = self.learner.net.layout();
-        let parameters = layout.from_bytes(&read(MODEL_FILE)?)?;
+        let layout = &self.learner.net.spec().layout;
+        let weights = layout.from_bytes(&read(MODEL_FILE)?)?;
         let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
         let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
         let adam = &mut self.learner.adam;
@@ -205,14 +204,13 @@ impl<N: Network> Training for Ppo<N> {
             let reason = format!("the number of weight groups is {found}, this run has {expected}");
             return Err(TrainError::State { reason });
         }
-        self.learner.parameters = parameters;
+        *self.learner.net.weights_mut() = weights;
         (adam.first, adam.second, adam.n_steps) = (first, second, adam_steps);
         Ok(())
     }
 
     fn agent(&self) -> Agent {
-        let Learner { net, parameters, .. } = &self.learner;
-        Agent::new(Trained { net: net.clone(), parameters: parameters.clone() })
+        Agent::new(self.learner.net.clone())
     }
 }
 

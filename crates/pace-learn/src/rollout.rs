@@ -1,17 +1,19 @@
 //! Rollout: whole encounters with every training tuple that is met, written down as a batch.
 
+use std::ops::Range;
+
 use pace_games::{AnyGame, Boundary, GameError, PeerSight, Seed, Split};
 
 use crate::batch::Batch;
 use crate::config::{ExplorationMode, TrainConfig};
-use crate::crew::Crew;
-use crate::network::{Network, Sizes};
+use crate::network::{Actor, Sizes};
+use crate::policy_runner::PolicyRunner;
 
 /// The part of the rollout that one shard does.
-pub(crate) struct RolloutShard<N: Network> {
-    crew: Crew<N>,
+pub(crate) struct RolloutShard<A: Actor> {
+    runner: PolicyRunner<A>,
     /// The encounters of this shard, by their number in the batch.
-    encounters: std::ops::Range<usize>,
+    encounters: Range<usize>,
     /// The training tuple of each of them.
     tuples: Vec<usize>,
     lanes: Vec<Batch>,
@@ -22,85 +24,77 @@ pub(crate) struct RolloutShard<N: Network> {
     pub(crate) failure: Option<GameError>,
 }
 
-impl<N: Network> RolloutShard<N> {
+impl<A: Actor> RolloutShard<A> {
     /// Cuts the encounters of a batch, with these tuples in turn, into shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
-        net: &N,
+        actor: &A,
         config: &TrainConfig,
         tuples_met: &[usize],
-    ) -> Vec<RolloutShard<N>> {
-        let n_encounters = tuples_met.len() * config.encounters_per_tuple;
-        let n_shards = config.shards.min(n_encounters);
-        (0..n_shards)
-            .map(|shard| {
-                let encounters = n_encounters * shard / n_shards..n_encounters * (shard + 1) / n_shards;
-                RolloutShard {
-                    crew: Crew::new(game, Split::Train, encounters.len(), net, None, net.peer_sight()),
-                    lanes: vec![Batch::default(); encounters.len()],
-                    highest: vec![0.0; encounters.len() * net.slots().len()],
-                    batch: Batch::default(),
-                    failure: None,
-                    tuples: encounters
-                        .clone()
-                        .map(|encounter| tuples_met[encounter % tuples_met.len()])
-                        .collect(),
-                    encounters,
-                }
+    ) -> Vec<RolloutShard<A>> {
+        let spec = actor.spec();
+        cut_encounters(tuples_met, config.encounters_per_tuple, config.shards)
+            .map(|(encounters, tuples)| RolloutShard {
+                runner: PolicyRunner::new(game, Split::Train, tuples.len(), actor, None, spec.rollout_sight),
+                lanes: vec![Batch::default(); tuples.len()],
+                highest: vec![0.0; tuples.len() * spec.slots.len()],
+                batch: Batch::default(),
+                failure: None,
+                tuples,
+                encounters,
             })
             .collect()
     }
 
-    /// Plays every encounter of the shard to its end. A network whose output is not a distribution over actions is refused.
+    /// Plays every encounter of the shard to its end. An actor whose output is not a distribution over actions is refused.
     pub(crate) fn play(
         &mut self,
-        net: &N,
-        parameters: &[f32],
+        actor: &A,
         config: &TrainConfig,
-        n_episodes: usize,
         classes: &[Vec<usize>],
         seed: Seed,
     ) -> Result<(), GameError> {
-        let n_slots = net.slots().len();
+        let (spec, runner) = (actor.spec(), &mut self.runner);
+        let n_slots = spec.slots.len();
         self.highest.fill(0.0);
         for (lane, encounter) in self.encounters.clone().enumerate() {
             let tuple = self.tuples[lane];
             let seed = seed.child("encounter", &[encounter as u64]);
-            self.crew.begin(net, lane, tuple, n_episodes, seed);
-            self.crew.tell(net, lane, tuple, seed);
+            runner.begin(actor, lane, tuple, spec.training_episodes, seed);
+            runner.reveal_tuple(actor, lane, tuple, seed);
             self.lanes[lane] = Batch::default();
-            self.lanes[lane].open_encounter_from(tuple as u32, self.crew.side(lane) as u8);
+            self.lanes[lane].open_encounter_from(tuple as u32, runner.side(lane) as u8);
         }
-        let Sizes { observation: size, n_actions, n_peers } = net.sizes();
-        let mut steps_in_episode = vec![0u32; self.crew.n_lanes()];
-        let mut keypoint_visited = vec![false; self.crew.n_lanes()];
-        while self.crew.decide(net, parameters)? {
-            for lane in self.crew.active() {
-                net.keep(self.crew.context(*lane), &mut self.lanes[*lane].kept);
+        let Sizes { observation: size, n_actions, n_peers } = spec.sizes;
+        let mut steps_in_episode = vec![0u32; runner.n_lanes()];
+        let mut keypoint_visited = vec![false; runner.n_lanes()];
+        while runner.select_actions(actor)? {
+            for lane in runner.active() {
+                actor.save_state(runner.state(), *lane, &mut self.lanes[*lane].kept);
             }
-            self.crew.advance(net, parameters);
-            let (block, acted) = (self.crew.block(), self.crew.acted(net));
-            let mut terminal_observations = self.crew.terminal_observations().chunks_exact(size);
-            for (row, &lane) in self.crew.active().iter().enumerate() {
+            runner.step(actor);
+            let (block, outputs) = (runner.block(), runner.outputs());
+            let mut terminal_observations = runner.terminal_observations().chunks_exact(size);
+            for (row, &lane) in runner.active().iter().enumerate() {
                 let record = &mut self.lanes[lane];
-                let action = self.crew.ego_actions()[row];
-                record.observations.extend_from_slice(&self.crew.observations()[row * size..][..size]);
+                let action = runner.ego_actions()[row];
+                record.observations.extend_from_slice(&runner.observations()[row * size..][..size]);
                 record.actions.push(action);
-                record.peer_actions.extend_from_slice(&self.crew.peer_actions()[row * n_peers..][..n_peers]);
-                if net.peer_sight() == PeerSight::Recorded {
+                record.peer_actions.extend_from_slice(&runner.peer_actions()[row * n_peers..][..n_peers]);
+                if spec.rollout_sight == PeerSight::Recorded {
                     let n = n_peers * size;
-                    record.peer_observations.extend_from_slice(&block.peer_observations[lane * n..][..n]);
+                    record.peer_observations.extend_from_slice(&runner.peer_observations()[row * n..][..n]);
                 }
-                let logs = &self.crew.log_probabilities()[row * n_actions..][..n_actions];
+                let logs = &runner.log_probabilities()[row * n_actions..][..n_actions];
                 record.log_probabilities.push(logs[usize::from(action)]);
-                record.values.push(acted.values[row]);
+                record.values.push(outputs.values[row]);
                 record.task_rewards.push(block.task_rewards[lane]);
                 // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
                 let mut confidence = 0.0;
                 let of_peers = &classes[record.tuples[0] as usize];
                 for (slot, class) in of_peers.iter().enumerate().take(n_slots) {
-                    let class = net.class_from(self.crew.side(lane), slot, *class);
-                    let now = net.confidence(&self.crew.rows, row, slot, class);
+                    let class = spec.class_from(runner.side(lane), slot, *class);
+                    let now = actor.confidence(outputs, row, slot, class);
                     let highest = &mut self.highest[lane * n_slots + slot];
                     *highest = highest.max(now);
                     confidence += match config.exploration_mode {
@@ -128,6 +122,22 @@ impl<N: Network> RolloutShard<N> {
     }
 }
 
+/// Cuts encounters with these tuples in turn into at most `n_shards` shards of nearly equal size: the numbers of a shard's
+/// encounters, and the tuple of each.
+pub(crate) fn cut_encounters(
+    tuples_met: &[usize],
+    encounters_per_tuple: usize,
+    n_shards: usize,
+) -> impl Iterator<Item = (Range<usize>, Vec<usize>)> {
+    let n_encounters = tuples_met.len() * encounters_per_tuple;
+    let n_shards = n_shards.min(n_encounters);
+    (0..n_shards).map(move |shard| {
+        let encounters = n_encounters * shard / n_shards..n_encounters * (shard + 1) / n_shards;
+        let tuples = encounters.clone().map(|encounter| tuples_met[encounter % tuples_met.len()]);
+        (encounters.clone(), tuples.collect())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use pace_games::{GAMES, PoolListing, Preset, Split};
@@ -136,7 +146,7 @@ mod tests {
     use crate::batch::Batch;
     use crate::config::{ExplorationMode, TrainConfig};
     use crate::methods::PaceNet;
-    use crate::network::Network;
+    use crate::network::{Actor, Network};
     use crate::ppo::Ppo;
     use crate::preset::paper_keys;
     use crate::train::RunPoint;
@@ -144,7 +154,7 @@ mod tests {
     /// Calls `check` with a batch of every game, played with first weights that were changed by `change`.
     fn for_every_game(
         exploration_mode: ExplorationMode,
-        change: impl Fn(&PaceNet, &mut [f32]),
+        change: impl Fn(&mut PaceNet),
         check: impl Fn(&str, &PoolListing, &Batch),
     ) {
         for entry in GAMES {
@@ -154,7 +164,7 @@ mod tests {
                 TrainConfig { encounters_per_tuple: 1, exploration_mode, ..paper_keys(entry.id, "pace") };
             let pool = game.pool(Split::Train);
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
-            change(&ppo.learner.net, &mut ppo.learner.parameters);
+            change(&mut ppo.learner.net);
             let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
             check(entry.id, &pool, &ppo.play(&at).expect("finite weights"));
         }
@@ -209,13 +219,14 @@ mod tests {
     }
 
     /// Makes the identifier very sure of whatever it thinks.
-    fn shout(net: &PaceNet, parameters: &mut [f32]) {
-        fill_identifier(net, parameters, &mut |weight| weight * 1e4);
+    fn shout(net: &mut PaceNet) {
+        fill_identifier(net, &mut |weight| weight * 1e4);
     }
 
-    fn fill_identifier(net: &PaceNet, parameters: &mut [f32], value: &mut dyn FnMut(f32) -> f32) {
-        for tensor in net.layout().tensors().iter().filter(|tensor| tensor.name.starts_with("identifier")) {
-            parameters[tensor.id.range()].iter_mut().for_each(|weight| *weight = value(*weight));
+    fn fill_identifier(net: &mut PaceNet, value: &mut dyn FnMut(f32) -> f32) {
+        let tensors = net.spec().layout.tensors().to_vec();
+        for tensor in tensors.iter().filter(|tensor| tensor.name.starts_with("identifier")) {
+            net.weights_mut()[tensor.id.range()].iter_mut().for_each(|weight| *weight = value(*weight));
         }
     }
 
@@ -234,7 +245,7 @@ mod tests {
 
     #[test]
     fn an_identifier_that_knows_nothing_pays_one_over_the_classes() {
-        let silence = |net: &PaceNet, parameters: &mut [f32]| fill_identifier(net, parameters, &mut |_| 0.0);
+        let silence = |net: &mut PaceNet| fill_identifier(net, &mut |_| 0.0);
         for_every_game(ExplorationMode::Instant, silence, |id, pool, batch| {
             let n_classes = &pool.n_classes;
             let chance = n_classes.iter().map(|n| 1.0 / *n as f32).sum::<f32>() / n_classes.len() as f32;

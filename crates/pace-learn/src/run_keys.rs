@@ -147,13 +147,13 @@ impl RunConfig {
     /// A trainer of this run from its beginning. `fallback` is the policy of its fallback run.
     pub fn trainer(&self, fallback: Option<&Policy>, n_threads: usize) -> Result<Trainer, TrainError> {
         let (method, game) = (find_method(&self.method)?, self.open_game()?);
-        Trainer::with_conservative(method, game, self.train.clone(), fallback, self.seed, n_threads)
+        Trainer::with_needed(method, game, self.train.clone(), fallback, self.seed, n_threads)
     }
 
     /// The trained agent with these weights, for the game under these keys. `fallback` is the policy of its fallback run.
     pub fn agent(&self, fallback: Option<&Policy>, model: &[u8]) -> Result<Agent, TrainError> {
         let (method, game) = (find_method(&self.method)?, self.open_game()?);
-        Agent::with_conservative(method, &*game, &self.train, fallback, model)
+        Agent::with_needed(method, &*game, &self.train, fallback, model)
     }
 
     /// The text of `config.toml`.

@@ -1,7 +1,7 @@
 //! A trained agent in an encounter that anybody can look at.
 //!
 //! The session itself is `pace_games::AgentSession`, which scripted egos share. Many encounters of one agent at once are in
-//! `crew`; the tests there hold that both play the same.
+//! `policy_runner`; the tests there hold that both play the same.
 
 use pace_games::{AgentSession, AnyGame, GameError, Seat, Seed, Split};
 

@@ -164,22 +164,21 @@ impl Trainer {
         seed: u64,
         n_threads: usize,
     ) -> Result<Trainer, TrainError> {
-        Trainer::with_conservative(method, game, config, None, seed, n_threads)
+        Trainer::with_needed(method, game, config, None, seed, n_threads)
     }
 
-    /// The same with the policy that the method falls back on, where the keys leave that to the caller
-    /// ([`TrainConfig::conservative_run`]).
-    pub fn with_conservative(
+    /// The same with the policy of the run that the method needs under these keys ([`Method::need`]).
+    pub fn with_needed(
         method: &Method,
         game: Box<dyn AnyGame>,
         config: TrainConfig,
-        conservative: Option<&Policy>,
+        needed: Option<&Policy>,
         seed: u64,
         n_threads: usize,
     ) -> Result<Trainer, TrainError> {
         config.check()?;
         let pool = game.pool(Split::Train);
-        let setting = Setting { game: &*game, pool: &pool, config: &config, conservative };
+        let setting = Setting { game: &*game, pool: &pool, config: &config, needed };
         Ok(Trainer {
             training: method.begin(&setting, seed, n_threads)?,
             pool_hash: pool.content_hash,

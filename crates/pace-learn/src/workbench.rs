@@ -13,7 +13,7 @@ use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::{Learner, LossWeights, UpdateJob, UpdateShard};
 use crate::methods::Method;
-use crate::network::{Decisions, Network, Sizes};
+use crate::network::{Actor, Decisions, Network, PolicyOutputs, Sizes};
 
 /// The shape of a mini-batch: all the speed of an update depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl<N: Network> UpdateBench<N> {
         estimate_advantages(&mut batch, 0.0, &config);
         let pieces = net.pieces(&batch);
         let learner = Learner::new(net, &config, seed, 1);
-        keep_contexts(&learner, &mut batch);
+        save_states(&learner.net, &mut batch);
         UpdateBench {
             learner,
             due: (0..pieces.len() as u32).collect(),
@@ -163,7 +163,7 @@ impl<N: Network> AnyBench for UpdateBench<N> {
     }
 
     fn weights(&self) -> &[f32] {
-        &self.learner.parameters
+        self.learner.net.weights()
     }
 
     fn run_gemms_only(&mut self) -> f64 {
@@ -182,13 +182,13 @@ impl<N: Network> AnyBench for UpdateBench<N> {
 
 /// The matrix products that each shard of an update calls.
 fn gemms_of<N: Network>(learner: &Learner<N>, job: &UpdateJob<'_>) -> Vec<Vec<GemmShape>> {
-    let Learner { net, parameters, .. } = learner;
-    let mut transposed = vec![0.0; parameters.len()];
-    net.layout().transpose(parameters, &mut transposed);
-    let mut shard = UpdateShard::new(parameters.len());
+    let net = &learner.net;
+    let n_weights = net.weights().len();
+    let (mut transposed, mut shard) = (vec![0.0; n_weights], UpdateShard::new(n_weights));
+    net.spec().layout.transpose(net.weights(), &mut transposed);
     let mut gemms_of_part = |due| {
-        let (job, rows) = (UpdateJob { due, ..*job }, &mut N::LearnRows::default());
-        recorded(|| net.accumulate(parameters, &transposed, &job, rows, &mut shard)).1
+        let job = UpdateJob { due, ..*job };
+        recorded(|| net.accumulate(&transposed, &job, &mut N::Buffers::default(), &mut shard)).1
     };
     learner.split(job.due).into_iter().map(&mut gemms_of_part).collect()
 }
@@ -212,17 +212,16 @@ fn job<'a>(
     UpdateJob { batch, pieces, due, selection: None, classes, weights, dropout }
 }
 
-/// Leads a context through every encounter, as a rollout does, for what the network wants kept of it.
-fn keep_contexts<N: Network>(learner: &Learner<N>, batch: &mut Batch) {
-    let Learner { net, parameters, .. } = learner;
-    let Sizes { observation: size, n_peers, .. } = net.sizes();
-    let mut rows = N::ActRows::default();
+/// Leads a context through every encounter, as a rollout does, for what the network saves of it.
+fn save_states<A: Actor>(actor: &A, batch: &mut Batch) {
+    let Sizes { observation: size, n_peers, .. } = actor.spec().sizes;
+    let mut outputs = PolicyOutputs::default();
     for encounter in 0..batch.n_encounters() {
-        let mut context = [net.context(None)];
+        let mut state = actor.new_state(1, None);
         let mut decision = batch.decisions(encounter).start;
         for episode in batch.episodes(encounter) {
             for _ in 0..batch.episode_lengths[episode] {
-                net.keep(&context[0], &mut batch.kept);
+                actor.save_state(&state, 0, &mut batch.kept);
                 let decisions = Decisions {
                     observations: &batch.observations[decision * size..][..size],
                     ego_actions: &batch.actions[decision..=decision],
@@ -231,12 +230,12 @@ fn keep_contexts<N: Network>(learner: &Learner<N>, batch: &mut Batch) {
                         [..n_peers * size],
                     task_rewards: &batch.task_rewards[decision..=decision],
                 };
-                net.act(parameters, decisions.observations, &context, &[0], &mut rows);
-                net.take_in(parameters, &decisions, &mut context, &[0], &mut rows);
+                actor.forward_policy(decisions.observations, &[0], &mut state, &mut outputs);
+                actor.update_contexts(&decisions, &[0], &mut state);
                 decision += 1;
             }
             let terminal = &batch.terminal_observations[episode * size..][..size];
-            net.end_episodes(parameters, terminal, &mut context, &[0], &mut rows);
+            actor.end_episodes(terminal, &[0], &mut state);
         }
     }
 }

@@ -10,9 +10,10 @@ use pace_games::{
 use pace_nn::loss::softmax_rows;
 use pace_nn::threads::for_each_shard;
 
-use crate::agent::{Agent, Trained};
-use crate::crew::{Crew, see, turn_of};
-use crate::network::{Decisions, Network, Sizes};
+use crate::agent::Agent;
+use crate::network::{Actor, Decisions, PolicyOutputs};
+use crate::policy::Policy;
+use crate::policy_runner::{PolicyRunner, see};
 
 use detector::Watch;
 pub use detector::{Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, Verdict};
@@ -187,20 +188,20 @@ pub fn adapt(
     Ok(all)
 }
 
-/// Plays encounters in the lanes of one crew. They are numbered pass after pass, and inside a pass tuple after tuple.
-pub(crate) fn play_side_by_side<N: Network>(
-    agent: &Trained<N>,
+/// Plays encounters in the lanes of one runner. They are numbered pass after pass, and inside a pass tuple after tuple.
+pub(crate) fn play_side_by_side(
+    agent: &Policy,
     game: &dyn AnyGame,
     config: &AdaptConfig,
     encounters: std::ops::Range<usize>,
 ) -> Result<Vec<EncounterOutcome>, GameError> {
-    let (net, parameters) = (&agent.net, &agent.parameters[..]);
+    let spec = agent.spec();
     let n_tuples = game.n_tuples(config.split);
-    let slots = net.slots();
+    let slots = &spec.slots;
     if let Some(classes) = &config.classes {
         let is_known = |of_tuple: &Vec<usize>| {
             of_tuple.len() <= slots.len()
-                && of_tuple.iter().zip(&slots).all(|(class, slot)| *class < slot.len())
+                && of_tuple.iter().zip(slots).all(|(class, slot)| *class < slot.len())
         };
         if classes.len() != n_tuples || !(slots.is_empty() || classes.iter().all(is_known)) {
             let found = format!("classes of {} tuples", classes.len());
@@ -210,7 +211,8 @@ pub(crate) fn play_side_by_side<N: Network>(
     }
     let metric = game.spec().metric;
     let n_lanes = encounters.len();
-    let mut crew = Crew::new(game, config.split, n_lanes, net, config.window(), net.adapting_sight());
+    let (split, sight) = (config.split, spec.adaptation_sight);
+    let mut runner = PolicyRunner::new(game, split, n_lanes, agent, config.window(), sight);
     let mut outcomes: Vec<EncounterOutcome> = Vec::with_capacity(n_lanes);
     let seed_of = |outcome: &EncounterOutcome| {
         Seed::new(config.seed).child("encounter", &[outcome.tuple as u64, outcome.pass as u64])
@@ -224,7 +226,7 @@ pub(crate) fn play_side_by_side<N: Network>(
             ..EncounterOutcome::default()
         };
         let n_episodes = config.switch.map_or(config.episodes, |switch| switch.after);
-        crew.begin(net, lane, tuple, n_episodes, seed_of(&outcome));
+        runner.begin(agent, lane, tuple, n_episodes, seed_of(&outcome));
         outcomes.push(outcome);
     }
     let mut closed_form = ClosedForm::new(game);
@@ -247,41 +249,41 @@ pub(crate) fn play_side_by_side<N: Network>(
     );
     let mut watches = vec![watch; n_lanes];
     let mut ended = Vec::new();
-    while crew.decide(net, parameters)? {
+    while runner.select_actions(agent)? {
         // A first decision of an episode: what is the episode worth, and whom does the agent think it plays with?
-        let fresh: Vec<(usize, usize)> = crew
+        let fresh: Vec<(usize, usize)> = runner
             .active()
             .iter()
             .copied()
             .enumerate()
             .filter(|(_, lane)| current[*lane].n_steps == 0)
             .collect();
-        closed_form.fill(agent, game, config.split, &crew, &fresh, &tuples, &mut current)?;
-        let acted = crew.acted(net);
-        for (row, &lane) in crew.active().iter().enumerate() {
+        closed_form.fill(agent, game, config.split, &runner, &fresh, &tuples, &mut current)?;
+        let outputs = runner.outputs();
+        for (row, &lane) in runner.active().iter().enumerate() {
             let outcome = &mut outcomes[lane];
-            let posteriors = &acted.posteriors[row * n_posteriors..][..n_posteriors];
+            let posteriors = &outputs.posteriors[row * n_posteriors..][..n_posteriors];
             if current[lane].n_steps == 0 && !slots.is_empty() {
                 let guesses: Vec<usize> =
                     slots.iter().map(|slot| best_guess(&posteriors[slot.clone()])).collect();
                 let sure = slots.iter().zip(&guesses).map(|(slot, guess)| posteriors[slot.start + guess]);
                 outcome.confidence.push(sure.sum::<f32>() / slots.len() as f32);
-                outcome.guesses.push(crew.true_classes(net, lane, guesses));
+                outcome.guesses.push(runner.true_classes(agent, lane, guesses));
             }
             if let Some(classes) = config.classes.as_ref().filter(|_| !slots.is_empty()) {
                 let classes = classes[tuples[lane]].iter().enumerate();
-                let classes = classes.map(|(slot, class)| net.class_from(crew.side(lane), slot, *class));
-                outcome.identified.push(judge(posteriors, &slots, classes));
+                let classes = classes.map(|(slot, class)| spec.class_from(runner.side(lane), slot, *class));
+                outcome.identified.push(judge(posteriors, slots, classes));
             }
             if config.keep_latents && outcome.pass == 0 {
-                let size = acted.latent_size;
-                outcome.latents.extend_from_slice(&acted.latents[row * size..][..size]);
+                let size = spec.latent_size;
+                outcome.latents.extend_from_slice(&outputs.latents[row * size..][..size]);
             }
         }
-        crew.advance(net, parameters);
-        let block = crew.block();
+        runner.step(agent);
+        let block = runner.block();
         ended.clear();
-        for &lane in crew.active() {
+        for &lane in runner.active() {
             let outcome = &mut current[lane];
             outcome.task_return += f64::from(block.task_rewards[lane]);
             outcome.n_steps += 1;
@@ -300,15 +302,15 @@ pub(crate) fn play_side_by_side<N: Network>(
             {
                 outcome.alarms.push(alarm);
                 match keeps {
-                    ClearKeeps::Last => crew.keep_last_episode(net, lane),
-                    ClearKeeps::Nothing => crew.clear_context(net, lane),
+                    ClearKeeps::Last => runner.keep_last_episode(agent, lane),
+                    ClearKeeps::Nothing => runner.clear_context(agent, lane),
                 }
             }
             if let Some(successor) =
                 outcome.successor.filter(|_| config.switch == Some(Switch { after: n_finished }))
             {
                 tuples[lane] = successor;
-                crew.switch(lane, successor, config.episodes - n_finished, Switch::seed(seed_of(outcome)));
+                runner.switch(lane, successor, config.episodes - n_finished, Switch::seed(seed_of(outcome)));
             }
         }
     }
@@ -341,31 +343,23 @@ fn judge(
 
 /// The exact value of an episode, for games that have one: the agent's answers at every decision point, given its context
 /// when the episode begins.
-struct ClosedForm<'a, N: Network> {
+struct ClosedForm {
     points: Vec<pace_games::DecisionPoint>,
-    contexts: Vec<N::Context>,
-    /// The transform of each context's side; `None` where the network knows of one side only.
-    turns: Vec<Option<&'a Turn>>,
-    rows: N::ActRows,
+    outputs: PolicyOutputs,
 }
 
-impl<'a, N: Network> ClosedForm<'a, N> {
-    fn new(game: &dyn AnyGame) -> ClosedForm<'a, N> {
-        ClosedForm {
-            points: game.decision_points(),
-            contexts: Vec::new(),
-            turns: Vec::new(),
-            rows: N::ActRows::default(),
-        }
+impl ClosedForm {
+    fn new(game: &dyn AnyGame) -> ClosedForm {
+        ClosedForm { points: game.decision_points(), outputs: PolicyOutputs::default() }
     }
 
     #[allow(clippy::too_many_arguments)]
     fn fill(
         &mut self,
-        agent: &'a Trained<N>,
+        agent: &Policy,
         game: &dyn AnyGame,
         split: Split,
-        crew: &Crew<N>,
+        runner: &PolicyRunner<Policy>,
         fresh: &[(usize, usize)],
         tuples: &[usize],
         current: &mut [EpisodeOutcome],
@@ -373,28 +367,25 @@ impl<'a, N: Network> ClosedForm<'a, N> {
         if self.points.is_empty() || fresh.is_empty() {
             return Ok(());
         }
-        let Trained { net, parameters } = agent;
-        let n_actions = net.sizes().n_actions;
+        let (spec, n_actions) = (agent.spec(), agent.spec().sizes.n_actions);
         // A context for every point of every lane, which is then led to its point.
-        self.contexts.clear();
-        self.turns.clear();
-        for (_, lane) in fresh {
-            let context = crew.context(*lane);
-            self.contexts.extend(self.points.iter().map(|_| context.clone()));
-            self.turns.extend(self.points.iter().map(|_| turn_of(net, crew.side(*lane))));
-        }
+        let lanes: Vec<usize> =
+            fresh.iter().flat_map(|(_, lane)| self.points.iter().map(|_| *lane)).collect();
+        let mut state = runner.select_contexts(&lanes);
+        // The transform of each context's side; `None` where the agent knows of one side only.
+        let turns: Vec<Option<&Turn>> = lanes.iter().map(|lane| spec.turn(runner.side(*lane))).collect();
         let n_steps = self.points.iter().map(|point| point.earlier.len()).max().unwrap_or(0);
-        (0..n_steps).for_each(|step| self.take_in(agent, step));
-        let rows: Vec<usize> = (0..self.contexts.len()).collect();
+        (0..n_steps).for_each(|step| self.update_contexts(agent, &mut state, &turns, step));
+        let rows: Vec<usize> = (0..lanes.len()).collect();
         let mut observations = Vec::new();
-        for (point, turn) in self.points.iter().cycle().zip(&self.turns) {
+        for (point, turn) in self.points.iter().cycle().zip(&turns) {
             see(*turn, &point.observation, &mut observations);
         }
-        net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
-        let logits = &net.acted(&self.rows).logits[..rows.len() * n_actions];
+        agent.forward_policy(&observations, &rows, &mut state, &mut self.outputs);
+        let logits = &self.outputs.logits[..];
         let (mut logs, mut answers) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
         softmax_rows(logits, &[n_actions], &mut logs, &mut answers);
-        for (answer, turn) in answers.chunks_exact_mut(n_actions).zip(&self.turns) {
+        for (answer, turn) in answers.chunks_exact_mut(n_actions).zip(&turns) {
             check_distribution(answer)?;
             if let Some(turn) = turn {
                 turn.unturn_actions(answer);
@@ -408,12 +399,17 @@ impl<'a, N: Network> ClosedForm<'a, N> {
     }
 
     /// Adds step `step` of the way to every point that is further than that.
-    fn take_in(&mut self, agent: &Trained<N>, step: usize) {
-        let Trained { net, parameters } = agent;
-        let Sizes { n_peers, .. } = net.sizes();
+    fn update_contexts(
+        &mut self,
+        agent: &Policy,
+        state: &mut <Policy as Actor>::State,
+        turns: &[Option<&Turn>],
+        step: usize,
+    ) {
+        let n_peers = agent.spec().sizes.n_peers;
         let (mut rows, mut observations) = (Vec::new(), Vec::new());
         let (mut ego_actions, mut peer_actions) = (Vec::new(), Vec::new());
-        for (row, turn) in self.turns.iter().enumerate() {
+        for (row, turn) in turns.iter().enumerate() {
             let point = &self.points[row % self.points.len()];
             let Some(earlier) = point.earlier.get(step) else { continue };
             rows.push(row);
@@ -423,7 +419,7 @@ impl<'a, N: Network> ClosedForm<'a, N> {
             let told = earlier.peer_actions.iter().copied();
             peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
         }
-        net.act(parameters, &observations, &self.contexts, &rows, &mut self.rows);
+        agent.forward_policy(&observations, &rows, state, &mut self.outputs);
         let decisions = Decisions {
             observations: &observations,
             ego_actions: &ego_actions,
@@ -431,6 +427,6 @@ impl<'a, N: Network> ClosedForm<'a, N> {
             peer_observations: &[],
             task_rewards: &[],
         };
-        net.take_in(parameters, &decisions, &mut self.contexts, &rows, &mut self.rows);
+        agent.update_contexts(&decisions, &rows, state);
     }
 }

@@ -5,16 +5,16 @@ use serde_json::{Map, Value};
 
 use super::lili::LiliNet;
 use super::recorded::{
-    Recording, check_differences, check_recorded, check_recurring, everything, gradient, parameters,
+    Recording, check_differences, check_recorded, check_recurring, everything, gradient, set_weights,
 };
-use super::recurrent::RecurrentNet;
+use super::recurrent::{RecurrentNet, RecurrentState};
 use super::{PaceNet, Setting, find_method};
 use crate::batch::Batch;
 use crate::config::{EmptyContext, Span, TrainConfig};
 use crate::gae::estimate_advantages;
 use crate::learner::{LossWeights, UpdateJob};
 use crate::nets::TransformerEncoder;
-use crate::network::{Decisions, Network};
+use crate::network::{Actor, Decisions, Network, PolicyOutputs};
 use crate::ppo::Ppo;
 use crate::preset::paper_keys;
 use crate::train::RunPoint;
@@ -43,27 +43,27 @@ fn keys(recording: &Recording, case: &Value) -> TrainConfig {
 }
 
 fn check_case<N: Network>(recording: &Recording, case: &Value, own: &[&str]) {
-    let net = N::new(&recording.spec(), &PoolListing::default(), &keys(recording, case));
+    let mut net = N::new(&recording.spec(), &PoolListing::default(), &keys(recording, case));
     let recorded = case["net"].as_str().expect("a name");
-    let parameters = parameters(&net, &recording.0["parameters"][recorded]);
+    set_weights(&mut net, &recording.0["parameters"][recorded]);
     let batch = recording.batch();
     let weights = recording.weights(batch.n_decisions());
     everything(&net, &batch, &[], weights, |job| {
-        check_recorded(&net, &parameters, job, case, own);
-        check_differences(&net, &parameters, job, own.len());
-        check_parts(&net, &parameters, job);
+        check_recorded(&net, job, case, own);
+        check_differences(&net, job, own.len());
+        check_parts(&net, job);
         if recorded != "lili" {
-            check_recurring(&net, &parameters, job);
+            check_recurring(&net, job);
         }
     });
 }
 
 /// Pieces one by one, in another order, add up to all of them together.
-fn check_parts<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>) {
-    let whole = gradient(net, parameters, job);
-    let mut parts = vec![0.0; parameters.len()];
+fn check_parts<N: Network>(net: &N, job: &UpdateJob<'_>) {
+    let whole = gradient(net, job);
+    let mut parts = vec![0.0; net.weights().len()];
     for piece in job.due.iter().rev() {
-        let part = gradient(net, parameters, &UpdateJob { due: &[*piece], ..*job });
+        let part = gradient(net, &UpdateJob { due: &[*piece], ..*job });
         parts.iter_mut().zip(part.gradients).for_each(|(sum, value)| *sum += value);
     }
     for (one, other) in whole.gradients.iter().zip(&parts) {
@@ -113,7 +113,7 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
         let mut ppo = Ppo::<N>::new(&*game, &pool, &config, 1, 1).expect("good keys");
         // First policies are nearly uniform whatever they see; these are not.
         let mut rng = pace_games::Seed::new(1).stream("weights");
-        ppo.learner.parameters.iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
+        ppo.learner.net.weights_mut().iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
         let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
         let mut batch = ppo.play(&at).expect("finite weights");
         estimate_advantages(&mut batch, 0.0, &config);
@@ -124,7 +124,7 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
         // Values are compared one by one: as targets of themselves.
         batch.targets = batch.values.clone();
         everything(&ppo.learner.net, &batch, &classes, weights, |job| {
-            let sums = gradient(&ppo.learner.net, &ppo.learner.parameters, job).sums;
+            let sums = gradient(&ppo.learner.net, job).sums;
             let label = format!("{} {method}", entry.id);
             assert_eq!(sums.n, batch.n_decisions() as f64, "{label}");
             assert!(sums.entropy / sums.n < 0.99 * (game.spec().n_actions() as f64).ln(), "{label}");
@@ -155,25 +155,24 @@ fn what_is_learned_from_is_what_was_played() {
 fn lead<N: Network>(
     method: &str,
     change: impl Fn(&mut TrainConfig),
-    mut watch: impl FnMut(usize, usize, &N::Context, &[f32]),
+    mut watch: impl FnMut(usize, usize, &N::State, &[f32]),
 ) {
     let entry = &GAMES[0];
     let game = open(entry);
     let config = small(entry.id, method, change);
-    let net = N::new(game.spec(), &game.pool(Split::Train), &config);
-    let parameters = net.initialise(pace_games::Seed::new(4));
+    let mut net = N::new(game.spec(), &game.pool(Split::Train), &config);
+    net.initialise(pace_games::Seed::new(4));
     let mut rng = pace_games::Seed::new(5).stream("observations");
-    let size = net.sizes().observation;
+    let size = net.spec().sizes.observation;
     let mut observe = || -> Vec<f32> { (0..size).map(|_| rng.unit() as f32).collect() };
-    let mut context = [net.context(None)];
-    let mut rows = N::ActRows::default();
+    let mut state = net.new_state(1, None);
+    let mut outputs = PolicyOutputs::default();
     for episode in 0..4 {
         for step in 0..3 {
             let observation = observe();
-            net.act(&parameters, &observation, &context, &[0], &mut rows);
-            let acted = net.acted(&rows);
-            watch(episode, step, &context[0], &acted.latents[..acted.latent_size]);
-            let peer_actions = vec![0; net.sizes().n_peers];
+            net.forward_policy(&observation, &[0], &mut state, &mut outputs);
+            watch(episode, step, &state, &outputs.latents);
+            let peer_actions = vec![0; net.spec().sizes.n_peers];
             let decisions = Decisions {
                 observations: &observation,
                 ego_actions: &[1],
@@ -181,9 +180,9 @@ fn lead<N: Network>(
                 peer_observations: &[],
                 task_rewards: &[],
             };
-            net.take_in(&parameters, &decisions, &mut context, &[0], &mut rows);
+            net.update_contexts(&decisions, &[0], &mut state);
         }
-        net.end_episodes(&parameters, &observe(), &mut context, &[0], &mut rows);
+        net.end_episodes(&observe(), &[0], &mut state);
     }
 }
 
@@ -207,12 +206,12 @@ fn the_latent_of_lili_is_that_of_the_previous_episode() {
 }
 
 /// The hidden states before every decision, episode by episode.
-fn hidden_states<N: Network<Context = super::recurrent::HiddenState>>(
+fn hidden_states<N: Network<State = RecurrentState>>(
     method: &str,
     change: impl Fn(&mut TrainConfig),
 ) -> Vec<Vec<f32>> {
     let mut states = Vec::new();
-    lead::<N>(method, change, |_, _, context, _| states.push(context.hidden().to_vec()));
+    lead::<N>(method, change, |_, _, state, _| states.push(state.lanes[0].hidden().to_vec()));
     states
 }
 
@@ -230,10 +229,10 @@ fn hidden_states_end_where_the_method_says() {
         let game = open(&GAMES[0]);
         let config = small(GAMES[0].id, "liamx", |_| {});
         let net = LiamNet::new(game.spec(), &game.pool(Split::Train), &config);
-        let mut state = net.context(None);
-        state.hidden_mut().fill(seed);
-        net.forget(&mut state);
-        state.hidden().to_vec()
+        let mut state = net.new_state(1, None);
+        state.lanes[0].hidden_mut().fill(seed);
+        net.clear_context(&mut state, 0);
+        state.lanes[0].hidden().to_vec()
     };
     assert!(is_zero(&net_and_state(0.5)));
 }
@@ -283,7 +282,7 @@ fn keys_that_a_method_cannot_follow_are_refused() {
     let pool = game.pool(Split::Train);
     let refused = |method: &str, key: &str, change: &dyn Fn(&mut TrainConfig)| {
         let config = small(GAMES[0].id, method, change);
-        let setting = Setting { game: &*game, pool: &pool, config: &config, conservative: None };
+        let setting = Setting { game: &*game, pool: &pool, config: &config, needed: None };
         let result = find_method(method).expect("a method").begin(&setting, 1, 1);
         let error = result.map(drop).expect_err("a key that means nothing").to_string();
         assert!(error.contains(key), "{error}");

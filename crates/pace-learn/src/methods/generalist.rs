@@ -1,4 +1,6 @@
-//! The Generalist: a recurrent policy that must find out by itself what is worth remembering (`docs/methods/generalist.md`).
+//! The Generalist differs from `pace.rs` in: a hidden state in place of context and encoder, and no identifier.
+//!
+//! It must find out by itself what is worth remembering (`docs/methods/generalist.md`). Its network is in `recurrent`.
 
 use super::recurrent::RecurrentNet;
 use super::{Method, baseline};

@@ -1,4 +1,5 @@
-//! LIAM and LIAMX: a recurrent policy whose hidden state must tell what the peers see and do (`docs/methods/liam.md`).
+//! LIAM and LIAMX differ from `pace.rs` in: a hidden state in place of context and encoder, and in place of the identifier a
+//! prediction of what the peers see and do (`docs/methods/liam.md`). The network is in `recurrent`.
 
 use super::Method;
 use super::generalist::recurrent;

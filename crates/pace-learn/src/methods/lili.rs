@@ -1,8 +1,10 @@
-//! LILI: a latent of the previous episode alone, learned by predicting what actions lead to in the next (`docs/methods/lili.md`).
+//! LILI differs from `pace.rs` in: a context of the previous episode alone, and in place of the identifier a prediction of what
+//! actions lead to (`docs/methods/lili.md`).
 //!
 //! The latent is the same at every decision of an episode, so that g runs once per episode, not once per decision.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::{Activation, Layout, Linear, MlpBuffers, Part, Store, kernels};
@@ -14,7 +16,7 @@ use crate::nets::{
     ActorCritic, ActorCriticRows, CHUNK_ROWS, ContextEncoder, TransitionPredictor, TransitionRows,
     blank_first, entry_parts, fit,
 };
-use crate::network::{Acted, Decisions, Network, Sizes};
+use crate::network::{Actor, Contexts, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes, copy_to};
 use crate::ppo::policy_and_value;
 
 /// The method.
@@ -24,15 +26,15 @@ pub(crate) const LILI: Method =
         config.context_action = ContextAction::Ego;
     });
 
-/// The layout of the weights and the shape of what goes in and out.
+/// Encoder, predictor, actor and critic, with their weights.
 #[derive(Clone, Debug)]
 pub(crate) struct LiliNet {
     encoder: ContextEncoder,
     predictor: TransitionPredictor,
     actor_critic: ActorCritic,
-    sizes: Sizes,
     empty_context: EmptyContext,
-    layout: Layout,
+    spec: Arc<NetworkSpec>,
+    weights: Arc<Vec<f32>>,
 }
 
 /// The entries of the previous episode, pooled, and those of the current one so far.
@@ -45,31 +47,94 @@ pub(crate) struct PreviousEpisode {
     n_entries: usize,
 }
 
+impl Actor for LiliNet {
+    type State = Contexts<PreviousEpisode, LiliActRows>;
+
+    fn spec(&self) -> &NetworkSpec {
+        &self.spec
+    }
+
+    fn new_state(&self, n_lanes: usize, _window: Option<usize>) -> Self::State {
+        let zeros = vec![0.0; self.width()];
+        let context = PreviousEpisode { mean: zeros.clone(), is_there: false, sum: zeros, n_entries: 0 };
+        Contexts::new(context, n_lanes)
+    }
+
+    fn clear_context(&self, state: &mut Self::State, lane: usize) {
+        let context = &mut state.lanes[lane];
+        context.mean.fill(0.0);
+        context.sum.fill(0.0);
+        (context.is_there, context.n_entries) = (false, 0);
+    }
+
+    fn keep_last_episode(&self, _state: &mut Self::State, _lane: usize) {
+        // There never is anything else.
+    }
+
+    fn forward_policy(
+        &self,
+        observations: &[f32],
+        lanes: &[usize],
+        state: &mut Self::State,
+        out: &mut PolicyOutputs,
+    ) {
+        let (n_rows, width, rows) = (lanes.len(), self.width(), &mut state.buffers);
+        rows.pooled.clear();
+        rows.is_first.clear();
+        for lane in lanes {
+            rows.pooled.extend_from_slice(&state.lanes[*lane].mean);
+            rows.is_first.push(!state.lanes[*lane].is_there);
+        }
+        self.encoder.g.forward(&self.weights, &[Part::Dense(&rows.pooled)], n_rows, &mut rows.latents);
+        blank_first(self.empty_context, &rows.is_first, width, &mut rows.latents.out);
+        copy_to(&mut out.latents, &rows.latents.out[..n_rows * width]);
+        self.actor_critic.forward(&self.weights, observations, &out.latents, n_rows, &mut rows.decisions);
+        rows.decisions.write_to(n_rows, out);
+    }
+
+    fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut Self::State) {
+        let entries = &mut state.buffers.entries;
+        let parts = entry_parts(decisions.observations, decisions.ego_actions);
+        self.encoder.f.forward(&self.weights, &parts, lanes.len(), entries);
+        for (features, lane) in entries.out.chunks_exact(self.width()).zip(lanes) {
+            kernels::add(&mut state.lanes[*lane].sum, features);
+            state.lanes[*lane].n_entries += 1;
+        }
+    }
+
+    fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut Self::State) {
+        let LiliActRows { entries, no_actions, .. } = &mut state.buffers;
+        no_actions.resize(lanes.len(), NO_ACTION);
+        let parts = entry_parts(terminal_observations, no_actions);
+        self.encoder.f.forward(&self.weights, &parts, lanes.len(), entries);
+        for (features, lane) in entries.out.chunks_exact(self.width()).zip(lanes) {
+            let PreviousEpisode { mean, is_there, sum, n_entries } = &mut state.lanes[*lane];
+            kernels::add(sum, features);
+            kernels::scale_into(mean, sum, 1.0 / (*n_entries + 1) as f32);
+            sum.fill(0.0);
+            (*is_there, *n_entries) = (true, 0);
+        }
+    }
+}
+
 impl Network for LiliNet {
-    type Context = PreviousEpisode;
-    type ActRows = LiliActRows;
-    type LearnRows = LiliLearnRows;
+    type Buffers = LiliLearnRows;
 
-    const METRICS: &'static [&'static str] = &["peer/reward_loss", "peer/observation_loss"];
-
-    fn new(spec: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> LiliNet {
+    fn new(game: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> LiliNet {
         let mut layout = Layout::default();
-        let sizes = Sizes::of(spec);
-        let Sizes { observation, n_actions, .. } = sizes;
+        let Sizes { observation, n_actions, .. } = Sizes::of(game);
         let (width, hidden_width) = (config.encoder_width, config.hidden_width);
+        let (inputs, relu) = ([observation, width], Activation::Relu);
         LiliNet {
             encoder: ContextEncoder::new(&mut layout, observation, n_actions, width),
             predictor: TransitionPredictor::new(&mut layout, observation, n_actions, width, hidden_width),
-            actor_critic: ActorCritic::new(
-                &mut layout,
-                [observation, width],
-                hidden_width,
-                n_actions,
-                Activation::Relu,
-            ),
-            sizes,
+            actor_critic: ActorCritic::new(&mut layout, inputs, hidden_width, n_actions, relu),
             empty_context: config.empty_context,
-            layout,
+            weights: Arc::new(vec![0.0; layout.len()]),
+            spec: Arc::new(NetworkSpec {
+                metrics: &["peer/reward_loss", "peer/observation_loss"],
+                ..NetworkSpec::new(game, layout, width)
+            }),
         }
     }
 
@@ -81,118 +146,35 @@ impl Network for LiliNet {
         Ok(())
     }
 
-    fn layout(&self) -> &Layout {
-        &self.layout
+    fn initialise(&mut self, seed: Seed) {
+        let weights = Arc::make_mut(&mut self.weights);
+        self.encoder.initialise(weights, &mut seed.stream("encoder"));
+        self.predictor.initialise(weights, &mut seed.stream("predictor"));
+        self.actor_critic.initialise(weights, &mut seed.stream("actor-critic"));
+    }
+
+    fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    fn weights_mut(&mut self) -> &mut Vec<f32> {
+        Arc::make_mut(&mut self.weights)
     }
 
     fn policy_head(&self) -> &Linear {
         self.actor_critic.policy_head()
     }
 
-    fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut weights = vec![0.0; self.layout.len()];
-        self.encoder.initialise(&mut weights, &mut seed.stream("encoder"));
-        self.predictor.initialise(&mut weights, &mut seed.stream("predictor"));
-        self.actor_critic.initialise(&mut weights, &mut seed.stream("actor-critic"));
-        weights
-    }
-
-    fn sizes(&self) -> Sizes {
-        self.sizes
-    }
-
-    fn context(&self, _window: Option<usize>) -> PreviousEpisode {
-        let zeros = vec![0.0; self.width()];
-        PreviousEpisode { mean: zeros.clone(), is_there: false, sum: zeros, n_entries: 0 }
-    }
-
-    fn forget(&self, context: &mut PreviousEpisode) {
-        context.mean.fill(0.0);
-        context.sum.fill(0.0);
-        (context.is_there, context.n_entries) = (false, 0);
-    }
-
-    fn forget_but_last(&self, _context: &mut PreviousEpisode) {
-        // There never is anything else.
-    }
-
-    fn act(
-        &self,
-        parameters: &[f32],
-        observations: &[f32],
-        contexts: &[PreviousEpisode],
-        lanes: &[usize],
-        rows: &mut LiliActRows,
-    ) {
-        let (n_rows, width) = (lanes.len(), self.width());
-        rows.pooled.clear();
-        lanes.iter().for_each(|lane| rows.pooled.extend_from_slice(&contexts[*lane].mean));
-        self.encoder.g.forward(parameters, &[Part::Dense(&rows.pooled)], n_rows, &mut rows.latents);
-        rows.is_first.clear();
-        rows.is_first.extend(lanes.iter().map(|lane| !contexts[*lane].is_there));
-        blank_first(self.empty_context, &rows.is_first, width, &mut rows.latents.out);
-        let latents = &rows.latents.out[..n_rows * width];
-        self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
-    }
-
-    fn acted<'a>(&self, rows: &'a LiliActRows) -> Acted<'a> {
-        Acted {
-            logits: rows.decisions.logits(),
-            values: rows.decisions.values(),
-            posteriors: &[],
-            latents: &rows.latents.out,
-            latent_size: self.width(),
-        }
-    }
-
-    fn take_in(
-        &self,
-        parameters: &[f32],
-        decisions: &Decisions<'_>,
-        contexts: &mut [PreviousEpisode],
-        lanes: &[usize],
-        rows: &mut LiliActRows,
-    ) {
-        let Decisions { observations, ego_actions, .. } = decisions;
-        let parts = entry_parts(observations, ego_actions);
-        self.encoder.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
-        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
-            kernels::add(&mut contexts[*lane].sum, features);
-            contexts[*lane].n_entries += 1;
-        }
-    }
-
-    fn end_episodes(
-        &self,
-        parameters: &[f32],
-        terminal_observations: &[f32],
-        contexts: &mut [PreviousEpisode],
-        lanes: &[usize],
-        rows: &mut LiliActRows,
-    ) {
-        rows.no_actions.resize(lanes.len(), NO_ACTION);
-        let parts = entry_parts(terminal_observations, &rows.no_actions);
-        self.encoder.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
-        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
-            let PreviousEpisode { mean, is_there, sum, n_entries } = &mut contexts[*lane];
-            kernels::add(sum, features);
-            kernels::scale_into(mean, sum, 1.0 / (*n_entries + 1) as f32);
-            sum.fill(0.0);
-            (*is_there, *n_entries) = (true, 0);
-        }
-    }
-
     fn accumulate(
         &self,
-        parameters: &[f32],
         transposed: &[f32],
         job: &UpdateJob<'_>,
         rows: &mut LiliLearnRows,
         shard: &mut UpdateShard,
     ) {
         for chunk in job.chunks(CHUNK_ROWS) {
-            rows.gather(chunk, job, self.sizes.observation);
-            self.accumulate_chunk([parameters, transposed], job, rows, shard);
+            rows.gather(chunk, job, self.spec.sizes.observation);
+            self.accumulate_chunk(transposed, job, rows, shard);
         }
     }
 }
@@ -204,12 +186,12 @@ impl LiliNet {
 
     fn accumulate_chunk(
         &self,
-        [parameters, transposed]: [&[f32]; 2],
+        transposed: &[f32],
         job: &UpdateJob<'_>,
         rows: &mut LiliLearnRows,
         shard: &mut UpdateShard,
     ) {
-        let width = self.width();
+        let (width, parameters) = (self.width(), &self.weights[..]);
         let UpdateShard { gradients, sums } = shard;
         let (n_episodes, n_selected) = (rows.sources.len(), rows.batch_rows.len());
 
@@ -258,9 +240,7 @@ impl LiliNet {
 
         if let Some(policy) = &job.weights.policy {
             self.actor_critic.forward(parameters, observations, latents, n_selected, &mut rows.decisions);
-            let n_actions = self.sizes.n_actions;
-            let probabilities = fit(&mut rows.probabilities, n_selected * n_actions);
-            let mut policy_rows = rows.decisions.policy_rows(n_selected, n_actions, probabilities);
+            let mut policy_rows = rows.decisions.policy_rows(n_selected, &mut rows.probabilities);
             policy_and_value(job, policy, &rows.batch_rows, &mut policy_rows, sums);
             let decisions = &mut rows.decisions;
             self.actor_critic.backward(

@@ -1,4 +1,4 @@
-//! What differs between methods; the rest is shared: Algorithm 1 in `ppo`, play in `crew`, adaptation in `adapt`.
+//! What differs between methods; the rest is shared: Algorithm 1 in `ppo`, play in `policy_runner`, adaptation in `adapt`.
 
 mod generalist;
 mod gscu;
@@ -24,7 +24,7 @@ pub(crate) use {gscu::GscuNet, lili::LiliNet, recurrent::RecurrentNet};
 
 use pace_games::{AnyGame, GameError, PoolListing};
 
-use crate::agent::{Agent, Trained};
+use crate::agent::Agent;
 use crate::config::{Minibatch, TrainConfig};
 use crate::network::Network;
 use crate::policy::Policy;
@@ -97,9 +97,19 @@ pub struct Method {
     /// What it is, in one line.
     pub summary: &'static str,
     adjust: fn(&mut TrainConfig),
+    need: for<'a> fn(&'a TrainConfig) -> Option<Need<'a>>,
     begin: Begin,
     load: Load,
     bench: fn(&WorkShape, TrainConfig) -> Box<dyn AnyBench>,
+}
+
+/// A run that another run needs: its agent is a part of the other's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need<'a> {
+    /// The key that names the run.
+    pub key: &'static str,
+    /// The name in that key: the folder of the run.
+    pub run: &'a str,
 }
 
 type Begin = fn(&Setting<'_>, u64, usize) -> Result<Box<dyn Training>, GameError>;
@@ -112,8 +122,14 @@ pub(crate) struct Setting<'a> {
     /// The game's training pool.
     pub(crate) pool: &'a PoolListing,
     pub(crate) config: &'a TrainConfig,
-    /// The policy to fall back on, where the keys leave it to the caller.
-    pub(crate) conservative: Option<&'a Policy>,
+    /// The policy of the run that [`Method::need`] names, if there is one.
+    pub(crate) needed: Option<&'a Policy>,
+}
+
+/// The agent of a network whose weights a run saved.
+fn load<N: Network>(mut net: N, model: &[u8]) -> Result<Agent, TrainError> {
+    *net.weights_mut() = net.spec().layout.from_bytes(model)?;
+    Ok(Agent::new(net))
 }
 
 impl Method {
@@ -123,15 +139,12 @@ impl Method {
             id,
             summary,
             adjust,
+            need: |_| None,
             begin: |setting, seed, n_threads| {
                 let Setting { game, pool, config, .. } = *setting;
                 Ok(Box::new(Ppo::<N>::new(game, pool, config, seed, n_threads)?))
             },
-            load: |setting, model| {
-                let net = N::new(setting.game.spec(), setting.pool, setting.config);
-                let parameters = net.layout().from_bytes(model)?;
-                Ok(Agent::new(Trained { net, parameters }))
-            },
+            load: |setting, model| load(N::new(setting.game.spec(), setting.pool, setting.config), model),
             bench: |shape, config| Box::new(UpdateBench::<N>::new(shape, config)),
         }
     }
@@ -139,6 +152,11 @@ impl Method {
     /// Sets the keys that make the method what it is.
     pub(crate) fn adjust(&self, config: &mut TrainConfig) {
         (self.adjust)(config);
+    }
+
+    /// The run that a run with these keys needs.
+    pub fn need<'a>(&self, config: &'a TrainConfig) -> Option<Need<'a>> {
+        (self.need)(config)
     }
 
     pub(crate) fn begin(

@@ -1,10 +1,11 @@
-//! PACE: the network, the pass that acts, and the pass that learns.
+//! PACE: a context encoder with an identifier of the peers, and actor and critic on its latent (docs/methods/pace.md).
 //!
+//! Every file of a method has these sections: `Method`, network, context, `Actor`, `Network`, the loss of a chunk, buffers.
 //! The exploration reward is paid in `rollout`; credit is assigned in `gae`; the order of updates is in `ppo`.
 
-use std::ops::Range;
+use std::sync::Arc;
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed, Sides};
+use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::{Activation, DropoutKey, Layout, Linear};
 
 use super::{Method, check_minibatch};
@@ -14,7 +15,7 @@ use crate::nets::{
     ActorCritic, ActorCriticRows, ContextChunk, Encoder, PeerIdentifier, PoolEncoder, Span,
     TransformerEncoder, fit,
 };
-use crate::network::{Acted, Decisions, Network, Sizes};
+use crate::network::{Actor, Contexts, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes, copy_to};
 use crate::ppo::policy_and_value;
 
 /// The paper's method.
@@ -59,57 +60,123 @@ const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut Tr
         id,
         summary,
         adjust,
+        need: |_| None,
         begin: |setting, seed, n_threads| of(setting.config).begin(setting, seed, n_threads),
         load: |setting, model| of(setting.config).load(setting, model),
         bench: |shape, config| of(&config).bench(shape, config),
     }
 }
 
-/// The layout of PACE's weights and the shape of what goes in and out.
+/// Encoder, identifier, actor and critic, with their weights.
 #[derive(Clone, Debug)]
 pub(crate) struct PaceNet<E: Encoder = PoolEncoder> {
     encoder: E,
     identifier: PeerIdentifier,
     actor_critic: ActorCritic,
-    sizes: Sizes,
     context_action: ContextAction,
-    /// Where the ego looks from its own.
-    sides: Option<Sides>,
-    layout: Layout,
-    /// Encoder and identifier come first among the parameters; the warm-up trains these alone.
-    n_warm_up_parameters: usize,
+    spec: Arc<NetworkSpec>,
+    weights: Arc<Vec<f32>>,
+}
+
+impl<E: Encoder> Actor for PaceNet<E> {
+    type State = Contexts<E::Context, PaceActRows<E::ActRows>>;
+
+    fn spec(&self) -> &NetworkSpec {
+        &self.spec
+    }
+
+    fn new_state(&self, n_lanes: usize, window: Option<usize>) -> Self::State {
+        Contexts::new(self.encoder.context(window), n_lanes)
+    }
+
+    fn clear_context(&self, state: &mut Self::State, lane: usize) {
+        self.encoder.forget(&mut state.lanes[lane]);
+    }
+
+    fn keep_last_episode(&self, state: &mut Self::State, lane: usize) {
+        self.encoder.forget_but_last(&mut state.lanes[lane]);
+    }
+
+    fn reveal_tuple(&self, state: &mut Self::State, lane: usize, _tuple: usize, seed: Seed) {
+        let key = DropoutKey(u64::from(seed.stream("dropout").below(u32::MAX)));
+        self.encoder.drop_in_play(&mut state.lanes[lane], key);
+    }
+
+    fn forward_policy(
+        &self,
+        observations: &[f32],
+        lanes: &[usize],
+        state: &mut Self::State,
+        out: &mut PolicyOutputs,
+    ) {
+        let (n_rows, weights, rows) = (lanes.len(), &self.weights[..], &mut state.buffers);
+        self.encoder.encode(weights, &state.lanes, lanes, &mut rows.encoder);
+        copy_to(&mut out.latents, &E::latents(&rows.encoder)[..n_rows * self.width()]);
+        let (n_outputs, n_posteriors) = (self.identifier.n_outputs(), self.identifier.n_posteriors());
+        let outputs = fit(&mut rows.outputs, n_rows * n_outputs);
+        let room = fit(&mut rows.room, n_rows * n_outputs);
+        out.guesses.resize(n_rows * n_outputs, 0.0);
+        self.identifier.forward(weights, &out.latents, n_rows, outputs, room, &mut out.guesses);
+        out.posteriors.resize(n_rows * n_posteriors, 0.0);
+        let posteriors = out.posteriors.chunks_exact_mut(n_posteriors);
+        for (guesses, posteriors) in out.guesses.chunks_exact(n_outputs).zip(posteriors) {
+            self.identifier.posteriors(guesses, posteriors);
+        }
+        self.actor_critic.forward(weights, observations, &out.latents, n_rows, &mut rows.decisions);
+        rows.decisions.write_to(n_rows, out);
+    }
+
+    fn confidence(&self, out: &PolicyOutputs, row: usize, slot: usize, class: usize) -> f32 {
+        let n_outputs = self.identifier.n_outputs();
+        self.identifier.confidence(&out.guesses[row * n_outputs..][..n_outputs], slot, class)
+    }
+
+    fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut Self::State) {
+        let Contexts { lanes: contexts, buffers } = state;
+        buffers.actions.clear();
+        match self.context_action {
+            ContextAction::Ego => buffers.actions.extend_from_slice(decisions.ego_actions),
+            ContextAction::Peer => {
+                buffers.actions.extend(first_peers(decisions.peer_actions, self.spec.sizes.n_peers));
+            }
+        }
+        let (observations, actions, rows) = (decisions.observations, &buffers.actions, &mut buffers.encoder);
+        self.encoder.add_entries(&self.weights, observations, actions, contexts, lanes, rows);
+    }
+
+    fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut Self::State) {
+        let Contexts { lanes: contexts, buffers } = state;
+        let rows = &mut buffers.encoder;
+        self.encoder.end_episodes(&self.weights, terminal_observations, contexts, lanes, rows);
+    }
 }
 
 impl<E: Encoder> Network for PaceNet<E> {
-    type Context = E::Context;
-    type ActRows = PaceActRows<E::ActRows>;
-    type LearnRows = PaceLearnRows<E::LearnRows>;
+    type Buffers = PaceLearnRows<E::LearnRows>;
 
-    const METRICS: &'static [&'static str] = &["peer/aux_loss", "peer/posterior", "peer/top1"];
-
-    fn new(spec: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet<E> {
+    fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet<E> {
         let mut layout = Layout::default();
-        let sizes = Sizes::of(spec);
-        let encoder = E::new(&mut layout, spec, config);
+        let Sizes { observation, n_actions, .. } = Sizes::of(game);
+        let encoder = E::new(&mut layout, game, config);
         let width = encoder.width();
         let identifier = PeerIdentifier::new(&mut layout, width, pool, config.identify);
-        let n_warm_up_parameters = layout.len();
-        let actor_critic = ActorCritic::new(
-            &mut layout,
-            [sizes.observation, width],
-            config.hidden_width,
-            sizes.n_actions,
-            Activation::Relu,
-        );
+        // The warm-up trains encoder and identifier alone.
+        let n_warm_up_weights = layout.len();
+        let (inputs, relu) = ([observation, width], Activation::Relu);
+        let actor_critic = ActorCritic::new(&mut layout, inputs, config.hidden_width, n_actions, relu);
         PaceNet {
             encoder,
-            identifier,
             actor_critic,
-            sizes,
             context_action: config.context_action,
-            sides: pool.sides.clone().filter(|_| config.own_side),
-            layout,
-            n_warm_up_parameters,
+            weights: Arc::new(vec![0.0; layout.len()]),
+            spec: Arc::new(NetworkSpec {
+                group_ends: vec![n_warm_up_weights, layout.len()],
+                slots: identifier.slots().to_vec(),
+                sides: pool.sides.clone().filter(|_| config.own_side),
+                metrics: &["peer/aux_loss", "peer/posterior", "peer/top1"],
+                ..NetworkSpec::new(game, layout, width)
+            }),
+            identifier,
         }
     }
 
@@ -131,134 +198,34 @@ impl<E: Encoder> Network for PaceNet<E> {
         check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
     }
 
-    fn layout(&self) -> &Layout {
-        &self.layout
+    fn initialise(&mut self, seed: Seed) {
+        let weights = Arc::make_mut(&mut self.weights);
+        self.encoder.initialise(weights, &mut seed.stream("encoder"));
+        self.identifier.initialise(weights, &mut seed.stream("identifier"));
+        self.actor_critic.initialise(weights, &mut seed.stream("actor-critic"));
+    }
+
+    fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    fn weights_mut(&mut self) -> &mut Vec<f32> {
+        Arc::make_mut(&mut self.weights)
     }
 
     fn policy_head(&self) -> &Linear {
         self.actor_critic.policy_head()
     }
 
-    fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut weights = vec![0.0; self.layout.len()];
-        self.encoder.initialise(&mut weights, &mut seed.stream("encoder"));
-        self.identifier.initialise(&mut weights, &mut seed.stream("identifier"));
-        self.actor_critic.initialise(&mut weights, &mut seed.stream("actor-critic"));
-        weights
-    }
-
-    fn group_ends(&self) -> Vec<usize> {
-        vec![self.n_warm_up_parameters, self.layout.len()]
-    }
-
-    fn sizes(&self) -> Sizes {
-        self.sizes
-    }
-
-    fn slots(&self) -> Vec<Range<usize>> {
-        self.identifier.slots().to_vec()
-    }
-
-    fn sides(&self) -> Option<&Sides> {
-        self.sides.as_ref()
-    }
-
-    fn context(&self, window: Option<usize>) -> E::Context {
-        self.encoder.context(window)
-    }
-
-    fn forget(&self, context: &mut E::Context) {
-        self.encoder.forget(context);
-    }
-
-    fn forget_but_last(&self, context: &mut E::Context) {
-        self.encoder.forget_but_last(context);
-    }
-
-    fn tell(&self, context: &mut E::Context, _tuple: usize, seed: Seed) {
-        self.encoder.drop_in_play(context, DropoutKey(u64::from(seed.stream("dropout").below(u32::MAX))));
-    }
-
-    fn act(
-        &self,
-        parameters: &[f32],
-        observations: &[f32],
-        contexts: &[E::Context],
-        lanes: &[usize],
-        rows: &mut Self::ActRows,
-    ) {
-        let n_rows = lanes.len();
-        self.encoder.encode(parameters, contexts, lanes, &mut rows.encoder);
-        let latents = &E::latents(&rows.encoder)[..n_rows * self.width()];
-        let (n_outputs, n_posteriors) = (self.identifier.n_outputs(), self.identifier.n_posteriors());
-        let outputs = fit(&mut rows.outputs, n_rows * n_outputs);
-        let room = fit(&mut rows.room, n_rows * n_outputs);
-        let guesses = fit(&mut rows.guesses, n_rows * n_outputs);
-        self.identifier.forward(parameters, latents, n_rows, outputs, room, guesses);
-        let posteriors = fit(&mut rows.posteriors, n_rows * n_posteriors);
-        for (guesses, posteriors) in
-            guesses.chunks_exact(n_outputs).zip(posteriors.chunks_exact_mut(n_posteriors))
-        {
-            self.identifier.posteriors(guesses, posteriors);
-        }
-        self.actor_critic.forward(parameters, observations, latents, n_rows, &mut rows.decisions);
-    }
-
-    fn acted<'a>(&self, rows: &'a Self::ActRows) -> Acted<'a> {
-        Acted {
-            logits: rows.decisions.logits(),
-            values: rows.decisions.values(),
-            posteriors: &rows.posteriors,
-            latents: E::latents(&rows.encoder),
-            latent_size: self.width(),
-        }
-    }
-
-    fn confidence(&self, rows: &Self::ActRows, row: usize, slot: usize, class: usize) -> f32 {
-        let n_outputs = self.identifier.n_outputs();
-        self.identifier.confidence(&rows.guesses[row * n_outputs..][..n_outputs], slot, class)
-    }
-
-    fn take_in(
-        &self,
-        parameters: &[f32],
-        decisions: &Decisions<'_>,
-        contexts: &mut [E::Context],
-        lanes: &[usize],
-        rows: &mut Self::ActRows,
-    ) {
-        rows.actions.clear();
-        match self.context_action {
-            ContextAction::Ego => rows.actions.extend_from_slice(decisions.ego_actions),
-            ContextAction::Peer => {
-                rows.actions.extend(first_peers(decisions.peer_actions, self.sizes.n_peers));
-            }
-        }
-        let (observations, actions) = (decisions.observations, &rows.actions);
-        self.encoder.add_entries(parameters, observations, actions, contexts, lanes, &mut rows.encoder);
-    }
-
-    fn end_episodes(
-        &self,
-        parameters: &[f32],
-        terminal_observations: &[f32],
-        contexts: &mut [E::Context],
-        lanes: &[usize],
-        rows: &mut Self::ActRows,
-    ) {
-        self.encoder.end_episodes(parameters, terminal_observations, contexts, lanes, &mut rows.encoder);
-    }
-
     fn accumulate(
         &self,
-        parameters: &[f32],
         transposed: &[f32],
         job: &UpdateJob<'_>,
-        rows: &mut PaceLearnRows<E::LearnRows>,
+        rows: &mut Self::Buffers,
         shard: &mut UpdateShard,
     ) {
         for chunk in job.chunks(E::CHUNK_ROWS) {
-            self.accumulate_chunk([parameters, transposed], job, chunk, rows, shard);
+            self.accumulate_chunk(transposed, job, chunk, rows, shard);
         }
     }
 }
@@ -270,14 +237,14 @@ impl<E: Encoder> PaceNet<E> {
 
     fn accumulate_chunk(
         &self,
-        [parameters, transposed]: [&[f32]; 2],
+        transposed: &[f32],
         job: &UpdateJob<'_>,
         chunk: &[u32],
         rows: &mut PaceLearnRows<E::LearnRows>,
         shard: &mut UpdateShard,
     ) {
-        let batch = job.batch;
-        let size = self.sizes.observation;
+        let (batch, parameters) = (job.batch, &self.weights[..]);
+        let size = self.spec.sizes.observation;
         let UpdateShard { gradients, sums } = shard;
         self.gather(chunk, job, rows);
         let n_selected = rows.chunk.selected.len();
@@ -313,7 +280,7 @@ impl<E: Encoder> PaceNet<E> {
                 let guesses = &guesses[row * n_outputs..][..n_outputs];
                 let d_outputs = &mut d_outputs[row * n_outputs..][..n_outputs];
                 for (slot, class) in classes.iter().enumerate() {
-                    let class = self.class_from(side, slot, *class);
+                    let class = self.spec.class_from(side, slot, *class);
                     let terms = self.identifier.learn(guesses, slot, class, weight, d_outputs);
                     let [all_losses, all_confidence, identified] = &mut sums.own;
                     *all_losses += f64::from(terms.loss * share);
@@ -329,9 +296,7 @@ impl<E: Encoder> PaceNet<E> {
         // Policy and value, once the warm-up is over.
         if let Some(weights) = &job.weights.policy {
             self.actor_critic.forward(parameters, observations, latents, n_selected, &mut rows.decisions);
-            let n_actions = self.sizes.n_actions;
-            let probabilities = fit(&mut rows.probabilities, n_selected * n_actions);
-            let mut policy_rows = rows.decisions.policy_rows(n_selected, n_actions, probabilities);
+            let mut policy_rows = rows.decisions.policy_rows(n_selected, &mut rows.probabilities);
             policy_and_value(job, weights, &rows.batch_rows, &mut policy_rows, sums);
             self.actor_critic.backward(
                 transposed,
@@ -350,7 +315,7 @@ impl<E: Encoder> PaceNet<E> {
 
     /// Brings the inputs of a chunk together.
     fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut PaceLearnRows<E::LearnRows>) {
-        let (batch, size) = (job.batch, self.sizes.observation);
+        let (batch, size) = (job.batch, self.spec.sizes.observation);
         rows.chunk.clear();
         rows.batch_rows.clear();
         rows.encounters.clear();
@@ -370,7 +335,7 @@ impl<E: Encoder> PaceNet<E> {
             rows.chunk
                 .observations
                 .extend_from_slice(&batch.observations[decisions.start * size..decisions.end * size]);
-            let n_peers = self.sizes.n_peers;
+            let n_peers = self.spec.sizes.n_peers;
             match self.context_action {
                 ContextAction::Ego => rows.chunk.actions.extend_from_slice(&batch.actions[decisions]),
                 ContextAction::Peer => {
@@ -413,11 +378,9 @@ pub(crate) struct PaceActRows<R> {
     /// What is stored in the contexts with the entries.
     actions: Vec<Action>,
     decisions: ActorCriticRows,
-    /// What the identifier says, squashed and not, and the classes that makes likely.
+    /// What the identifier says before it is squashed, and room for as much.
     outputs: Vec<f32>,
     room: Vec<f32>,
-    guesses: Vec<f32>,
-    posteriors: Vec<f32>,
 }
 
 /// The inputs and activations of one chunk: what a thread works in, and finds still in its cache at the next chunk.

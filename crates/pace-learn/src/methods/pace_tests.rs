@@ -5,12 +5,13 @@ use serde_json::Value;
 
 use super::PaceNet;
 use super::recorded::{
-    Recording, check_differences, check_recorded, check_recurring, everything, gradient, integers, parameters,
+    Recording, check_differences, check_recorded, check_recurring, everything, gradient, integers,
+    set_weights,
 };
 use crate::batch::Batch;
 use crate::config::{ContextAction, EncoderKind};
 use crate::learner::{LossWeights, UpdateJob};
-use crate::network::Network;
+use crate::network::{Actor, Network};
 use crate::preset::paper_keys;
 
 fn recording() -> Recording {
@@ -49,41 +50,41 @@ fn batch(recording: &Recording) -> (Batch, Vec<Vec<usize>>) {
     (batch, classes)
 }
 
-/// Calls `check` for every recorded case with the network, its weights, the job and the recorded results.
-fn for_every_case(check: impl Fn(&PaceNet, &[f32], &UpdateJob<'_>, &Value)) {
+/// Calls `check` for every recorded case with the network, the job and the recorded results.
+fn for_every_case(check: impl Fn(&PaceNet, &UpdateJob<'_>, &Value)) {
     for_every_case_with(EncoderKind::Means, check);
 }
 
 /// The same with another encoder of the same weights, whose results are not recorded.
-fn for_every_case_with(encoder: EncoderKind, check: impl Fn(&PaceNet, &[f32], &UpdateJob<'_>, &Value)) {
+fn for_every_case_with(encoder: EncoderKind, check: impl Fn(&PaceNet, &UpdateJob<'_>, &Value)) {
     let recording = recording();
     let (batch, classes) = batch(&recording);
     for case in recording.0["cases"].as_array().expect("a list") {
-        let net = net(&recording, encoder, case);
-        let parameters = parameters(&net, &recording.0["parameters"]);
+        let mut net = net(&recording, encoder, case);
+        set_weights(&mut net, &recording.0["parameters"]);
         let weights = recording.weights(batch.n_decisions());
-        everything(&net, &batch, &classes, weights, |job| check(&net, &parameters, job, case));
+        everything(&net, &batch, &classes, weights, |job| check(&net, job, case));
     }
 }
 
 #[test]
 fn loss_and_gradients_equal_pytorchs() {
-    for_every_case(|net, parameters, job, case| {
-        check_recorded(net, parameters, job, case, &["auxiliary_loss"]);
+    for_every_case(|net, job, case| {
+        check_recorded(net, job, case, &["auxiliary_loss"]);
     });
 }
 
 #[test]
 fn gradients_are_how_the_loss_changes() {
     for encoder in [EncoderKind::Means, EncoderKind::MeansAndMaxima] {
-        for_every_case_with(encoder, |net, parameters, job, _| check_differences(net, parameters, job, 1));
+        for_every_case_with(encoder, |net, job, _| check_differences(net, job, 1));
     }
 }
 
 #[test]
 fn entries_that_recur_count_as_often_as_they_occur() {
     for encoder in [EncoderKind::Means, EncoderKind::MeansAndMaxima] {
-        for_every_case_with(encoder, |net, parameters, job, _| check_recurring(net, parameters, job));
+        for_every_case_with(encoder, |net, job, _| check_recurring(net, job));
     }
 }
 
@@ -91,8 +92,8 @@ fn entries_that_recur_count_as_often_as_they_occur() {
 fn highest_features_are_others_than_means() {
     let gradients = |encoder: EncoderKind| {
         let all = std::cell::RefCell::new(Vec::new());
-        for_every_case_with(encoder, |net, parameters, job, _| {
-            all.borrow_mut().push(gradient(net, parameters, job).gradients);
+        for_every_case_with(encoder, |net, job, _| {
+            all.borrow_mut().push(gradient(net, job).gradients);
         });
         all.into_inner()
     };
@@ -101,14 +102,14 @@ fn highest_features_are_others_than_means() {
 
 #[test]
 fn steps_of_all_minibatches_add_up_to_whole_encounters() {
-    for_every_case(|net, parameters, job, _| {
+    for_every_case(|net, job, _| {
         let n = job.batch.n_decisions();
         let assigned: Vec<u32> = (0..n as u32).map(|decision| decision * 7 % 3).collect();
-        let whole = gradient(net, parameters, job);
-        let mut parts = vec![0.0; parameters.len()];
+        let whole = gradient(net, job);
+        let mut parts = vec![0.0; net.weights().len()];
         let mut n_found = 0.0;
         for due in 0..3 {
-            let part = gradient(net, parameters, &UpdateJob { selection: Some((&assigned, due)), ..*job });
+            let part = gradient(net, &UpdateJob { selection: Some((&assigned, due)), ..*job });
             parts.iter_mut().zip(part.gradients).for_each(|(sum, value)| *sum += value);
             n_found += part.sums.n;
         }
@@ -121,10 +122,10 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
 
 #[test]
 fn the_warm_up_leaves_actor_and_critic_alone() {
-    for_every_case(|net, parameters, job, _| {
+    for_every_case(|net, job, _| {
         let weights = LossWeights { policy: None, ..job.weights };
-        let shard = gradient(net, parameters, &UpdateJob { weights, ..*job });
-        let (warm, rest) = shard.gradients.split_at(net.group_ends()[0]);
+        let shard = gradient(net, &UpdateJob { weights, ..*job });
+        let (warm, rest) = shard.gradients.split_at(net.spec().group_ends[0]);
         assert!(warm.iter().any(|gradient| *gradient != 0.0));
         assert!(rest.iter().all(|gradient| *gradient == 0.0));
     });
@@ -143,9 +144,10 @@ fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
     let (mut batch, mut classes) = batch(&recording);
     let weights = recording.weights(batch.n_decisions());
     let learned = |net: &PaceNet, batch: &Batch, classes: &[Vec<usize>]| {
-        let parameters = parameters(net, &recording.0["parameters"]);
+        let mut net = net.clone();
+        set_weights(&mut net, &recording.0["parameters"]);
         let mut found = Vec::new();
-        everything(net, batch, classes, weights, |job| found = gradient(net, &parameters, job).gradients);
+        everything(&net, batch, classes, weights, |job| found = gradient(&net, job).gradients);
         found
     };
     let turning = net_with(&recording, EncoderKind::Means, case, Some(sides.clone()));

@@ -89,20 +89,20 @@ pub(super) fn integers(value: &Value) -> Vec<usize> {
     floats(value).into_iter().map(|number| number as usize).collect()
 }
 
-/// Recorded tensors in the order of a layout.
-pub(super) fn parameters<N: Network>(net: &N, recorded: &Value) -> Vec<f32> {
-    let tensors = net.layout().tensors().iter();
+/// Gives a network the recorded tensors.
+pub(super) fn set_weights<N: Network>(net: &mut N, recorded: &Value) {
+    let tensors = net.spec().layout.tensors().iter();
     let values: Vec<f32> = tensors.flat_map(|tensor| floats(&recorded[&tensor.name])).collect();
-    assert_eq!(values.len(), net.layout().len(), "another network was recorded");
-    values
+    assert_eq!(values.len(), net.weights().len(), "another network was recorded");
+    *net.weights_mut() = values;
 }
 
 /// The gradient and the sums of all due pieces.
-pub(super) fn gradient<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>) -> UpdateShard {
-    let mut shard = UpdateShard::new(parameters.len());
-    let mut transposed = vec![0.0; parameters.len()];
-    net.layout().transpose(parameters, &mut transposed);
-    net.accumulate(parameters, &transposed, job, &mut N::LearnRows::default(), &mut shard);
+pub(super) fn gradient<N: Network>(net: &N, job: &UpdateJob<'_>) -> UpdateShard {
+    let n = net.weights().len();
+    let (mut shard, mut transposed) = (UpdateShard::new(n), vec![0.0; n]);
+    net.spec().layout.transpose(net.weights(), &mut transposed);
+    net.accumulate(&transposed, job, &mut N::Buffers::default(), &mut shard);
     shard
 }
 
@@ -120,14 +120,8 @@ pub(super) fn everything<N: Network>(
 }
 
 /// Holds terms and gradients to what was recorded; `own` names the method's own terms in the recording.
-pub(super) fn check_recorded<N: Network>(
-    net: &N,
-    parameters: &[f32],
-    job: &UpdateJob<'_>,
-    recorded: &Value,
-    own: &[&str],
-) {
-    let shard = gradient(net, parameters, job);
+pub(super) fn check_recorded<N: Network>(net: &N, job: &UpdateJob<'_>, recorded: &Value, own: &[&str]) {
+    let shard = gradient(net, job);
     let sums = &shard.sums;
     let shared = [sums.policy_loss, sums.value_loss, sums.entropy];
     let names = ["policy_loss", "value_loss", "entropy"].iter().chain(own);
@@ -135,7 +129,7 @@ pub(super) fn check_recorded<N: Network>(
         let recorded = recorded["terms"][name].as_f64().expect("a number");
         assert!((found / sums.n - recorded).abs() < 1e-5, "{name}: {} {recorded}", found / sums.n);
     }
-    for tensor in net.layout().tensors() {
+    for tensor in net.spec().layout.tensors() {
         let recorded = floats(&recorded["gradients"][&tensor.name]);
         let found = &shard.gradients[tensor.id.range()];
         let norm = |values: &mut dyn Iterator<Item = f32>| {
@@ -148,8 +142,8 @@ pub(super) fn check_recorded<N: Network>(
 }
 
 /// Holds terms and gradients where observations recur, and are worked out once, to those where each is worked out.
-pub(super) fn check_recurring<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>) {
-    let size = net.sizes().observation;
+pub(super) fn check_recurring<N: Network>(net: &N, job: &UpdateJob<'_>) {
+    let size = net.spec().sizes.observation;
     let mut batch = job.batch.clone();
     let few = batch.observations[..3 * size].to_vec();
     let rows =
@@ -158,7 +152,7 @@ pub(super) fn check_recurring<N: Network>(net: &N, parameters: &[f32], job: &Upd
         observation.copy_from_slice(&few[row * 7 % 3 * size..][..size]);
     }
     let with_flops = |job: &UpdateJob<'_>| {
-        let (shard, shapes) = recorded(|| gradient(net, parameters, job));
+        let (shard, shapes) = recorded(|| gradient(net, job));
         (shard, shapes.iter().map(GemmShape::flops).sum::<f64>())
     };
     let (one_by_one, flops_one_by_one) = with_flops(&UpdateJob { batch: &batch, ..*job });
@@ -176,7 +170,7 @@ pub(super) fn check_recurring<N: Network>(net: &N, parameters: &[f32], job: &Upd
 
 /// Holds the gradient of every tensor, along a random direction, to how the whole loss changes. `n_own` of the method's own
 /// sums are terms of the loss.
-pub(super) fn check_differences<N: Network>(net: &N, parameters: &[f32], job: &UpdateJob<'_>, n_own: usize) {
+pub(super) fn check_differences<N: Network>(net: &N, job: &UpdateJob<'_>, n_own: usize) {
     let loss = |sums: &UpdateSums| {
         let policy = job.weights.policy.expect("a policy is trained");
         let auxiliary = f64::from(job.weights.auxiliary) * sums.own[..n_own].iter().sum::<f64>();
@@ -185,18 +179,18 @@ pub(super) fn check_differences<N: Network>(net: &N, parameters: &[f32], job: &U
             + auxiliary)
             / sums.n
     };
-    let found = gradient(net, parameters, job).gradients;
+    let found = gradient(net, job).gradients;
     let mut rng = pace_games::Seed::new(3).stream("directions");
-    for tensor in net.layout().tensors() {
+    for tensor in net.spec().layout.tensors() {
         let range = tensor.id.range();
         let direction: Vec<f32> = range.clone().map(|_| rng.unit() as f32 - 0.5).collect();
         // Small steps keep away from the corners of ReLUs and clips, large ones from rounding: one of several is good.
         let slope = |step: f32| {
             let moved = |sign: f32| {
-                let mut moved = parameters.to_vec();
-                let pairs = moved[range.clone()].iter_mut().zip(&direction);
+                let mut moved = net.clone();
+                let pairs = moved.weights_mut()[range.clone()].iter_mut().zip(&direction);
                 pairs.for_each(|(value, direction)| *value += sign * step * direction);
-                loss(&gradient(net, &moved, job).sums)
+                loss(&gradient(&moved, job).sums)
             };
             (moved(1.0) - moved(-1.0)) / f64::from(2.0 * step)
         };

@@ -1,7 +1,10 @@
-//! The network of the recurrent baselines: two hidden layers and a GRU that actor and critic share.
+//! The network of the recurrent baselines differs from `pace.rs` in: two hidden layers and a GRU that actor and critic share, in
+//! place of context and encoder.
 //!
 //! `generalist` and `liam` say which keys and heads make it which method. A gradient flows through chunks of
 //! `chunk_steps` decisions, each begun from the hidden state it had in the rollout, through which nothing flows back.
+
+use std::sync::Arc;
 
 use pace_games::{Action, GameError, GameSpec, NO_ACTION, PeerSight, PoolListing, Seed};
 use pace_nn::{Activation, Gru, GruInputs, GruRows, Layout, Linear, Mlp, MlpBuffers, Part, Store};
@@ -11,7 +14,7 @@ use crate::batch::{Batch, Piece};
 use crate::config::{Minibatch, Span, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{Pairs, PeerModel, PeerModelRows, fit, orthogonal, uniform};
-use crate::network::{Acted, Decisions, Network, Sizes};
+use crate::network::{Actor, Contexts, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes, copy_to};
 use crate::ppo::{PolicyRows, policy_and_value};
 
 /// Decisions of a block of chunks that are passed through together: sequences enough for fast products with their hidden
@@ -26,12 +29,14 @@ pub(crate) struct RecurrentNet<const MODELS_PEERS: bool> {
     actor: Linear,
     critic: Linear,
     peers: Option<PeerModel>,
-    sizes: Sizes,
     span: Span,
     chunk_steps: usize,
     sees_terminal: bool,
-    layout: Layout,
+    spec: Arc<NetworkSpec>,
+    weights: Arc<Vec<f32>>,
 }
+
+pub(super) type RecurrentState = Contexts<HiddenState, RecurrentActRows>;
 
 /// What a lane keeps.
 #[derive(Clone, Debug)]
@@ -54,36 +59,108 @@ impl HiddenState {
     }
 }
 
+impl<const MODELS_PEERS: bool> Actor for RecurrentNet<MODELS_PEERS> {
+    type State = RecurrentState;
+
+    fn spec(&self) -> &NetworkSpec {
+        &self.spec
+    }
+
+    fn new_state(&self, n_lanes: usize, _window: Option<usize>) -> Self::State {
+        let hidden = vec![0.0; self.width()];
+        Contexts::new(HiddenState { hidden, last_action: NO_ACTION, n_decisions: 0 }, n_lanes)
+    }
+
+    fn clear_context(&self, state: &mut Self::State, lane: usize) {
+        let context = &mut state.lanes[lane];
+        context.hidden.fill(0.0);
+        (context.last_action, context.n_decisions) = (NO_ACTION, 0);
+    }
+
+    fn forward_policy(
+        &self,
+        observations: &[f32],
+        lanes: &[usize],
+        state: &mut Self::State,
+        out: &mut PolicyOutputs,
+    ) {
+        let n_rows = lanes.len();
+        self.step(observations, lanes, state);
+        copy_to(&mut out.latents, &state.buffers.gru.out[..n_rows * self.width()]);
+        let hidden = [Part::Dense(&out.latents)];
+        for (head, out) in [(&self.actor, &mut out.logits), (&self.critic, &mut out.values)] {
+            out.resize(n_rows * head.n_out(), 0.0);
+            head.forward(&self.weights, &hidden, n_rows, out);
+        }
+    }
+
+    fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut Self::State) {
+        let states = state.buffers.gru.out.chunks_exact(self.width());
+        for ((hidden, action), lane) in states.zip(decisions.ego_actions).zip(lanes) {
+            let context = &mut state.lanes[*lane];
+            context.hidden.copy_from_slice(hidden);
+            context.last_action = *action;
+            context.n_decisions += 1;
+        }
+    }
+
+    fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut Self::State) {
+        if self.sees_terminal {
+            self.step(terminal_observations, lanes, state);
+            for (hidden, lane) in state.buffers.gru.out.chunks_exact(self.width()).zip(lanes) {
+                state.lanes[*lane].hidden.copy_from_slice(hidden);
+            }
+        }
+        for lane in lanes {
+            state.lanes[*lane].last_action = NO_ACTION;
+            if self.span == Span::Episode {
+                state.lanes[*lane].hidden.fill(0.0);
+            }
+        }
+    }
+
+    fn save_state(&self, state: &Self::State, lane: usize, saved: &mut Vec<f32>) {
+        let context = &state.lanes[lane];
+        if context.n_decisions.is_multiple_of(self.chunk_steps) {
+            saved.extend_from_slice(&context.hidden);
+        }
+    }
+}
+
 impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
-    type Context = HiddenState;
-    type ActRows = RecurrentActRows;
-    type LearnRows = RecurrentLearnRows;
+    type Buffers = RecurrentLearnRows;
 
-    const METRICS: &'static [&'static str] =
-        if MODELS_PEERS { &["peer/observation_loss", "peer/action_loss"] } else { &[] };
-
-    fn new(spec: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> Self {
+    fn new(game: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> Self {
         let mut layout = Layout::default();
-        let sizes = Sizes::of(spec);
-        let Sizes { observation, n_actions, n_peers } = sizes;
+        let Sizes { observation, n_actions, n_peers } = Sizes::of(game);
         let width = config.hidden_width;
         let input = if MODELS_PEERS { vec![observation, n_actions] } else { vec![observation] };
         let relu = Activation::Relu;
         let trunk = Mlp::new(&mut layout, "trunk", &input, &[width; 2], relu, relu);
         let mut head = |name, n_out| Linear::new(&mut layout, name, &[width], n_out, Activation::Identity);
         let (actor, critic) = (head("actor", n_actions), head("critic", 1));
+        let gru = Gru::new(&mut layout, "gru", width, width);
+        let peers = MODELS_PEERS.then(|| PeerModel::new(&mut layout, width, n_peers, observation, n_actions));
+        let (sight, metrics): (PeerSight, &[&str]) = match MODELS_PEERS {
+            true => (PeerSight::Recorded, &["peer/observation_loss", "peer/action_loss"]),
+            false => (PeerSight::Skipped, &[]),
+        };
         RecurrentNet {
             trunk,
-            gru: Gru::new(&mut layout, "gru", width, width),
+            gru,
             actor,
             critic,
-            peers: MODELS_PEERS.then(|| PeerModel::new(&mut layout, width, n_peers, observation, n_actions)),
-            sizes,
+            peers,
             span: config.hidden_state_span,
             chunk_steps: config.chunk_steps,
             // Where the hidden state ends with the episode, nobody would see what came of it.
             sees_terminal: config.rnn_sees_terminal && config.hidden_state_span == Span::Encounter,
-            layout,
+            weights: Arc::new(vec![0.0; layout.len()]),
+            spec: Arc::new(NetworkSpec {
+                rollout_sight: sight,
+                metrics,
+                ..NetworkSpec::new(game, layout, width)
+            }),
         }
     }
 
@@ -98,119 +175,31 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         check_baseline(config, &[Minibatch::Chunks])
     }
 
-    fn layout(&self) -> &Layout {
-        &self.layout
+    fn initialise(&mut self, seed: Seed) {
+        let weights = Arc::make_mut(&mut self.weights);
+        let mut rng = seed.stream("trunk");
+        for layer in self.trunk.layers() {
+            orthogonal(weights, layer, std::f64::consts::SQRT_2, &mut rng);
+        }
+        self.gru.initialise(weights, &mut || rng.unit());
+        let mut rng = seed.stream("actor-critic");
+        orthogonal(weights, &self.actor, 0.01, &mut rng);
+        uniform(weights, &self.critic, &mut rng);
+        if let Some(peers) = &self.peers {
+            peers.initialise(weights, &mut seed.stream("peers"));
+        }
+    }
+
+    fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    fn weights_mut(&mut self) -> &mut Vec<f32> {
+        Arc::make_mut(&mut self.weights)
     }
 
     fn policy_head(&self) -> &Linear {
         &self.actor
-    }
-
-    fn initialise(&self, seed: Seed) -> Vec<f32> {
-        let mut weights = vec![0.0; self.layout.len()];
-        let mut rng = seed.stream("trunk");
-        for layer in self.trunk.layers() {
-            orthogonal(&mut weights, layer, std::f64::consts::SQRT_2, &mut rng);
-        }
-        self.gru.initialise(&mut weights, &mut || rng.unit());
-        let mut rng = seed.stream("actor-critic");
-        orthogonal(&mut weights, &self.actor, 0.01, &mut rng);
-        uniform(&mut weights, &self.critic, &mut rng);
-        if let Some(peers) = &self.peers {
-            peers.initialise(&mut weights, &mut seed.stream("peers"));
-        }
-        weights
-    }
-
-    fn sizes(&self) -> Sizes {
-        self.sizes
-    }
-
-    fn peer_sight(&self) -> PeerSight {
-        if MODELS_PEERS { PeerSight::Recorded } else { PeerSight::Skipped }
-    }
-
-    fn context(&self, _window: Option<usize>) -> HiddenState {
-        HiddenState { hidden: vec![0.0; self.width()], last_action: NO_ACTION, n_decisions: 0 }
-    }
-
-    fn forget(&self, context: &mut HiddenState) {
-        context.hidden.fill(0.0);
-        (context.last_action, context.n_decisions) = (NO_ACTION, 0);
-    }
-
-    fn act(
-        &self,
-        parameters: &[f32],
-        observations: &[f32],
-        contexts: &[HiddenState],
-        lanes: &[usize],
-        rows: &mut RecurrentActRows,
-    ) {
-        let n_rows = lanes.len();
-        self.step(parameters, observations, contexts, lanes, rows);
-        let hidden = &rows.gru.out[..n_rows * self.width()];
-        let logits = fit(&mut rows.logits, n_rows * self.sizes.n_actions);
-        self.actor.forward(parameters, &[Part::Dense(hidden)], n_rows, logits);
-        self.critic.forward(parameters, &[Part::Dense(hidden)], n_rows, fit(&mut rows.values, n_rows));
-    }
-
-    fn acted<'a>(&self, rows: &'a RecurrentActRows) -> Acted<'a> {
-        Acted {
-            logits: &rows.logits,
-            values: &rows.values,
-            posteriors: &[],
-            latents: &rows.gru.out,
-            latent_size: self.width(),
-        }
-    }
-
-    fn take_in(
-        &self,
-        _parameters: &[f32],
-        decisions: &Decisions<'_>,
-        contexts: &mut [HiddenState],
-        lanes: &[usize],
-        rows: &mut RecurrentActRows,
-    ) {
-        let states = rows.gru.out.chunks_exact(self.width());
-        for ((state, action), lane) in states.zip(decisions.ego_actions).zip(lanes) {
-            let context = &mut contexts[*lane];
-            context.hidden.copy_from_slice(state);
-            context.last_action = *action;
-            context.n_decisions += 1;
-        }
-    }
-
-    fn end_episodes(
-        &self,
-        parameters: &[f32],
-        terminal_observations: &[f32],
-        contexts: &mut [HiddenState],
-        lanes: &[usize],
-        rows: &mut RecurrentActRows,
-    ) {
-        if self.sees_terminal {
-            // What the deciding lanes were told is still wanted of `rows`.
-            let mut shown = std::mem::take(&mut rows.terminal).unwrap_or_default();
-            self.step(parameters, terminal_observations, contexts, lanes, &mut shown);
-            for (state, lane) in shown.gru.out.chunks_exact(self.width()).zip(lanes) {
-                contexts[*lane].hidden.copy_from_slice(state);
-            }
-            rows.terminal = Some(shown);
-        }
-        for lane in lanes {
-            contexts[*lane].last_action = NO_ACTION;
-            if self.span == Span::Episode {
-                contexts[*lane].hidden.fill(0.0);
-            }
-        }
-    }
-
-    fn keep(&self, context: &HiddenState, kept: &mut Vec<f32>) {
-        if context.n_decisions.is_multiple_of(self.chunk_steps) {
-            kept.extend_from_slice(&context.hidden);
-        }
     }
 
     fn pieces(&self, batch: &Batch) -> Vec<Piece> {
@@ -219,7 +208,6 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
 
     fn accumulate(
         &self,
-        parameters: &[f32],
         transposed: &[f32],
         job: &UpdateJob<'_>,
         rows: &mut RecurrentLearnRows,
@@ -227,7 +215,7 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
     ) {
         for chunk in job.chunks(BLOCK_ROWS) {
             self.gather(chunk, job, rows);
-            self.accumulate_block([parameters, transposed], job, rows, shard);
+            self.accumulate_block(transposed, job, rows, shard);
         }
     }
 }
@@ -241,31 +229,25 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
     }
 
     /// One step of the trunk and the GRU for each of `lanes`, from their hidden states.
-    fn step(
-        &self,
-        parameters: &[f32],
-        observations: &[f32],
-        contexts: &[HiddenState],
-        lanes: &[usize],
-        rows: &mut RecurrentActRows,
-    ) {
+    fn step(&self, observations: &[f32], lanes: &[usize], state: &mut RecurrentState) {
         let (n_rows, width) = (lanes.len(), self.width());
-        rows.initial.clear();
-        rows.last_actions.clear();
+        let RecurrentActRows { initial, last_actions, keep, trunk, gru } = &mut state.buffers;
+        initial.clear();
+        last_actions.clear();
         for lane in lanes {
-            rows.initial.extend_from_slice(&contexts[*lane].hidden);
-            rows.last_actions.push(contexts[*lane].last_action);
+            initial.extend_from_slice(&state.lanes[*lane].hidden);
+            last_actions.push(state.lanes[*lane].last_action);
         }
-        rows.keep.resize(n_rows, 1.0);
-        let parts = [Part::Dense(observations), Part::OneHot(&rows.last_actions)];
-        self.trunk.forward(parameters, &parts[..Self::N_PARTS], n_rows, &mut rows.trunk);
-        let inputs = &rows.trunk.out[..n_rows * width];
-        self.gru.forward(parameters, inputs.into(), &[n_rows], &rows.initial, &rows.keep, &mut rows.gru);
+        keep.resize(n_rows, 1.0);
+        let parts = [Part::Dense(observations), Part::OneHot(last_actions)];
+        self.trunk.forward(&self.weights, &parts[..Self::N_PARTS], n_rows, trunk);
+        let inputs = &trunk.out[..n_rows * width];
+        self.gru.forward(&self.weights, inputs.into(), &[n_rows], initial, keep, gru);
     }
 
     /// Packs the pieces of a block step by step, longest first.
     fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut RecurrentLearnRows) {
-        let (batch, size, width) = (job.batch, self.sizes.observation, self.width());
+        let (batch, size, width) = (job.batch, self.spec.sizes.observation, self.width());
         rows.sequences.clear();
         for piece in chunk {
             let start = rows.moments.len();
@@ -349,13 +331,13 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
 
     fn accumulate_block(
         &self,
-        [parameters, transposed]: [&[f32]; 2],
+        transposed: &[f32],
         job: &UpdateJob<'_>,
         rows: &mut RecurrentLearnRows,
         shard: &mut UpdateShard,
     ) {
-        let (batch, size, width) = (job.batch, self.sizes.observation, self.width());
-        let UpdateShard { gradients, sums } = shard;
+        let (batch, size, width) = (job.batch, self.spec.sizes.observation, self.width());
+        let (parameters, UpdateShard { gradients, sums }) = (&self.weights[..], shard);
         let (n_rows, n_selected) = (rows.keep.len(), rows.selected.len());
         let (n, n_inputs) = (n_rows * width, rows.last_actions.len());
 
@@ -380,7 +362,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         };
         d_hidden.fill(0.0);
         if let Some(policy) = &job.weights.policy {
-            let n_logits = n_selected * self.sizes.n_actions;
+            let n_logits = n_selected * self.spec.sizes.n_actions;
             let hidden = [Part::Dense(hidden)];
             let logits = fit(&mut rows.logits, n_logits);
             self.actor.forward(parameters, &hidden, n_selected, logits);
@@ -402,7 +384,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
             }
         }
         if let Some(peers) = self.peers.as_ref().filter(|_| job.weights.auxiliary > 0.0) {
-            let n_peers = self.sizes.n_peers;
+            let n_peers = self.spec.sizes.n_peers;
             rows.peers.seen.clear();
             rows.peers.done.clear();
             for decision in &rows.batch_rows {
@@ -456,10 +438,6 @@ pub(crate) struct RecurrentActRows {
     keep: Vec<f32>,
     trunk: MlpBuffers,
     gru: GruRows,
-    logits: Vec<f32>,
-    values: Vec<f32>,
-    /// For what is shown at the end of an episode.
-    terminal: Option<Box<RecurrentActRows>>,
 }
 
 /// The inputs and activations of one block.

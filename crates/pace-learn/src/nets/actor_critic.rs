@@ -3,7 +3,8 @@
 use pace_games::Stream;
 use pace_nn::{Activation, Layout, Linear, Mlp, MlpBuffers, Part, Store};
 
-use super::{orthogonal, uniform};
+use super::{fit, orthogonal, uniform};
+use crate::network::{PolicyOutputs, copy_to};
 use crate::ppo::PolicyRows;
 
 /// Where the weights of both lie.
@@ -16,35 +17,31 @@ pub(crate) struct ActorCritic {
 /// The rows of both networks for one chunk, kept for the way back.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActorCriticRows {
+    n_actions: usize,
     actor: MlpBuffers,
     critic: MlpBuffers,
 }
 
 impl ActorCriticRows {
-    /// One row of logits per decision.
-    pub(crate) fn logits(&self) -> &[f32] {
-        &self.actor.out
-    }
-
-    /// One value per decision.
-    pub(crate) fn values(&self) -> &[f32] {
-        &self.critic.out
+    /// Copies logits and values of this many decisions.
+    pub(crate) fn write_to(&self, n_rows: usize, out: &mut PolicyOutputs) {
+        copy_to(&mut out.logits, &self.actor.out[..n_rows * self.n_actions]);
+        copy_to(&mut out.values, &self.critic.out[..n_rows]);
     }
 
     /// Logits and values of this many decisions, and the places for their gradients.
     pub(crate) fn policy_rows<'a>(
         &'a mut self,
         n_rows: usize,
-        n_actions: usize,
-        probabilities: &'a mut [f32],
+        probabilities: &'a mut Vec<f32>,
     ) -> PolicyRows<'a> {
-        let n = n_rows * n_actions;
+        let n = n_rows * self.n_actions;
         PolicyRows {
             logits: &self.actor.out[..n],
             d_logits: &mut self.actor.d_out[..n],
             values: &self.critic.out[..n_rows],
             d_values: &mut self.critic.d_out[..n_rows],
-            probabilities,
+            probabilities: fit(probabilities, n),
         }
     }
 }
@@ -88,6 +85,7 @@ impl ActorCritic {
         rows: &mut ActorCriticRows,
     ) {
         let parts = [Part::Dense(observations), Part::Dense(latents)];
+        rows.n_actions = self.actor.n_out();
         self.actor.forward(parameters, &parts, n_rows, &mut rows.actor);
         self.critic.forward(parameters, &parts, n_rows, &mut rows.critic);
     }

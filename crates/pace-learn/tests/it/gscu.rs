@@ -30,7 +30,7 @@ fn fallen_back(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
         keys.conservative = "run".to_owned();
     }
     let game = open(entry, preset, 3);
-    Agent::with_conservative(gscu(), &*game, &config, conservative, &model(&trainer)).expect("its own file")
+    Agent::with_needed(gscu(), &*game, &config, conservative, &model(&trainer)).expect("its own file")
 }
 
 fn meet(agent: &Agent, entry: &GameEntry) -> Vec<EncounterOutcome> {

@@ -12,7 +12,7 @@ use pace_nn::{Adam, AdamConfig, MlpBuffers, gaussian, kernels};
 
 use super::embedding::{DecoderRows, Embedding};
 use super::keys::GscuConfig;
-use super::samples::{PeerSamples, Watcher};
+use super::samples::{PeerSampler, PeerSamples};
 use super::{fill_normal, keys_of};
 use crate::config::TrainConfig;
 use crate::nets::fit;
@@ -30,7 +30,7 @@ pub(crate) struct EmbeddingStage {
     embedding: Embedding,
     pub(crate) parameters: Vec<f32>,
     pub(crate) adam: Adam,
-    watchers: Vec<Watcher>,
+    samplers: Vec<PeerSampler>,
     pub(super) samples: PeerSamples,
     tuple_rows: MlpBuffers,
     /// One per thread.
@@ -96,7 +96,13 @@ impl EmbeddingStage {
             embedding: embedding.clone(),
             parameters,
             adam: Adam::new(adam, &[n]),
-            watchers: Watcher::split(game, ego, tuples_met, keys.embedding_encounters_per_tuple, N_SHARDS),
+            samplers: PeerSampler::split(
+                game,
+                ego,
+                tuples_met,
+                keys.embedding_encounters_per_tuple,
+                N_SHARDS,
+            ),
             samples: PeerSamples::default(),
             tuple_rows: MlpBuffers::default(),
             rooms: (0..n_threads.max(1)).map(|_| SampleRows::default()).collect(),
@@ -126,13 +132,13 @@ impl EmbeddingStage {
     pub(crate) fn watch(&mut self, at: &RunPoint<'_>) -> Result<u64, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let n_episodes = at.game.spec().episodes_per_encounter;
-        for_each_shard(self.rooms.len(), &mut self.watchers, |_, watcher| {
-            watcher.failure = watcher.watch(n_episodes, seed).err();
+        for_each_shard(self.rooms.len(), &mut self.samplers, |_, sampler| {
+            sampler.failure = sampler.collect(n_episodes, seed).err();
         });
         self.samples.clear();
-        for watcher in &mut self.watchers {
-            at.check_output(watcher.failure.as_ref())?;
-            self.samples.append(&mut watcher.samples);
+        for sampler in &mut self.samplers {
+            at.check_output(sampler.failure.as_ref())?;
+            self.samples.append(&mut sampler.samples);
         }
         Ok(self.samples.n_decisions)
     }
@@ -333,9 +339,9 @@ mod tests {
         let weights = embedding.initialise(Seed::new(3));
         let ego = Policy::scripted(&*game, "random").expect("every game has it");
         let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &[2, 7, 31], &ego, 1);
-        for watcher in &mut stage.watchers {
-            watcher.watch(20, Seed::new(5)).expect("a distribution");
-            stage.samples.append(&mut watcher.samples);
+        for sampler in &mut stage.samplers {
+            sampler.collect(20, Seed::new(5)).expect("a distribution");
+            stage.samples.append(&mut sampler.samples);
         }
         assert_eq!(stage.samples.len(), 60, "a peer acts once in a hand");
         let order: Vec<u32> = (0..60).rev().collect();

@@ -1,5 +1,6 @@
-//! GSCU (`docs/methods/gscu.md`): an embedding of the training peers, a policy conditioned on it, and online a belief about the
-//! embedding of whoever is met, with a bandit that falls back on a conservative policy.
+//! GSCU differs from `pace.rs` in: a first stage that learns an embedding of the training peers, a policy conditioned on it, and
+//! online a belief about the embedding of the peers that are met, with a bandit that falls back on a conservative policy
+//! (`docs/methods/gscu.md`).
 //!
 //! It trains differently from the other methods, so it has a folder: the two stages of a run, one after the other, are put
 //! together here.
@@ -23,11 +24,11 @@ use std::sync::Arc;
 
 use pace_games::{GameError, PoolListing, Stream};
 
-use super::{Method, Setting, check_baseline};
-use crate::agent::{Agent, Trained};
+use super::{Method, Need, Setting, check_baseline, load};
+use crate::agent::Agent;
 use crate::config::{Minibatch, TrainConfig};
 use crate::learner::Learner;
-use crate::network::Network;
+use crate::network::{Actor, Network};
 use crate::policy::Policy;
 use crate::ppo::{FIRST_MOMENT_FILE, Ppo, SECOND_MOMENT_FILE};
 use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
@@ -40,14 +41,17 @@ pub(crate) const GSCU: Method = Method {
     id: "gscu",
     summary: "peer embedding, conditional policy, online belief and a conservative fallback",
     adjust: keys::adjust,
-    begin: |setting, seed, n_threads| Ok(Box::new(Gscu::new(setting, seed, n_threads)?)),
-    load: |setting, model| {
-        let net = GscuNet::of(setting)?;
-        let parameters = net.layout().from_bytes(model)?;
-        Ok(Agent::new(Trained { net, parameters }))
+    need: |config| {
+        let run = config.gscu.as_ref()?.conservative_run()?;
+        Some(Need { key: CONSERVATIVE_RUN, run })
     },
+    begin: |setting, seed, n_threads| Ok(Box::new(Gscu::new(setting, seed, n_threads)?)),
+    load: |setting, model| load(GscuNet::of(setting)?, model),
     bench: |shape, config| Box::new(UpdateBench::<GscuNet>::new(shape, config)),
 };
+
+/// The key that names the run of the conservative policy.
+const CONSERVATIVE_RUN: &str = "gscu.conservative_run";
 
 /// A run of both stages.
 struct Gscu {
@@ -74,8 +78,8 @@ impl Gscu {
             (EmbeddingEgo::Random, _) => Policy::scripted(game, "random")?,
         };
         let ppo = Ppo::with_net(net, game, pool, config, seed, n_threads)?;
-        let Learner { net, parameters, .. } = &ppo.learner;
-        let weights = parameters[net.embedding_start()..].to_vec();
+        let net = &ppo.learner.net;
+        let weights = net.weights()[net.embedding_start()..].to_vec();
         let tuples_met = config.training_tuples(pool.tuples.len())?;
         let embedding =
             EmbeddingStage::new(game, &net.embedding, weights, config, &tuples_met, &ego, n_threads);
@@ -93,8 +97,9 @@ impl Gscu {
 
     /// Makes the second stage, and whoever meets the agent, see the embedding as it is now.
     fn share_embedding(&mut self) {
-        let Learner { net, parameters, .. } = &mut self.ppo.learner;
-        parameters[net.embedding_start()..].copy_from_slice(&self.embedding.parameters);
+        let net = &mut self.ppo.learner.net;
+        let start = net.embedding_start();
+        net.weights_mut()[start..].copy_from_slice(&self.embedding.parameters);
         net.tuples = Arc::new(self.embedding.distributions().to_vec());
     }
 }
@@ -139,10 +144,10 @@ impl Training for Gscu {
     }
 
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
-        let Learner { net, parameters, adam, .. } = &self.ppo.learner;
-        let (layout, own) = (net.layout(), &self.embedding.adam);
+        let Learner { net, adam, .. } = &self.ppo.learner;
+        let (layout, own) = (&net.spec().layout, &self.embedding.adam);
         let files = vec![
-            (MODEL_FILE, layout.to_bytes(parameters)),
+            (MODEL_FILE, layout.to_bytes(net.weights())),
             (FIRST_MOMENT_FILE, layout.to_bytes(&[&adam.first[..], &own.first].concat())),
             (SECOND_MOMENT_FILE, layout.to_bytes(&[&adam.second[..], &own.second].concat())),
         ];
@@ -154,8 +159,8 @@ impl Training for Gscu {
         read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
         adam_steps: Vec<u64>,
     ) -> Result<(), TrainError> {
-        let Learner { net, parameters, adam, .. } = &mut self.ppo.learner;
-        let (layout, start) = (net.layout(), net.embedding_start());
+        let Learner { net, adam, .. } = &mut self.ppo.learner;
+        let (layout, start) = (&net.spec().layout, net.embedding_start());
         let saved = layout.from_bytes(&read(MODEL_FILE)?)?;
         let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
         let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
@@ -168,7 +173,7 @@ impl Training for Gscu {
             return Err(TrainError::State { reason });
         }
         own.parameters.copy_from_slice(&saved[start..]);
-        *parameters = saved;
+        *net.weights_mut() = saved;
         for (moments, policy, embedding) in
             [(first, &mut adam.first, &mut own.adam.first), (second, &mut adam.second, &mut own.adam.second)]
         {
@@ -206,11 +211,11 @@ fn conservative_policy(setting: &Setting<'_>) -> Result<Policy, GameError> {
         return Policy::scripted(game, &keys.conservative);
     };
     let shape = (game.spec().observation_size, game.spec().n_actions());
-    let fits = setting.conservative.filter(|policy| policy.shape() == shape);
+    let fits = setting.needed.filter(|policy| policy.shape() == shape);
     fits.cloned().ok_or_else(|| {
         let expected = "the folder of a trained run of this game, for example one of `--method generalist`; \
                         or set `gscu.conservative` to a scripted ego such as \"random\"";
-        GameError::bad_value("gscu.conservative_run", &format!("\"{folder}\""), expected)
+        GameError::bad_value(CONSERVATIVE_RUN, &format!("\"{folder}\""), expected)
     })
 }
 

@@ -1,6 +1,6 @@
-//! The lanes of one shard with a network in every ego's seat: decide, then advance, until all encounters are over.
+//! Many lanes with one actor in every ego's seat: select actions, then step, until all encounters are over.
 //!
-//! Training writes down what happens here in `rollout`, evaluation in `adapt`.
+//! Training records what happens here in `rollout`, evaluation in `adapt`, and GSCU's first stage in `methods::gscu`.
 
 use pace_games::{
     Action, AnyGame, Boundary, GameError, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream, Turn,
@@ -8,19 +8,19 @@ use pace_games::{
 };
 use pace_nn::loss::softmax_rows;
 
-use crate::network::{Acted, Decisions, Network, Sizes};
+use crate::network::{Actor, Decisions, LaneStates, PolicyOutputs, Sizes};
 
-/// Lanes, their contexts, and the rows of the pass that acts.
-pub(crate) struct Crew<N: Network> {
+/// Lanes, the contexts of their egos, and all buffers of a step.
+pub(crate) struct PolicyRunner<A: Actor> {
     lanes: Box<dyn Lanes>,
-    contexts: Vec<N::Context>,
+    state: A::State,
     rngs: Vec<Option<Stream>>,
-    /// The side that each ego looks from; the first, where the network knows of no other.
+    /// The side that each ego looks from; the first, where the actor knows of no other.
     sides: Vec<usize>,
     /// The lanes that decide, in order; every row below belongs to one of them.
     active: Vec<usize>,
     observations: Vec<f32>,
-    pub(crate) rows: N::ActRows,
+    outputs: PolicyOutputs,
     log_probabilities: Vec<f32>,
     probabilities: Vec<f32>,
     ego_actions: Vec<Action>,
@@ -33,23 +33,23 @@ pub(crate) struct Crew<N: Network> {
     ended: Vec<usize>,
 }
 
-impl<N: Network> Crew<N> {
+impl<A: Actor> PolicyRunner<A> {
     pub(crate) fn new(
         game: &dyn AnyGame,
         split: Split,
         n_lanes: usize,
-        net: &N,
+        actor: &A,
         window: Option<usize>,
         peer_sight: PeerSight,
-    ) -> Crew<N> {
-        Crew {
+    ) -> PolicyRunner<A> {
+        PolicyRunner {
             lanes: game.lanes(split, n_lanes, peer_sight),
-            contexts: vec![net.context(window); n_lanes],
+            state: actor.new_state(n_lanes, window),
             rngs: vec![None; n_lanes],
             sides: vec![0; n_lanes],
             active: Vec::new(),
             observations: Vec::new(),
-            rows: N::ActRows::default(),
+            outputs: PolicyOutputs::default(),
             log_probabilities: Vec::new(),
             probabilities: Vec::new(),
             ego_actions: Vec::new(),
@@ -67,11 +67,12 @@ impl<N: Network> Crew<N> {
     }
 
     /// Seats a tuple in a lane, with an empty context.
-    pub(crate) fn begin(&mut self, net: &N, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
-        net.begin(&mut self.contexts[lane], seed);
+    pub(crate) fn begin(&mut self, actor: &A, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
+        actor.begin(&mut self.state, lane, seed);
         self.switch(lane, tuple, n_episodes, seed);
-        if let Some(sides) = net.sides() {
-            let size = net.sizes().observation;
+        let spec = actor.spec();
+        if let Some(sides) = &spec.sides {
+            let size = spec.sizes.observation;
             self.sides[lane] = sides.own(&self.lanes.block().observations[lane * size..][..size]);
         }
     }
@@ -82,9 +83,9 @@ impl<N: Network> Crew<N> {
         self.rngs[lane] = Some(seed.stream("ego"));
     }
 
-    /// Tells the network who sits in a lane, with chance of its own: in training only.
-    pub(crate) fn tell(&mut self, net: &N, lane: usize, tuple: usize, seed: Seed) {
-        net.tell(&mut self.contexts[lane], tuple, seed);
+    /// Tells the actor the tuple of a lane, with a seed for what is random in training alone.
+    pub(crate) fn reveal_tuple(&mut self, actor: &A, lane: usize, tuple: usize, seed: Seed) {
+        actor.reveal_tuple(&mut self.state, lane, tuple, seed);
     }
 
     /// The side that the ego of a lane looks from.
@@ -93,8 +94,8 @@ impl<N: Network> Crew<N> {
     }
 
     /// The classes of the peers in a lane that the ego takes for these.
-    pub(crate) fn true_classes(&self, net: &N, lane: usize, classes_seen: Vec<usize>) -> Vec<usize> {
-        let Some(turn) = turn_of(net, self.sides[lane]) else { return classes_seen };
+    pub(crate) fn true_classes(&self, actor: &A, lane: usize, classes_seen: Vec<usize>) -> Vec<usize> {
+        let Some(turn) = actor.spec().turn(self.sides[lane]) else { return classes_seen };
         classes_seen.into_iter().enumerate().map(|(slot, class)| turn.true_class(slot, class)).collect()
     }
 
@@ -108,9 +109,9 @@ impl<N: Network> Crew<N> {
         &self.observations
     }
 
-    /// What the network made of it.
-    pub(crate) fn acted(&self, net: &N) -> Acted<'_> {
-        net.acted(&self.rows)
+    /// What the actor made of it.
+    pub(crate) fn outputs(&self) -> &PolicyOutputs {
+        &self.outputs
     }
 
     /// The log-probability of each action of the deciding egos.
@@ -123,39 +124,51 @@ impl<N: Network> Crew<N> {
         &self.ego_actions
     }
 
-    /// What the egos saw last whose episodes ended in the advance, one after the other.
+    /// The terminal observations of the egos whose episodes ended in the last step, one after the other.
     pub(crate) fn terminal_observations(&self) -> &[f32] {
         &self.terminal_observations
     }
 
-    /// What all peers of the deciding egos did, after the advance.
+    /// What all peers of the deciding egos did, after the step.
     pub(crate) fn peer_actions(&self) -> &[Action] {
         &self.peer_actions
     }
 
-    /// What the lanes reported after the last advance.
+    /// What all peers of the deciding egos saw when they chose, after the step; empty if not recorded.
+    pub(crate) fn peer_observations(&self) -> &[f32] {
+        &self.peer_observations
+    }
+
+    /// What the lanes reported after the last step.
     pub(crate) fn block(&self) -> &StepBlock {
         self.lanes.block()
     }
 
-    pub(crate) fn context(&self, lane: usize) -> &N::Context {
-        &self.contexts[lane]
+    /// The contexts of all lanes.
+    pub(crate) fn state(&self) -> &A::State {
+        &self.state
+    }
+
+    /// Copies of the contexts of these lanes.
+    pub(crate) fn select_contexts(&self, lanes: &[usize]) -> A::State {
+        self.state.select(lanes)
     }
 
     /// Clears the context of a lane between two episodes.
-    pub(crate) fn clear_context(&mut self, net: &N, lane: usize) {
-        net.forget(&mut self.contexts[lane]);
+    pub(crate) fn clear_context(&mut self, actor: &A, lane: usize) {
+        actor.clear_context(&mut self.state, lane);
     }
 
-    /// The same, but for the episode just finished.
-    pub(crate) fn keep_last_episode(&mut self, net: &N, lane: usize) {
-        net.forget_but_last(&mut self.contexts[lane]);
+    /// Clears the context of a lane but for the episode just finished.
+    pub(crate) fn keep_last_episode(&mut self, actor: &A, lane: usize) {
+        actor.keep_last_episode(&mut self.state, lane);
     }
 
-    /// Passes every waiting decision through the network and samples the actions; false when all encounters are over. A
-    /// network whose output is not a distribution over actions is refused.
-    pub(crate) fn decide(&mut self, net: &N, parameters: &[f32]) -> Result<bool, GameError> {
-        let Sizes { observation: size, n_actions, .. } = net.sizes();
+    /// Passes every waiting decision through the actor and samples the actions; false when all encounters are over. An
+    /// actor whose output is not a distribution over actions is refused.
+    pub(crate) fn select_actions(&mut self, actor: &A) -> Result<bool, GameError> {
+        let spec = actor.spec();
+        let Sizes { observation: size, n_actions, .. } = spec.sizes;
         self.active.clear();
         let resting = self.lanes.resting();
         self.active.extend((0..resting.len()).filter(|lane| !resting[*lane]));
@@ -166,19 +179,19 @@ impl<N: Network> Crew<N> {
         self.observations.clear();
         for lane in &self.active {
             let observation = &self.lanes.block().observations[lane * size..][..size];
-            see(turn_of(net, self.sides[*lane]), observation, &mut self.observations);
+            see(spec.turn(self.sides[*lane]), observation, &mut self.observations);
         }
-        net.act(parameters, &self.observations, &self.contexts, &self.active, &mut self.rows);
+        actor.forward_policy(&self.observations, &self.active, &mut self.state, &mut self.outputs);
         self.log_probabilities.resize(n_rows * n_actions, 0.0);
         self.probabilities.resize(n_rows * n_actions, 0.0);
-        let logits = &net.acted(&self.rows).logits[..n_rows * n_actions];
+        let logits = &self.outputs.logits[..n_rows * n_actions];
         softmax_rows(logits, &[n_actions], &mut self.log_probabilities, &mut self.probabilities);
         self.ego_actions.clear();
         for (row, lane) in self.active.iter().enumerate() {
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
             let probabilities = &mut self.probabilities[row * n_actions..][..n_actions];
             // Sampled in the game's order of actions, as sessions do.
-            let turn = turn_of(net, self.sides[*lane]);
+            let turn = spec.turn(self.sides[*lane]);
             if let Some(turn) = turn {
                 turn.unturn_actions(probabilities);
             }
@@ -190,8 +203,9 @@ impl<N: Network> Crew<N> {
     }
 
     /// Carries the actions out and adds what was seen to the contexts.
-    pub(crate) fn advance(&mut self, net: &N, parameters: &[f32]) {
-        let Sizes { observation: size, n_peers, .. } = net.sizes();
+    pub(crate) fn step(&mut self, actor: &A) {
+        let spec = actor.spec();
+        let Sizes { observation: size, n_peers, .. } = spec.sizes;
         self.lanes.step(&self.actions);
         let block = self.lanes.block();
         // Fewer may be met than in training; those who are missing do nothing.
@@ -212,7 +226,7 @@ impl<N: Network> Crew<N> {
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
                 let observation = &block.terminal_observations[lane * size..][..size];
-                see(turn_of(net, self.sides[*lane]), observation, &mut self.terminal_observations);
+                see(spec.turn(self.sides[*lane]), observation, &mut self.terminal_observations);
             }
         }
         let decisions = Decisions {
@@ -222,18 +236,11 @@ impl<N: Network> Crew<N> {
             peer_observations: &self.peer_observations,
             task_rewards: &self.task_rewards,
         };
-        net.take_in(parameters, &decisions, &mut self.contexts, &self.active, &mut self.rows);
+        actor.update_contexts(&decisions, &self.active, &mut self.state);
         if !self.ended.is_empty() {
-            let (contexts, rows) = (&mut self.contexts, &mut self.rows);
-            net.end_episodes(parameters, &self.terminal_observations, contexts, &self.ended, rows);
+            actor.end_episodes(&self.terminal_observations, &self.ended, &mut self.state);
         }
     }
-}
-
-/// What a side changes; nothing, where the network knows of one only.
-#[inline]
-pub(crate) fn turn_of<N: Network>(net: &N, side: usize) -> Option<&Turn> {
-    net.sides().map(|sides| &sides.turns[side])
 }
 
 /// Adds an observation, as it is from a side, to `seen`.
@@ -250,9 +257,9 @@ mod tests {
     use pace_games::{Action, AnyGame, GAMES, GameError, Preset, Seed, Split};
     use serde_json::{Map, Value};
 
-    use super::Crew;
+    use super::PolicyRunner;
     use crate::adapt::{AdaptConfig, adapt};
-    use crate::agent::{Agent, Trained};
+    use crate::agent::Agent;
     use crate::config::TrainConfig;
     use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet};
     use crate::network::Network;
@@ -273,22 +280,22 @@ mod tests {
 
     /// An encounter with each tuple, all of them side by side.
     fn choices_of_lanes<N: Network>(
-        agent: &Trained<N>,
+        net: &N,
         game: &dyn AnyGame,
         tuples: &[usize],
     ) -> Result<Vec<Vec<Choice>>, GameError> {
-        let Trained { net, parameters } = agent;
-        let mut crew = Crew::new(game, Split::Test, tuples.len(), net, None, net.adapting_sight());
+        let sight = net.spec().adaptation_sight;
+        let mut runner = PolicyRunner::new(game, Split::Test, tuples.len(), net, None, sight);
         for (lane, tuple) in tuples.iter().enumerate() {
-            crew.begin(net, lane, *tuple, N_EPISODES, seed_of(*tuple));
+            runner.begin(net, lane, *tuple, N_EPISODES, seed_of(*tuple));
         }
         let mut choices = vec![Vec::new(); tuples.len()];
-        while crew.decide(net, parameters)? {
-            let probabilities = crew.probabilities.chunks_exact(net.sizes().n_actions);
-            for (lane, probabilities) in crew.active.iter().zip(probabilities) {
-                choices[*lane].push(choice(probabilities, crew.actions[*lane]));
+        while runner.select_actions(net)? {
+            let probabilities = runner.probabilities.chunks_exact(net.spec().sizes.n_actions);
+            for (lane, probabilities) in runner.active.iter().zip(probabilities) {
+                choices[*lane].push(choice(probabilities, runner.actions[*lane]));
             }
-            crew.advance(net, parameters);
+            runner.step(net);
         }
         Ok(choices)
     }
@@ -310,17 +317,18 @@ mod tests {
     fn for_every_game<N: Network>(
         method: &str,
         change: impl Fn(&mut f32),
-        check: impl Fn(&str, Trained<N>, &dyn AnyGame),
+        check: impl Fn(&str, N, &dyn AnyGame),
     ) {
         for entry in GAMES {
             let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(N_EPISODES))]);
             let game = entry.open(Preset::Paper, &keys).expect("every game has this key");
             let preset = paper_keys(entry.id, method);
             let config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
-            let net = N::new(game.spec(), &game.pool(Split::Train), &config);
-            let mut parameters = net.initialise(Seed::new(2));
-            parameters[net.policy_head().weights().range()].iter_mut().for_each(&change);
-            check(&format!("{method} in {}", entry.id), Trained { net, parameters }, &*game);
+            let mut net = N::new(game.spec(), &game.pool(Split::Train), &config);
+            net.initialise(Seed::new(2));
+            let head = net.policy_head().weights().range();
+            net.weights_mut()[head].iter_mut().for_each(&change);
+            check(&format!("{method} in {}", entry.id), net, &*game);
         }
     }
 
@@ -329,13 +337,13 @@ mod tests {
         for_every_game::<N>(
             method,
             |weight| *weight *= 100.0,
-            |label, trained, game| {
+            |label, net, game| {
                 let tuples: Vec<usize> = (0..game.n_tuples(Split::Test)).collect();
-                let together = choices_of_lanes(&trained, game, &tuples).expect("distributions");
-                let agent = Agent::new(trained.clone());
+                let together = choices_of_lanes(&net, game, &tuples).expect("distributions");
+                let agent = Agent::new(net.clone());
                 for (tuple, together) in tuples.iter().zip(&together) {
                     let in_session = choices_of_session(&agent, game, *tuple).expect("distributions");
-                    let alone = choices_of_lanes(&trained, game, &[*tuple]).expect("distributions");
+                    let alone = choices_of_lanes(&net, game, &[*tuple]).expect("distributions");
                     assert!(in_session == alone[0], "{label}, tuple {tuple}: a lane alone");
                     // Beside other lanes the order of sums may differ, but no action.
                     let actions =
@@ -364,9 +372,9 @@ mod tests {
         for_every_game::<PaceNet>(
             "pace",
             |weight| *weight = f32::NAN,
-            |label, trained, game| {
-                let lanes = choices_of_lanes(&trained, game, &[0]).expect_err(label);
-                let agent = Agent::new(trained);
+            |label, net, game| {
+                let lanes = choices_of_lanes(&net, game, &[0]).expect_err(label);
+                let agent = Agent::new(net);
                 let in_session = choices_of_session(&agent, game, 0).expect_err(label);
                 let config = AdaptConfig::new(Split::Test, 1, N_EPISODES, 1);
                 let adapted = adapt(&agent, game, &config, 2).expect_err(label);
