@@ -1,6 +1,6 @@
 //! Steps per second of every game, one thread: `cargo bench -p pace-games`.
 
-use pace_games::{Action, GAMES, PeerSight, Preset, Seed, Split};
+use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split};
 
 fn main() {
     divan::main();
@@ -9,12 +9,12 @@ fn main() {
 const N_LANES: usize = 64;
 const N_STEPS: usize = 256;
 
-fn bench_game(bencher: divan::Bencher<'_, '_>, id: &str, peer_sight: PeerSight) {
+fn bench_game(bencher: divan::Bencher<'_, '_>, id: &str, peer_observation_mode: PeerObservationMode) {
     let entry = GAMES.iter().find(|entry| entry.id == id).expect("one of GAMES");
     let game = entry.open(Preset::Paper, &serde_json::Map::new()).expect("presets are valid");
     let (n_actions, n_episodes) = (game.spec().n_actions() as u32, game.spec().episodes_per_encounter);
     let n_tuples = game.pool(Split::Train).tuples.len();
-    let mut lanes = game.lanes(Split::Train, N_LANES, peer_sight);
+    let mut lanes = game.lanes(Split::Train, N_LANES, peer_observation_mode);
     let mut rng = Seed::new(1).stream("ego");
     let actions: Vec<Vec<Action>> =
         (0..N_STEPS).map(|_| (0..N_LANES).map(|_| rng.below(n_actions) as Action).collect()).collect();
@@ -22,7 +22,7 @@ fn bench_game(bencher: divan::Bencher<'_, '_>, id: &str, peer_sight: PeerSight) 
     bencher.counter(divan::counter::ItemsCount::new(N_LANES * N_STEPS)).bench_local(move || {
         for joint in &actions {
             for lane in 0..N_LANES {
-                if lanes.resting()[lane] {
+                if lanes.idle()[lane] {
                     n_encounters += 1;
                     let seed = Seed::new(1).child("encounter", &[n_encounters]);
                     lanes.begin(lane, n_encounters as usize % n_tuples, n_episodes, seed);
@@ -35,10 +35,10 @@ fn bench_game(bencher: divan::Bencher<'_, '_>, id: &str, peer_sight: PeerSight) 
 
 #[divan::bench(args = GAMES.iter().map(|entry| entry.id))]
 fn ego_observation(bencher: divan::Bencher<'_, '_>, id: &str) {
-    bench_game(bencher, id, PeerSight::Skipped);
+    bench_game(bencher, id, PeerObservationMode::Skipped);
 }
 
 #[divan::bench(args = GAMES.iter().map(|entry| entry.id))]
 fn all_observations(bencher: divan::Bencher<'_, '_>, id: &str) {
-    bench_game(bencher, id, PeerSight::Recorded);
+    bench_game(bencher, id, PeerObservationMode::Recorded);
 }

@@ -5,9 +5,9 @@
 //! A peer shows heads with its own probability, so an ego that counts can win. Ten rounds are an encounter.
 
 use pace_games::{
-    Action, Configure, Ego, Ending, Game, GameError, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Peer,
-    PeerPool, PeerSpec, PeerTuple, Preset, RandomEgo, Reference, Seat, SeatSet, Seed, Stream, certain,
-    check_contract, play_encounter,
+    Action, ConfigError, DisplayNames, Ego, Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Peer,
+    PeerPool, PeerSpec, PeerTuple, Preset, PresetConfig, RandomEgo, Reference, Seat, SeatSet, Seed, Stream,
+    check_contract, one_hot, play_encounter,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct PenniesConfig {
     episodes_per_encounter: usize,
 }
 
-impl Configure for PenniesConfig {
+impl PresetConfig for PenniesConfig {
     fn preset(_preset: Preset) -> PenniesConfig {
         PenniesConfig { episodes_per_encounter: 10 }
     }
@@ -51,7 +51,7 @@ const TAILS: Action = 1;
 impl Peer<Pennies> for Shower {
     type Spec = Habit;
 
-    fn meet(_game: &Pennies, spec: &Habit) -> Shower {
+    fn new(_game: &Pennies, spec: &Habit) -> Shower {
         Shower(spec.clone())
     }
 
@@ -82,9 +82,9 @@ impl Game for Pennies {
     type State = Round;
     type Peer = Shower;
 
-    fn new(config: PenniesConfig) -> Result<Pennies, GameError> {
+    fn new(config: PenniesConfig) -> Result<Pennies, ConfigError> {
         if config.episodes_per_encounter == 0 {
-            return Err(GameError::bad_value("episodes_per_encounter", &0, "at least 1"));
+            return Err(ConfigError::bad_value("episodes_per_encounter", &0, "at least 1"));
         }
         let spec = GameSpec {
             id: Self::ID,
@@ -97,7 +97,7 @@ impl Game for Pennies {
             horizon_steps: 1,
             metric: Metric::Return,
             keypoint: "never",
-            nouns: Nouns {
+            nouns: DisplayNames {
                 episode: "round",
                 episodes: "rounds",
                 score: "chips per round",
@@ -115,11 +115,11 @@ impl Game for Pennies {
         &self.spec
     }
 
-    fn deal(&self, _rng: &mut Stream) -> Round {
+    fn initial_state(&self, _rng: &mut Stream) -> Round {
         Round { shown: None }
     }
 
-    fn movers(&self, round: &Round) -> SeatSet {
+    fn acting_seats(&self, round: &Round) -> SeatSet {
         if round.shown.is_none() { SeatSet::first(2) } else { SeatSet::NONE }
     }
 
@@ -138,11 +138,11 @@ impl Game for Pennies {
         }
     }
 
-    fn check_state(&self, round: &Round) -> Result<(), GameError> {
+    fn check_state(&self, round: &Round) -> Result<(), ConfigError> {
         match round.shown {
             Some((ego, peer)) if ego > TAILS || peer > TAILS => {
                 let reason = format!("sides are 0 and 1, found {ego} and {peer}");
-                Err(GameError::ImpossibleState { game: Self::ID, reason })
+                Err(ConfigError::ImpossibleState { game: Self::ID, reason })
             }
             _ => Ok(()),
         }
@@ -175,7 +175,7 @@ impl Game for Pennies {
 
     fn references(&self) -> Vec<(&'static str, Reference<Pennies>)> {
         vec![
-            ("bayes", Reference::Blind(|_| Box::new(Counter { heads: 0, tails: 0 }))),
+            ("bayes", Reference::Uninformed(|_| Box::new(Counter { heads: 0, tails: 0 }))),
             ("random", RandomEgo::reference()),
         ]
     }
@@ -192,11 +192,11 @@ impl Ego for Counter {
         *self = Counter { heads: 0, tails: 0 };
     }
 
-    fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
-        certain(if self.heads >= self.tails { HEADS } else { TAILS }, probabilities);
+    fn action_probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+        one_hot(if self.heads >= self.tails { HEADS } else { TAILS }, probabilities);
     }
 
-    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+    fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         if terminal_observation[2] == 1.0 {

@@ -3,7 +3,9 @@
 //! A peer of one's own in a game that is already there: a Kuhn poker player who loses heart after it was caught bluffing.
 
 use pace_games::kuhn_poker::{BET, Card, Hand, KuhnConfig, KuhnPoker, KuhnSpec, PASS, Stage};
-use pace_games::{Action, Arena, Configure, Game, Peer, PeerSight, PeerSpec, Preset, Seat, Seed, Stream};
+use pace_games::{
+    Action, Arena, Game, Peer, PeerObservationMode, PeerSpec, Preset, PresetConfig, Seat, Seed, Stream,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +28,7 @@ struct FaintHeart {
 impl Peer<KuhnPoker> for FaintHeart {
     type Spec = Faint;
 
-    fn meet(_game: &KuhnPoker, spec: &Faint) -> FaintHeart {
+    fn new(_game: &KuhnPoker, spec: &Faint) -> FaintHeart {
         FaintHeart { spec: spec.clone(), n_bluffs: 0 }
     }
 
@@ -54,15 +56,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec = Faint { brave: KuhnSpec { xi: 0.9, eta: 0.5 } };
     println!("{}", spec.describe());
     let n_lanes = 1000;
-    let mut arena = Arena::<KuhnPoker, FaintHeart>::new(game, n_lanes, PeerSight::Skipped);
+    let mut arena = Arena::<KuhnPoker, FaintHeart>::new(game, n_lanes, PeerObservationMode::Skipped);
     for lane in 0..n_lanes {
         arena.begin(lane, std::slice::from_ref(&spec), 20, Seed::new(1).child("encounter", &[lane as u64]));
     }
     // An ego that always passes sees how often it is bet into, hand after hand.
     let mut bets = [0u32; 20];
     let mut hand = vec![0; n_lanes];
-    while arena.resting().contains(&false) {
-        let was_resting = arena.resting().to_vec();
+    while arena.idle().contains(&false) {
+        let was_resting = arena.idle().to_vec();
         arena.step(&vec![PASS; n_lanes]);
         for lane in (0..n_lanes).filter(|lane| !was_resting[*lane]) {
             bets[hand[lane]] += u32::from(arena.block().peer_actions[lane] == BET);

@@ -9,7 +9,7 @@ use crate::seed::Seed;
 
 /// Whether an arena writes down what the peers saw. Some baselines learn from it; nothing else needs the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerSight {
+pub enum PeerObservationMode {
     /// Peer observations are written at every step.
     Recorded,
     /// Peer observations stay empty; peer actions are still written.
@@ -18,7 +18,7 @@ pub enum PeerSight {
 
 /// What the lanes reported, one block per field. A lane at rest keeps its old values.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StepBlock {
+pub struct StepBatch {
     /// What each ego sees now, at its next decision: `n_lanes` × `observation_size`.
     pub observations: Vec<f32>,
     /// What each ego saw last, where its episode just ended.
@@ -37,29 +37,29 @@ pub struct StepBlock {
     pub peer_actions: Vec<Action>,
 }
 
-/// Lanes of one game. A lane rests until [`Arena::begin`] gives it an encounter, and again when that is over.
+/// AnyArena of one game. A lane rests until [`Arena::begin`] gives it an encounter, and again when that is over.
 #[derive(Clone, Debug)]
 pub struct Arena<G: Game, P: Peer<G> = <G as Game>::Peer> {
     game: G,
     lanes: Vec<Option<Encounter<G, P>>>,
     resting: Vec<bool>,
-    block: StepBlock,
+    block: StepBatch,
     observation_size: usize,
     n_peers: usize,
 }
 
 impl<G: Game, P: Peer<G>> Arena<G, P> {
     /// An arena with `n_lanes` lanes, all at rest.
-    pub fn new(game: G, n_lanes: usize, peer_sight: PeerSight) -> Arena<G, P> {
+    pub fn new(game: G, n_lanes: usize, peer_observation_mode: PeerObservationMode) -> Arena<G, P> {
         let (observation_size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
-        let n_peer_values = match peer_sight {
-            PeerSight::Recorded => n_lanes * n_peers * observation_size,
-            PeerSight::Skipped => 0,
+        let n_peer_values = match peer_observation_mode {
+            PeerObservationMode::Recorded => n_lanes * n_peers * observation_size,
+            PeerObservationMode::Skipped => 0,
         };
         Arena {
             lanes: (0..n_lanes).map(|_| None).collect(),
             resting: vec![true; n_lanes],
-            block: StepBlock {
+            block: StepBatch {
                 observations: vec![0.0; n_lanes * observation_size],
                 terminal_observations: vec![0.0; n_lanes * observation_size],
                 task_rewards: vec![0.0; n_lanes],
@@ -79,7 +79,7 @@ impl<G: Game, P: Peer<G>> Arena<G, P> {
     pub fn begin(&mut self, lane: usize, specs: &[P::Spec], n_episodes: usize, seed: Seed) {
         let encounter = match &mut self.lanes[lane] {
             Some(encounter) => {
-                encounter.begin_again(&self.game, specs, n_episodes, seed);
+                encounter.reset(&self.game, specs, n_episodes, seed);
                 encounter
             }
             empty => empty.insert(Encounter::begin(&self.game, specs, n_episodes, seed)),
@@ -127,12 +127,12 @@ impl<G: Game, P: Peer<G>> Arena<G, P> {
     }
 
     /// What the last step reported.
-    pub fn block(&self) -> &StepBlock {
+    pub fn block(&self) -> &StepBatch {
         &self.block
     }
 
     /// Which lanes are at rest.
-    pub fn resting(&self) -> &[bool] {
+    pub fn idle(&self) -> &[bool] {
         &self.resting
     }
 
@@ -143,15 +143,15 @@ impl<G: Game, P: Peer<G>> Arena<G, P> {
 }
 
 /// An arena whose game is known by name only: the type is erased once per batch, not once per lane.
-pub trait Lanes: Send {
+pub trait AnyArena: Send {
     /// Starts an encounter in `lane` with tuple `tuple` of the split the lanes were opened for.
     fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed);
     /// Steps every lane that is not at rest.
     fn step(&mut self, actions: &[Action]);
     /// What the last step reported.
-    fn block(&self) -> &StepBlock;
+    fn block(&self) -> &StepBatch;
     /// Which lanes are at rest.
-    fn resting(&self) -> &[bool];
+    fn idle(&self) -> &[bool];
 }
 
 /// An arena together with the tuples its lanes may meet.
@@ -161,7 +161,7 @@ pub(crate) struct ArenaOfPool<G: Game> {
     pub(crate) tuples: Vec<Vec<crate::peer::SpecOf<G>>>,
 }
 
-impl<G: Game> Lanes for ArenaOfPool<G> {
+impl<G: Game> AnyArena for ArenaOfPool<G> {
     fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         self.arena.begin(lane, &self.tuples[tuple], n_episodes, seed);
     }
@@ -170,11 +170,11 @@ impl<G: Game> Lanes for ArenaOfPool<G> {
         self.arena.step(actions);
     }
 
-    fn block(&self) -> &StepBlock {
+    fn block(&self) -> &StepBatch {
         self.arena.block()
     }
 
-    fn resting(&self) -> &[bool] {
-        self.arena.resting()
+    fn idle(&self) -> &[bool] {
+        self.arena.idle()
     }
 }

@@ -35,22 +35,22 @@ impl Preset {
     }
 
     /// Reads a name.
-    pub fn parse(text: &str) -> Result<Preset, GameError> {
+    pub fn parse(text: &str) -> Result<Preset, ConfigError> {
         Preset::ALL
             .into_iter()
             .find(|preset| preset.name() == text)
-            .ok_or_else(|| GameError::unknown("preset", text, Preset::ALL.map(Preset::name)))
+            .ok_or_else(|| ConfigError::unknown("preset", text, Preset::ALL.map(Preset::name)))
     }
 }
 
 /// A set of keys with a value for each preset. Derive `Serialize` and `Deserialize`: the field names are the keys.
-pub trait Configure: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync {
+pub trait PresetConfig: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync {
     /// All keys as `preset` sets them; [`Preset::Best`] sets what [`Preset::Paper`] sets.
     fn preset(preset: Preset) -> Self;
 }
 
 /// The keys of `preset` with `overrides` on top.
-pub fn configure<C: Configure>(preset: Preset, overrides: &Map<String, Value>) -> Result<C, GameError> {
+pub fn configure<C: PresetConfig>(preset: Preset, overrides: &Map<String, Value>) -> Result<C, ConfigError> {
     override_keys(&C::preset(preset), overrides)
 }
 
@@ -59,7 +59,7 @@ pub fn configure<C: Configure>(preset: Preset, overrides: &Map<String, Value>) -
 pub fn override_keys<C: Serialize + DeserializeOwned>(
     keys: &C,
     overrides: &Map<String, Value>,
-) -> Result<C, GameError> {
+) -> Result<C, ConfigError> {
     let Value::Object(mut keys) = serde_json::to_value(keys).expect("a configuration is plain data") else {
         panic!("a configuration must serialise to a map of keys");
     };
@@ -75,11 +75,11 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
     for (key, value) in &singles {
         let Some(place) = place_of(&mut keys, key) else {
             let known = names_of(&keys);
-            return Err(GameError::unknown("key", key, known.iter().map(String::as_str)));
+            return Err(ConfigError::unknown("key", key, known.iter().map(String::as_str)));
         };
         // One key at a time, so that the error can name it.
         *place = (*value).clone();
-        serde_json::from_value::<C>(Value::Object(keys.clone())).map_err(|error| GameError::BadValue {
+        serde_json::from_value::<C>(Value::Object(keys.clone())).map_err(|error| ConfigError::BadValue {
             key: key.clone(),
             found: value.to_string(),
             expected: found_and_expected(&error.to_string()).1,
@@ -107,7 +107,7 @@ fn names_of(keys: &Map<String, Value>) -> Vec<String> {
 
 /// Everything that can be wrong with what a person, a file or another program asks of a game.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GameError {
+pub enum ConfigError {
     /// A name that nothing has.
     #[error("unknown {kind} \"{}\"{}; known: {known}", shown(found), nearest.as_ref().map_or(String::new(), |name| format!(" (did you mean \"{name}\"?)")))]
     Unknown {
@@ -191,21 +191,21 @@ pub enum GameError {
     },
 }
 
-impl GameError {
+impl ConfigError {
     /// An unknown name, with the nearest known one.
     pub fn unknown<'a>(
         kind: &'static str,
         found: &str,
         known: impl IntoIterator<Item = &'a str>,
-    ) -> GameError {
+    ) -> ConfigError {
         let known: Vec<&str> = known.into_iter().collect();
         let nearest = nearest(found, &known).map(str::to_owned);
-        GameError::Unknown { kind, found: found.to_owned(), known: known.join(", "), nearest }
+        ConfigError::Unknown { kind, found: found.to_owned(), known: known.join(", "), nearest }
     }
 
     /// A bad value found by a game's own checks.
-    pub fn bad_value(key: &str, found: &dyn Display, expected: &str) -> GameError {
-        GameError::BadValue {
+    pub fn bad_value(key: &str, found: &dyn Display, expected: &str) -> ConfigError {
+        ConfigError::BadValue {
             key: key.to_owned(),
             found: found.to_string(),
             expected: format!("expected {expected}"),
@@ -333,11 +333,11 @@ fn plain_type(name: &str) -> &str {
 }
 
 /// Refuses an encounter without episodes, or with more than anybody can mean.
-pub(crate) fn check_episodes(n_episodes: usize) -> Result<(), GameError> {
+pub(crate) fn check_episodes(n_episodes: usize) -> Result<(), ConfigError> {
     if (1..=10_000).contains(&n_episodes) {
         return Ok(());
     }
-    Err(GameError::bad_value("episodes_per_encounter", &n_episodes, "a number from 1 to 10000"))
+    Err(ConfigError::bad_value("episodes_per_encounter", &n_episodes, "a number from 1 to 10000"))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! The contract itself is written down at `Game` and `Peer`. What a particular game promises beyond it is tested
 //! in that game's folder.
 
-use crate::arena::{Arena, PeerSight};
+use crate::arena::{Arena, PeerObservationMode};
 use crate::ego::play_encounter;
 use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Game, MAX_SEATS, NO_ACTION, Seat};
@@ -13,7 +13,7 @@ use crate::seed::Seed;
 /// A promise that a game did not keep.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{game}: {check}: {detail}")]
-pub struct ContractBreach {
+pub struct ContractViolation {
     /// The game's id.
     pub game: &'static str,
     /// The check that failed.
@@ -23,7 +23,7 @@ pub struct ContractBreach {
 }
 
 /// Plays `game` with random egos against all its peers and watches every promise; returns the names of the checks.
-pub fn check_contract<G: Game>(game: &G, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+pub fn check_contract<G: Game>(game: &G, seed: Seed) -> Result<Vec<&'static str>, ContractViolation> {
     let checks: [(&'static str, Check<G>); 9] = [
         ("the spec is sensible", spec_is_sensible),
         ("the pool fits the spec", pool_fits_spec),
@@ -38,7 +38,7 @@ pub fn check_contract<G: Game>(game: &G, seed: Seed) -> Result<Vec<&'static str>
     checks
         .into_iter()
         .map(|(name, check)| {
-            check(game, seed).map(|()| name).map_err(|detail| ContractBreach {
+            check(game, seed).map(|()| name).map_err(|detail| ContractViolation {
                 game: G::ID,
                 check: name,
                 detail,
@@ -77,7 +77,7 @@ fn pool_fits_spec<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         format!("tuples have {} peers, the spec {n_peers}", pool.n_classes().len())
     })?;
     for (slot, n_classes) in pool.n_classes().iter().enumerate() {
-        let traits = |tuple: &PeerTuple<SpecOf<G>>| tuple.specs[slot].traits();
+        let traits = |tuple: &PeerTuple<SpecOf<G>>| tuple.specs[slot].behaviour_vector();
         let n_traits = traits(&pool.train()[0]).len();
         for tuple in pool.train().iter().chain(pool.test()) {
             let traits = traits(tuple);
@@ -111,13 +111,13 @@ fn sides_lose_nothing<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         places.sort_unstable();
         places.into_iter().eq(0..n)
     };
-    for (side, turn) in sides.turns.iter().enumerate() {
-        let numbers = &mut turn.numbers.iter().map(|(from, _)| *from);
+    for (side, transform) in sides.transforms.iter().enumerate() {
+        let numbers = &mut transform.numbers.iter().map(|(from, _)| *from);
         ensure(is_order(numbers, spec.observation_size), || format!("side {side} loses a number"))?;
-        let actions = &mut turn.actions.iter().map(|action| usize::from(*action));
+        let actions = &mut transform.actions.iter().map(|action| usize::from(*action));
         ensure(is_order(actions, spec.n_actions()), || format!("side {side} loses an action"))?;
-        ensure(turn.classes.len() == spec.n_peers(), || format!("side {side} has not every slot"))?;
-        for (classes, n_classes) in turn.classes.iter().zip(pool.n_classes()) {
+        ensure(transform.classes.len() == spec.n_peers(), || format!("side {side} has not every slot"))?;
+        for (classes, n_classes) in transform.classes.iter().zip(pool.n_classes()) {
             let is_whole = is_order(&mut classes.iter().copied(), *n_classes);
             ensure(is_whole, || format!("side {side} loses a class"))?;
         }
@@ -130,12 +130,12 @@ fn sides_lose_nothing<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         game.observe(encounter.state(), Seat::EGO, &mut observation);
         let from = |side: usize| {
             let mut seen = Vec::new();
-            sides.turns[side].see(&observation, &mut seen);
+            sides.transforms[side].transform_observation(&observation, &mut seen);
             seen
         };
         ensure(from(0) == observation, || "the first side changes something".to_owned())?;
-        let own = sides.own(&observation);
-        ensure(sides.own(&from(own)) == 0, || {
+        let own = sides.canonical(&observation);
+        ensure(sides.canonical(&from(own)) == 0, || {
             format!("side {own} is not the ego's own once it looks from there")
         })
     })
@@ -234,9 +234,9 @@ fn ends_in_time<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         let Some((_, boundary)) = step else { return Ok(()) };
         n_steps += 1;
         ensure(n_steps <= game.spec().horizon_steps, || format!("an episode took {n_steps} decisions"))?;
-        let is_over = game.movers(encounter.state()).is_empty();
+        let is_over = game.acting_seats(encounter.state()).is_empty();
         ensure(is_over == (boundary != Boundary::WithinEpisode), || {
-            format!("movers are {:?} at {boundary:?}", game.movers(encounter.state()))
+            format!("movers are {:?} at {boundary:?}", game.acting_seats(encounter.state()))
         })?;
         if boundary != Boundary::WithinEpisode {
             n_episodes += 1;
@@ -253,7 +253,7 @@ fn ends_in_time<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
 fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let pool = game.pool();
     let n_lanes = pool.train().len();
-    let mut arena = Arena::<G>::new(game.clone(), n_lanes, PeerSight::Recorded);
+    let mut arena = Arena::<G>::new(game.clone(), n_lanes, PeerObservationMode::Recorded);
     let mut alone: Vec<Encounter<G>> = Vec::new();
     let size = game.spec().observation_size;
     for (lane, tuple) in pool.train().iter().enumerate() {
@@ -266,8 +266,8 @@ fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let mut seen = vec![0.0; size];
     let mut peer_observations = vec![0.0; size * game.spec().n_peers()];
     let mut peer_actions = vec![NO_ACTION; game.spec().n_peers()];
-    while arena.resting().iter().any(|rests| !rests) {
-        let was_resting = arena.resting().to_vec();
+    while arena.idle().iter().any(|rests| !rests) {
+        let was_resting = arena.idle().to_vec();
         for action in &mut actions {
             *action = ego_rng.below(game.spec().n_actions() as u32) as Action;
         }

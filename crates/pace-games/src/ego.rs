@@ -6,8 +6,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::arena::PeerSight;
-use crate::config::GameError;
+use crate::arena::PeerObservationMode;
+use crate::config::ConfigError;
 use crate::entry::OpenedEncounter;
 use crate::game::{Action, Ending, Game, Metric};
 use crate::peer::{PeerSpec, SpecOf};
@@ -22,10 +22,10 @@ pub trait Ego: Send {
 
     /// How likely the ego is to take each action when it sees `observation` now. Asking is without consequence:
     /// it may be asked about observations that never come.
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]);
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]);
 
     /// The ego saw `observation` and took `action`.
-    fn acted(&mut self, observation: &[f32], action: Action);
+    fn record_action(&mut self, observation: &[f32], action: Action);
 
     /// What followed the action that was taken last. Scripted egos learn from observations alone.
     fn observe_feedback(&mut self, _feedback: &StepFeedback<'_>) {}
@@ -34,8 +34,8 @@ pub trait Ego: Send {
     fn end_episode(&mut self, terminal_observation: &[f32]);
 
     /// Whether [`StepFeedback::peer_observations`] must be given.
-    fn peer_sight(&self) -> PeerSight {
-        PeerSight::Skipped
+    fn peer_observation_mode(&self) -> PeerObservationMode {
+        PeerObservationMode::Skipped
     }
 
     /// The result of the last inference: at the last decision that was asked for, or at the end of the episode if that came
@@ -45,34 +45,34 @@ pub trait Ego: Send {
     }
 
     /// What it takes each of its peers for, by slot; empty for an ego that has no opinion.
-    fn opinions(&self) -> Vec<Vec<Opinion>> {
+    fn beliefs(&self) -> Vec<Vec<KindBelief>> {
         Vec::new()
     }
 
     /// Whether it answers an observation alike at any time, whatever it was told before.
-    fn is_fixed(&self) -> bool {
+    fn is_memoryless(&self) -> bool {
         false
     }
 }
 
 /// One of the things that an ego holds a peer to be, and how likely it thinks that is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Opinion {
+pub struct KindBelief {
     /// The kind of peer, in words; see [`crate::PeerSpec::kind`].
     pub kind: String,
     /// The same as plain data; see [`crate::PeerSpec::kind_data`].
     pub data: Value,
-    /// Its traits; see [`crate::PeerSpec::traits`].
+    /// Its traits; see [`crate::PeerSpec::behaviour_vector`].
     pub traits: Vec<f32>,
     /// The ego's probability.
     pub probability: f32,
 }
 
-impl Opinion {
+impl KindBelief {
     /// The opinion that a peer is of the same kind as `spec`.
-    pub fn of(spec: &impl PeerSpec, probability: f64) -> Opinion {
+    pub fn of(spec: &impl PeerSpec, probability: f64) -> KindBelief {
         let probability = probability as f32;
-        Opinion { kind: spec.kind(), data: spec.kind_data(), traits: spec.traits(), probability }
+        KindBelief { kind: spec.kind(), data: spec.kind_data(), traits: spec.behaviour_vector(), probability }
     }
 }
 
@@ -80,9 +80,9 @@ impl Opinion {
 #[derive(Clone, Copy, Debug)]
 pub enum Reference<G: Game> {
     /// Sees what any ego sees and is told nothing.
-    Blind(fn(&G) -> Box<dyn Ego>),
+    Uninformed(fn(&G) -> Box<dyn Ego>),
     /// Is told who the peers are and sees everything.
-    Told(fn(&G, &[SpecOf<G>]) -> Box<dyn Ego>),
+    Privileged(fn(&G, &[SpecOf<G>]) -> Box<dyn Ego>),
 }
 
 /// Takes every action with the same probability.
@@ -92,28 +92,28 @@ pub struct RandomEgo;
 impl RandomEgo {
     /// The reference every game has.
     pub fn reference<G: Game>() -> Reference<G> {
-        Reference::Blind(|_| Box::new(RandomEgo))
+        Reference::Uninformed(|_| Box::new(RandomEgo))
     }
 }
 
 impl Ego for RandomEgo {
     fn begin_encounter(&mut self) {}
 
-    fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
         probabilities.fill(1.0 / probabilities.len() as f32);
     }
 
-    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+    fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
 
-    fn is_fixed(&self) -> bool {
+    fn is_memoryless(&self) -> bool {
         true
     }
 }
 
 /// Puts all probability on one action: the answer of an ego that is sure.
-pub fn certain(action: Action, probabilities: &mut [f32]) {
+pub fn one_hot(action: Action, probabilities: &mut [f32]) {
     probabilities.fill(0.0);
     probabilities[usize::from(action)] = 1.0;
 }
@@ -167,7 +167,7 @@ pub struct Inference {
 
 impl Inference {
     /// Samples an action; see [`sample_action`].
-    pub fn draw(&self, rng: &mut Stream) -> Result<Action, GameError> {
+    pub fn draw(&self, rng: &mut Stream) -> Result<Action, ConfigError> {
         sample_action(&self.probabilities, rng)
     }
 }
@@ -190,10 +190,10 @@ pub fn begin_reference<G: Game>(
     specs: &[SpecOf<G>],
     n_episodes: usize,
     seed: Seed,
-) -> Result<AgentSession, GameError> {
+) -> Result<AgentSession, ConfigError> {
     let (mut ego, sees_everything) = match reference {
-        Reference::Blind(make) => (make(game), false),
-        Reference::Told(make) => (make(game, specs), true),
+        Reference::Uninformed(make) => (make(game), false),
+        Reference::Privileged(make) => (make(game, specs), true),
     };
     ego.begin_encounter();
     let encounter = Box::new(OpenedEncounter::begin(game, specs, &[], n_episodes, seed));
@@ -207,7 +207,7 @@ pub fn play_encounter<G: Game>(
     specs: &[SpecOf<G>],
     n_episodes: usize,
     seed: Seed,
-) -> Result<Vec<EpisodeOutcome>, GameError> {
+) -> Result<Vec<EpisodeOutcome>, ConfigError> {
     begin_reference(game, reference, specs, n_episodes, seed)?.play_out()
 }
 
@@ -216,7 +216,7 @@ pub fn play_encounter<G: Game>(
 ///
 /// Probabilities that are not finite, or all 0, are refused.
 #[inline]
-pub fn sample_action(probabilities: &[f32], rng: &mut Stream) -> Result<Action, GameError> {
+pub fn sample_action(probabilities: &[f32], rng: &mut Stream) -> Result<Action, ConfigError> {
     check_distribution(probabilities)?;
     let mut left = rng.unit() as f32;
     for (action, probability) in probabilities.iter().enumerate() {
@@ -232,19 +232,19 @@ pub fn sample_action(probabilities: &[f32], rng: &mut Stream) -> Result<Action, 
 
 /// Refuses probabilities that are not finite, or all 0.
 #[inline]
-pub fn check_distribution(probabilities: &[f32]) -> Result<(), GameError> {
+pub fn check_distribution(probabilities: &[f32]) -> Result<(), ConfigError> {
     if probabilities.iter().all(|probability| probability.is_finite())
         && probabilities.iter().any(|probability| *probability > 0.0)
     {
         return Ok(());
     }
-    Err(GameError::NotADistribution { found: format!("{probabilities:?}") })
+    Err(ConfigError::NotADistribution { found: format!("{probabilities:?}") })
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Ego, Reference, play_encounter, sample_action};
-    use crate::config::{Configure, GameError, Preset};
+    use crate::config::{ConfigError, Preset, PresetConfig};
     use crate::game::{Action, Game};
     use crate::kuhn_poker::{KuhnConfig, KuhnPoker};
     use crate::seed::Seed;
@@ -255,11 +255,11 @@ mod tests {
     impl Ego for NotANumber {
         fn begin_encounter(&mut self) {}
 
-        fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+        fn action_probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
             probabilities.copy_from_slice(&[0.5, f32::NAN]);
         }
 
-        fn acted(&mut self, _observation: &[f32], _action: Action) {}
+        fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
         fn end_episode(&mut self, _terminal_observation: &[f32]) {}
     }
@@ -267,11 +267,11 @@ mod tests {
     #[test]
     fn scripted_ego_with_non_finite_output_is_refused() {
         let game = KuhnPoker::new(KuhnConfig::preset(Preset::Paper)).expect("the preset");
-        let reference = Reference::Blind(|_| Box::new(NotANumber));
+        let reference = Reference::Uninformed(|_| Box::new(NotANumber));
         let pool = game.pool();
         let played = play_encounter(&game, &reference, &pool.test()[0].specs, 3, Seed::new(1));
         let error = played.expect_err("not a distribution");
-        assert!(matches!(error, GameError::NotADistribution { .. }));
+        assert!(matches!(error, ConfigError::NotADistribution { .. }));
         assert!(error.to_string().contains("[0.5, NaN]"), "{error}");
     }
 

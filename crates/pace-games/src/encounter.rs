@@ -108,7 +108,7 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         assert!(people.iter().all(|seat| seat.0 < game.spec().n_seats()), "{people:?}: no such seat");
         let mut deal_rng = seed.stream("deal");
         let mut encounter = Encounter {
-            state: game.deal(&mut deal_rng),
+            state: game.initial_state(&mut deal_rng),
             peers: Vec::with_capacity(specs.len()),
             external_seats: people.iter().fold(SeatSet::only(Seat::EGO), |seats, seat| seats.with(*seat)),
             deal_rng,
@@ -116,33 +116,33 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
             episode: 0,
             n_episodes,
         };
-        encounter.welcome(game, specs, seed);
+        encounter.add_peers(game, specs, seed);
         encounter
     }
 
     /// Like [`Encounter::begin`], in the place of an encounter that is over. Allocates nothing.
-    pub fn begin_again(&mut self, game: &G, specs: &[P::Spec], n_episodes: usize, seed: Seed) {
+    pub fn reset(&mut self, game: &G, specs: &[P::Spec], n_episodes: usize, seed: Seed) {
         self.deal_rng = seed.stream("deal");
-        self.state = game.deal(&mut self.deal_rng);
+        self.state = game.initial_state(&mut self.deal_rng);
         self.peers.clear();
         self.peer_rngs.clear();
         self.external_seats = SeatSet::only(Seat::EGO);
         (self.episode, self.n_episodes) = (0, n_episodes);
-        self.welcome(game, specs, seed);
+        self.add_peers(game, specs, seed);
     }
 
-    fn welcome(&mut self, game: &G, specs: &[P::Spec], seed: Seed) {
+    fn add_peers(&mut self, game: &G, specs: &[P::Spec], seed: Seed) {
         assert_eq!(specs.len(), game.spec().n_peers(), "{} needs a spec for every peer", G::ID);
         assert!(self.n_episodes > 0, "an encounter has at least one episode");
         for (slot, spec) in specs.iter().enumerate() {
-            self.peers.push(P::meet(game, spec));
+            self.peers.push(P::new(game, spec));
             self.peer_rngs.push(seed.child("peer", &[slot as u64]).stream("act"));
         }
-        self.open_episode(game);
+        self.start_episode(game);
     }
 
     /// Tells the peers that an episode begins, and makes the moves before the first that is asked from outside.
-    fn open_episode(&mut self, game: &G) {
+    fn start_episode(&mut self, game: &G) {
         for peer in &mut self.peers {
             peer.begin_episode(game);
         }
@@ -161,14 +161,14 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
     /// be none; when the episode is over there is none.
     #[inline]
     pub fn seats_to_ask(&self, game: &G) -> SeatSet {
-        game.movers(&self.state).intersection(self.external_seats)
+        game.acting_seats(&self.state).intersection(self.external_seats)
     }
 
     /// Makes one move: `chosen` holds the actions of [`Encounter::seats_to_ask`], the scripted peers choose for themselves.
     /// What the peers saw and did is added to `peers`.
     #[inline]
     pub fn play(&mut self, game: &G, chosen: &JointAction, peers: &mut PeerStepBuffers<'_>) -> EncounterMove {
-        let movers = game.movers(&self.state);
+        let movers = game.acting_seats(&self.state);
         let n_actions = game.spec().n_actions();
         let from_outside = |seat: Seat| {
             let action = chosen[seat.0];
@@ -233,8 +233,8 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
     pub fn next_episode(&mut self, game: &G) {
         self.episode += 1;
         assert!(self.episode < self.n_episodes, "the encounter is over after {} episodes", self.n_episodes);
-        self.state = game.deal(&mut self.deal_rng);
-        self.open_episode(game);
+        self.state = game.initial_state(&mut self.deal_rng);
+        self.start_episode(game);
     }
 
     /// The current state of the game.

@@ -3,19 +3,19 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::arena::{Arena, ArenaOfPool, Lanes, PeerSight};
-use crate::config::{GameError, Preset, configure};
-use crate::contract::{ContractBreach, check_contract};
+use crate::arena::{AnyArena, Arena, ArenaOfPool, PeerObservationMode};
+use crate::config::{ConfigError, Preset, configure};
+use crate::contract::{ContractViolation, check_contract};
 use crate::ego::{Ego, EpisodeOutcome, Reference, begin_reference};
 use crate::encounter::{Encounter, EncounterMove, PeerStepBuffers};
 use crate::game::{
-    Action, DecisionPoint, Game, GameSpec, JointAction, Page, Portrait, Seat, SeatSet, Viewpoint,
+    Action, BehaviourSummary, DecisionPoint, Game, GameSpec, JointAction, Page, Seat, SeatSet, Viewpoint,
 };
 use crate::peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 use crate::pool::{PeerPool, Split};
 use crate::seed::Seed;
 use crate::session::AgentSession;
-use crate::side::Sides;
+use crate::symmetry::Symmetries;
 
 /// One line of `GAMES`.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub struct GameEntry {
     open: Open,
 }
 
-type Open = fn(Preset, &Map<String, Value>) -> Result<Box<dyn AnyGame>, GameError>;
+type Open = fn(Preset, &Map<String, Value>) -> Result<Box<dyn AnyGame>, ConfigError>;
 
 impl GameEntry {
     /// The entry of a game.
@@ -50,7 +50,7 @@ impl GameEntry {
         &self,
         preset: Preset,
         overrides: &Map<String, Value>,
-    ) -> Result<Box<dyn AnyGame>, GameError> {
+    ) -> Result<Box<dyn AnyGame>, ConfigError> {
         (self.open)(preset, overrides)
     }
 }
@@ -69,17 +69,17 @@ pub trait AnyGame: Send + Sync {
     fn n_tuples(&self, split: Split) -> usize;
     /// The names of the scripted egos.
     fn reference_names(&self) -> Vec<&'static str>;
-    /// A scripted ego that is told nothing and answers alike at any time ([`Ego::is_fixed`]); others are refused.
-    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError>;
+    /// A scripted ego that is told nothing and answers alike at any time ([`Ego::is_memoryless`]); others are refused.
+    fn memoryless_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError>;
     /// The names of the scripted egos that are told nothing.
     fn blind_names(&self) -> Vec<&'static str>;
     /// A scripted ego that is told nothing; others are refused.
-    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError>;
+    fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError>;
     /// A reference agent at the beginning of an encounter.
-    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError>;
+    fn reference_session(&self, encounter: &ScriptedEncounter<'_>) -> Result<AgentSession, ConfigError>;
     /// A reference agent plays one encounter to its end.
-    fn play(&self, meeting: &Meeting<'_>) -> Result<Vec<EpisodeOutcome>, GameError> {
-        self.reference_session(meeting)?.play_out()
+    fn play(&self, encounter: &ScriptedEncounter<'_>) -> Result<Vec<EpisodeOutcome>, ConfigError> {
+        self.reference_session(encounter)?.play_out()
     }
     /// An encounter whose ego is asked from outside, and so are `people` in the seats of some of the peers.
     fn encounter(
@@ -89,17 +89,22 @@ pub trait AnyGame: Send + Sync {
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter>, GameError>;
+    ) -> Result<Box<dyn AnyEncounter>, ConfigError>;
     /// See [`Game::constants`].
     fn constants(&self) -> Value;
-    /// Lanes in which encounters with the tuples of `split` can be played.
-    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes>;
+    /// AnyArena in which encounters with the tuples of `split` can be played.
+    fn lanes(
+        &self,
+        split: Split,
+        n_lanes: usize,
+        peer_observation_mode: PeerObservationMode,
+    ) -> Box<dyn AnyArena>;
     /// See [`Game::decision_points`].
     fn decision_points(&self) -> Vec<DecisionPoint>;
     /// See [`Game::expected_return`].
-    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError>;
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, ConfigError>;
     /// Plays the game against its contract; the names of the checks it passed, or the first that it broke.
-    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach>;
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractViolation>;
 }
 
 /// An encounter of a game whose type is known to nobody but itself. It plays as a lane with the same seed does, and can be
@@ -121,19 +126,19 @@ pub trait AnyEncounter: Send {
     fn observe_everything(&self, seat: Seat, observation: &mut [f32]);
     /// See [`Game::expected_return`].
     fn expected_return(&self, answers: &[f32]) -> f64;
-    /// Why the person in `seat` may not do this now; see [`Peer::objection`].
-    fn objection(&self, seat: Seat, action: Action) -> Option<String>;
+    /// Why the person in `seat` may not do this now; see [`Peer::forbidden_reason`].
+    fn forbidden_reason(&self, seat: Seat, action: Action) -> Option<String>;
     /// The state as text for people.
     fn render(&self) -> String;
     /// The state from a viewpoint, as plain data; see [`Game::view`].
     fn view(&self, from: Viewpoint) -> Value;
-    /// How the person in `seat` has played so far; see [`Game::portrait`].
-    fn portrait(&self, seat: Seat) -> Portrait;
+    /// How the person in `seat` has played so far; see [`Game::behaviour_summary`].
+    fn behaviour_summary(&self, seat: Seat) -> BehaviourSummary;
 }
 
 /// Who meets whom, and with which luck.
 #[derive(Clone, Copy, Debug)]
-pub struct Meeting<'a> {
+pub struct ScriptedEncounter<'a> {
     /// The scripted ego's name.
     pub reference: &'a str,
     /// The part of the pool.
@@ -155,13 +160,13 @@ pub struct PoolListing {
     pub content_hash: String,
     /// Classes the identifier tells apart, per slot.
     pub n_classes: Vec<usize>,
-    /// By slot and class, the traits of the peers of that class ([`PeerSpec::traits`]).
+    /// By slot and class, the traits of the peers of that class ([`PeerSpec::behaviour_vector`]).
     pub traits: Vec<Vec<Vec<f32>>>,
     /// The tuples in order.
     pub tuples: Vec<TupleListing>,
     /// See [`Game::sides`].
     #[serde(skip)]
-    pub sides: Option<Sides>,
+    pub sides: Option<Symmetries>,
 }
 
 /// One tuple of peers.
@@ -175,9 +180,9 @@ pub struct TupleListing {
     pub kind_data: Vec<Value>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
-    /// The traits of each peer; see [`PeerSpec::traits`].
+    /// The traits of each peer; see [`PeerSpec::behaviour_vector`].
     pub traits: Vec<Vec<f32>>,
-    /// What peers differ in, with a word for what it is here, by slot; see [`PeerSpec::aspects`].
+    /// What peers differ in, with a word for what it is here, by slot; see [`PeerSpec::factors`].
     pub aspects: Vec<Vec<(&'static str, String)>>,
     /// All parameters.
     pub specs: Value,
@@ -197,20 +202,24 @@ impl<G: Game> Opened<G> {
         match split {
             Split::Train => self.pool.train().len(),
             Split::Test => self.pool.test().len(),
-            Split::Family(n) => n,
+            Split::Uniform(n) => n,
         }
     }
 
-    fn tuple(&self, split: Split, index: usize) -> Result<PeerTuple<SpecOf<G>>, GameError> {
+    fn tuple(&self, split: Split, index: usize) -> Result<PeerTuple<SpecOf<G>>, ConfigError> {
         let n_tuples = self.count_tuples(split);
         if index >= n_tuples {
-            return Err(GameError::NoSuchPeer { found: index, pool: split.to_string(), last: n_tuples - 1 });
+            return Err(ConfigError::NoSuchPeer {
+                found: index,
+                pool: split.to_string(),
+                last: n_tuples - 1,
+            });
         }
         Ok(match split {
             Split::Train => self.pool.train()[index].clone(),
             Split::Test => self.pool.test()[index].clone(),
             // From a fixed seed, so that peer 17 of `uniform:4000` is the same for everybody.
-            Split::Family(_) => {
+            Split::Uniform(_) => {
                 self.game.draw_tuple(&mut Seed::new(0).child("family", &[index as u64]).stream("draw"))
             }
         })
@@ -220,13 +229,13 @@ impl<G: Game> Opened<G> {
         (0..self.count_tuples(split)).map(move |index| self.tuple(split, index).expect("in range"))
     }
 
-    fn reference(&self, name: &str) -> Result<Reference<G>, GameError> {
+    fn reference(&self, name: &str) -> Result<Reference<G>, ConfigError> {
         let references = self.game.references();
         let names = self.reference_names();
         references
             .into_iter()
             .find_map(|(known, reference)| (known == name).then_some(reference))
-            .ok_or_else(|| GameError::unknown("reference agent", name, names))
+            .ok_or_else(|| ConfigError::unknown("reference agent", name, names))
     }
 }
 
@@ -256,8 +265,8 @@ impl<G: Game> AnyGame for Opened<G> {
                     kinds: tuple.specs.iter().map(PeerSpec::kind).collect(),
                     kind_data: tuple.specs.iter().map(PeerSpec::kind_data).collect(),
                     classes: tuple.classes,
-                    traits: tuple.specs.iter().map(PeerSpec::traits).collect(),
-                    aspects: tuple.specs.iter().map(PeerSpec::aspects).collect(),
+                    traits: tuple.specs.iter().map(PeerSpec::behaviour_vector).collect(),
+                    aspects: tuple.specs.iter().map(PeerSpec::factors).collect(),
                     specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
                 })
                 .collect(),
@@ -273,37 +282,37 @@ impl<G: Game> AnyGame for Opened<G> {
         self.game.references().into_iter().map(|(name, _)| name).collect()
     }
 
-    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+    fn memoryless_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
         let fixed = |reference: &Reference<G>| match reference {
-            Reference::Blind(make) => Some(make(&self.game)).filter(|ego| ego.is_fixed()),
-            Reference::Told(_) => None,
+            Reference::Uninformed(make) => Some(make(&self.game)).filter(|ego| ego.is_memoryless()),
+            Reference::Privileged(_) => None,
         };
         fixed(&self.reference(name)?).ok_or_else(|| {
             let all = self.game.references();
             let names = all.iter().filter(|(_, reference)| fixed(reference).is_some()).map(|(name, _)| *name);
-            GameError::unknown("fixed scripted ego", name, names)
+            ConfigError::unknown("fixed scripted ego", name, names)
         })
     }
 
     fn blind_names(&self) -> Vec<&'static str> {
-        let is_blind = |reference: &Reference<G>| matches!(reference, Reference::Blind(_));
+        let is_blind = |reference: &Reference<G>| matches!(reference, Reference::Uninformed(_));
         let all = self.game.references().into_iter();
         all.filter(|(_, reference)| is_blind(reference)).map(|(name, _)| name).collect()
     }
 
-    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
+    fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
         match self.reference(name)? {
-            Reference::Blind(make) => Ok(make(&self.game)),
-            Reference::Told(_) => {
-                Err(GameError::unknown("scripted ego that is told nothing", name, self.blind_names()))
+            Reference::Uninformed(make) => Ok(make(&self.game)),
+            Reference::Privileged(_) => {
+                Err(ConfigError::unknown("scripted ego that is told nothing", name, self.blind_names()))
             }
         }
     }
 
-    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError> {
-        let tuple = self.tuple(meeting.split, meeting.tuple)?;
-        let reference = self.reference(meeting.reference)?;
-        begin_reference(&self.game, &reference, &tuple.specs, meeting.n_episodes, meeting.seed)
+    fn reference_session(&self, encounter: &ScriptedEncounter<'_>) -> Result<AgentSession, ConfigError> {
+        let tuple = self.tuple(encounter.split, encounter.tuple)?;
+        let reference = self.reference(encounter.reference)?;
+        begin_reference(&self.game, &reference, &tuple.specs, encounter.n_episodes, encounter.seed)
     }
 
     fn encounter(
@@ -313,7 +322,7 @@ impl<G: Game> AnyGame for Opened<G> {
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter>, GameError> {
+    ) -> Result<Box<dyn AnyEncounter>, ConfigError> {
         let specs = self.tuple(split, tuple)?.specs;
         Ok(Box::new(OpenedEncounter::begin(&self.game, &specs, people, n_episodes, seed)))
     }
@@ -322,9 +331,14 @@ impl<G: Game> AnyGame for Opened<G> {
         self.game.constants()
     }
 
-    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
+    fn lanes(
+        &self,
+        split: Split,
+        n_lanes: usize,
+        peer_observation_mode: PeerObservationMode,
+    ) -> Box<dyn AnyArena> {
         Box::new(ArenaOfPool {
-            arena: Arena::new(self.game.clone(), n_lanes, peer_sight),
+            arena: Arena::new(self.game.clone(), n_lanes, peer_observation_mode),
             tuples: self.tuples(split).map(|tuple| tuple.specs).collect(),
         })
     }
@@ -333,11 +347,11 @@ impl<G: Game> AnyGame for Opened<G> {
         self.game.decision_points()
     }
 
-    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError> {
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, ConfigError> {
         Ok(self.game.expected_return(&self.tuple(split, tuple)?.specs, answers))
     }
 
-    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractViolation> {
         check_contract(&self.game, seed)
     }
 }
@@ -407,9 +421,9 @@ impl<G: Game> AnyEncounter for OpenedEncounter<G> {
         self.game.expected_return(&self.specs, answers)
     }
 
-    fn objection(&self, seat: Seat, action: Action) -> Option<String> {
+    fn forbidden_reason(&self, seat: Seat, action: Action) -> Option<String> {
         let peer = self.encounter.peers().get(seat.0.checked_sub(1)?)?;
-        peer.objection(&self.game, self.encounter.state(), seat, action)
+        peer.forbidden_reason(&self.game, self.encounter.state(), seat, action)
     }
 
     fn render(&self) -> String {
@@ -420,7 +434,7 @@ impl<G: Game> AnyEncounter for OpenedEncounter<G> {
         self.game.view(self.encounter.state(), from)
     }
 
-    fn portrait(&self, seat: Seat) -> Portrait {
-        self.game.portrait(seat, self.moves.as_deref().unwrap_or_default())
+    fn behaviour_summary(&self, seat: Seat) -> BehaviourSummary {
+        self.game.behaviour_summary(seat, self.moves.as_deref().unwrap_or_default())
     }
 }

@@ -9,12 +9,12 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::config::{Configure, GameError};
+use crate::config::{ConfigError, PresetConfig};
 use crate::ego::Reference;
 use crate::peer::{Peer, PeerTuple, SpecOf};
 use crate::pool::PeerPool;
 use crate::seed::Stream;
-use crate::side::Sides;
+use crate::symmetry::Symmetries;
 
 /// An index into [`GameSpec::action_names`].
 pub type Action = u8;
@@ -110,13 +110,13 @@ pub enum Viewpoint {
 
 /// How a person played a peer's seat, looked back at.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Portrait {
+pub struct BehaviourSummary {
     /// What was done how often, as pairs of a question and its answer.
     pub lines: Vec<(String, String)>,
-    /// By the measure of [`crate::PeerSpec::traits`], where enough was seen to tell.
+    /// By the measure of [`crate::PeerSpec::behaviour_vector`], where enough was seen to tell.
     pub traits: Vec<f32>,
     /// What an ego would earn per episode that knew this from the start, where the game has a closed form for it.
-    pub best_answer: Option<f64>,
+    pub best_response_return: Option<f64>,
 }
 
 /// How an episode ended.
@@ -208,12 +208,12 @@ pub struct GameSpec {
     /// What [`MoveOutcome::keypoint_visited`] means here, in words.
     pub keypoint: &'static str,
     /// What things are called in tables and on pages.
-    pub nouns: Nouns,
+    pub nouns: DisplayNames,
 }
 
 /// What a game's things are called by people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Nouns {
+pub struct DisplayNames {
     /// One episode: hand, round, episode.
     pub episode: &'static str,
     /// Several of them.
@@ -254,7 +254,7 @@ pub struct Page {
 /// The rules of a game. Immutable; a point in play is a [`Game::State`].
 ///
 /// Rules cannot fail and touch nothing outside their arguments. Turn-based and simultaneous games share
-/// [`Game::movers`]: all seats it names choose from the same state, then [`Game::apply`] carries the move out.
+/// [`Game::acting_seats`]: all seats it names choose from the same state, then [`Game::apply`] carries the move out.
 pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// The id on the command line and in records.
     const ID: &'static str;
@@ -269,14 +269,14 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     const LEGEND: &'static [&'static str] = &[];
 
     /// What a person may choose about the game.
-    type Config: Configure;
+    type Config: PresetConfig;
     /// A point in play. Plain data: it can be set by hand, compared, written and read.
     type State: Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync;
     /// The peers that come with the game.
     type Peer: Peer<Self>;
 
     /// The game under `config`, or the reason why there is no such game.
-    fn new(config: Self::Config) -> Result<Self, GameError>;
+    fn new(config: Self::Config) -> Result<Self, ConfigError>;
 
     /// The configuration the game was made from.
     fn config(&self) -> &Self::Config;
@@ -285,10 +285,10 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     fn spec(&self) -> &GameSpec;
 
     /// The start of an episode.
-    fn deal(&self, rng: &mut Stream) -> Self::State;
+    fn initial_state(&self, rng: &mut Stream) -> Self::State;
 
     /// Who must choose now; empty exactly when the episode is over. The ego is asked at least once per episode.
-    fn movers(&self, state: &Self::State) -> SeatSet;
+    fn acting_seats(&self, state: &Self::State) -> SeatSet;
 
     /// Carries out one move. `actions` holds an action below [`GameSpec::n_actions`] for every mover.
     fn apply(&self, state: &mut Self::State, actions: &JointAction) -> MoveOutcome;
@@ -302,7 +302,7 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Refuses a state that cannot be, with the reason.
-    fn check_state(&self, state: &Self::State) -> Result<(), GameError>;
+    fn check_state(&self, state: &Self::State) -> Result<(), ConfigError>;
 
     /// The state as text for people.
     fn render(&self, state: &Self::State) -> String;
@@ -319,15 +319,15 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// How the peer in `seat` was played, from the states in which moves were made and all actions of each move.
-    fn portrait(&self, _seat: Seat, _moves: &[(Self::State, JointAction)]) -> Portrait {
-        Portrait::default()
+    fn behaviour_summary(&self, _seat: Seat, _moves: &[(Self::State, JointAction)]) -> BehaviourSummary {
+        BehaviourSummary::default()
     }
 
     /// Whom we train with and whom we are tested with.
     fn pool(&self) -> PeerPool<SpecOf<Self>>;
 
     /// The sides from which the game and its training pool are the same; nothing if there is one only.
-    fn sides(&self) -> Option<Sides> {
+    fn sides(&self) -> Option<Symmetries> {
         None
     }
 

@@ -5,16 +5,16 @@
 //! learned agents with. It touches no file, clock or thread, and every random number comes from a named stream.
 //!
 //! ```
-//! use pace_games::{Meeting, Preset, Seed, Split, find_game};
+//! use pace_games::{ScriptedEncounter, Preset, Seed, Split, find_game};
 //!
 //! let game = find_game("kuhn-poker")?.open(Preset::Paper, &serde_json::Map::new())?;
-//! let meeting =
-//!     Meeting { reference: "bayes", split: Split::Test, tuple: 0, n_episodes: 100, seed: Seed::new(1) };
-//! let outcomes = game.play(&meeting)?;
+//! let encounter =
+//!     ScriptedEncounter { reference: "bayes", split: Split::Test, tuple: 0, n_episodes: 100, seed: Seed::new(1) };
+//! let outcomes = game.play(&encounter)?;
 //! let won: f64 = outcomes.iter().map(|outcome| outcome.task_return).sum();
 //! assert_eq!(outcomes.len(), 100);
 //! assert!(won.abs() <= 200.0);
-//! # Ok::<(), pace_games::GameError>(())
+//! # Ok::<(), pace_games::ConfigError>(())
 //! ```
 //!
 //! The modules stand in the order of the flow: what a game is, who the peers are, how they meet, the reference agents.
@@ -26,7 +26,7 @@ pub mod game;
 pub mod peer;
 pub mod pool;
 pub mod seed;
-pub mod side;
+pub mod symmetry;
 
 pub mod arena;
 pub mod encounter;
@@ -41,24 +41,24 @@ pub mod kuhn_poker;
 pub mod overcooked;
 pub mod predator_prey;
 
-pub use arena::{Arena, Lanes, PeerSight, StepBlock};
-pub use config::{Configure, GameError, Preset, configure};
-pub use contract::{ContractBreach, check_contract};
+pub use arena::{AnyArena, Arena, PeerObservationMode, StepBatch};
+pub use config::{ConfigError, Preset, PresetConfig, configure};
+pub use contract::{ContractViolation, check_contract};
 pub use ego::{
-    Ego, EpisodeOutcome, Inference, Opinion, RandomEgo, Reference, StepFeedback, begin_reference, certain,
-    check_distribution, play_encounter, sample_action,
+    Ego, EpisodeOutcome, Inference, KindBelief, RandomEgo, Reference, StepFeedback, begin_reference,
+    check_distribution, one_hot, play_encounter, sample_action,
 };
 pub use encounter::{EgoStep, Encounter, EncounterMove, PeerStepBuffers};
-pub use entry::{AnyEncounter, AnyGame, GameEntry, Meeting, PoolListing, TupleListing};
+pub use entry::{AnyEncounter, AnyGame, GameEntry, PoolListing, ScriptedEncounter, TupleListing};
 pub use game::{
-    Action, Boundary, DecisionPoint, EarlierStep, Ending, Game, GameSpec, JointAction, MAX_SEATS, Metric,
-    MoveOutcome, NO_ACTION, NO_ACTIONS, Nouns, Page, Portrait, Seat, SeatSet, Viewpoint,
+    Action, BehaviourSummary, Boundary, DecisionPoint, DisplayNames, EarlierStep, Ending, Game, GameSpec,
+    JointAction, MAX_SEATS, Metric, MoveOutcome, NO_ACTION, NO_ACTIONS, Page, Seat, SeatSet, Viewpoint,
 };
 pub use peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 pub use pool::{PeerPool, Split};
 pub use seed::{Seed, Stream};
 pub use session::{AgentSession, Decision, Moment, Progress, StepRecord};
-pub use side::{Sides, Turn};
+pub use symmetry::{Symmetries, SymmetryTransform};
 
 /// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.
 pub const GAMES: &[GameEntry] = &[
@@ -68,9 +68,9 @@ pub const GAMES: &[GameEntry] = &[
 ];
 
 /// The game with this id.
-pub fn find_game(id: &str) -> Result<&'static GameEntry, GameError> {
+pub fn find_game(id: &str) -> Result<&'static GameEntry, ConfigError> {
     GAMES
         .iter()
         .find(|entry| entry.id == id)
-        .ok_or_else(|| GameError::unknown("game", id, GAMES.iter().map(|entry| entry.id)))
+        .ok_or_else(|| ConfigError::unknown("game", id, GAMES.iter().map(|entry| entry.id)))
 }

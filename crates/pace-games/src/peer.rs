@@ -18,12 +18,12 @@ pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + S
 
     /// How it behaves, in numbers from 0 to 1, where peers that behave alike have alike numbers; equally many for every peer
     /// of a slot. An identifier may learn these instead of the names of the training peers. None unless the peers say so.
-    fn traits(&self) -> Vec<f32> {
+    fn behaviour_vector(&self) -> Vec<f32> {
         Vec::new()
     }
 
     /// What peers differ in, each with a word for what it is here: `("right ingredient", "Carrot")`. None unless the peers say so.
-    fn aspects(&self) -> Vec<(&'static str, String)> {
+    fn factors(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
@@ -46,7 +46,7 @@ pub trait Peer<G: Game>: Clone + Debug + Serialize + DeserializeOwned + Send + S
     type Spec: PeerSpec;
 
     /// A peer that has just arrived and remembers nothing.
-    fn meet(game: &G, spec: &Self::Spec) -> Self;
+    fn new(game: &G, spec: &Self::Spec) -> Self;
 
     /// The behaviour it was made from; the same from the first step of an encounter to the last.
     fn spec(&self) -> &Self::Spec;
@@ -59,7 +59,7 @@ pub trait Peer<G: Game>: Clone + Debug + Serialize + DeserializeOwned + Send + S
 
     /// Why a person who plays this peer's part may not do `action` now, although the rules would let them; as a sentence
     /// to that person.
-    fn objection(&self, _game: &G, _state: &G::State, _seat: Seat, _action: Action) -> Option<String> {
+    fn forbidden_reason(&self, _game: &G, _state: &G::State, _seat: Seat, _action: Action) -> Option<String> {
         None
     }
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::GameError;
+use crate::config::ConfigError;
 use crate::peer::{PeerSpec, PeerTuple};
 
 /// The part of a pool, or the whole family it was drawn from.
@@ -19,21 +19,21 @@ pub enum Split {
     /// The tuples it meets for the first time when it is tested.
     Test,
     /// This many fresh draws from the whole family of peers.
-    Family(usize),
+    Uniform(usize),
 }
 
 impl FromStr for Split {
-    type Err = GameError;
+    type Err = ConfigError;
 
     /// Reads `train`, `test` or `uniform:N`.
-    fn from_str(text: &str) -> Result<Split, GameError> {
+    fn from_str(text: &str) -> Result<Split, ConfigError> {
         match text {
             "train" => Ok(Split::Train),
             "test" => Ok(Split::Test),
             _ => match text.strip_prefix("uniform:").map(str::parse) {
-                Some(Ok(n)) if (1..=1_000_000).contains(&n) => Ok(Split::Family(n)),
-                Some(_) => Err(GameError::BadPoolSize { found: text.to_owned() }),
-                None => Err(GameError::unknown("pool", text, ["train", "test", "uniform:N"])),
+                Some(Ok(n)) if (1..=1_000_000).contains(&n) => Ok(Split::Uniform(n)),
+                Some(_) => Err(ConfigError::BadPoolSize { found: text.to_owned() }),
+                None => Err(ConfigError::unknown("pool", text, ["train", "test", "uniform:N"])),
             },
         }
     }
@@ -44,7 +44,7 @@ impl Display for Split {
         match self {
             Split::Train => formatter.write_str("train"),
             Split::Test => formatter.write_str("test"),
-            Split::Family(n) => write!(formatter, "uniform:{n}"),
+            Split::Uniform(n) => write!(formatter, "uniform:{n}"),
         }
     }
 }
@@ -60,19 +60,19 @@ pub struct PeerPool<S> {
 
 impl<S: PeerSpec> PeerPool<S> {
     /// Checks that the tuples fit together: equally many slots, classes in range, no test tuple among the training tuples.
-    pub fn new(train: Vec<PeerTuple<S>>, test: Vec<PeerTuple<S>>) -> Result<PeerPool<S>, GameError> {
+    pub fn new(train: Vec<PeerTuple<S>>, test: Vec<PeerTuple<S>>) -> Result<PeerPool<S>, ConfigError> {
         let n_slots = train.first().map_or(0, |tuple| tuple.specs.len());
         if n_slots == 0 || test.is_empty() {
-            return Err(GameError::EmptyPool);
+            return Err(ConfigError::EmptyPool);
         }
         for tuple in train.iter().chain(&test) {
             if tuple.specs.len() != n_slots || tuple.classes.len() != n_slots {
-                return Err(GameError::RaggedPool { n_slots, found: tuple.specs.len() });
+                return Err(ConfigError::RaggedPool { n_slots, found: tuple.specs.len() });
             }
         }
         for (index, tuple) in test.iter().enumerate() {
             if train.iter().any(|other| other.specs == tuple.specs) {
-                return Err(GameError::TestPeerInTraining { index, peer: tuple.describe() });
+                return Err(ConfigError::TestPeerInTraining { index, peer: tuple.describe() });
             }
         }
         let n_classes = (0..n_slots)
@@ -95,7 +95,7 @@ impl<S: PeerSpec> PeerPool<S> {
     pub fn class_traits(&self) -> Vec<Vec<Vec<f32>>> {
         let peer = |slot: usize, class: usize| {
             let tuple = self.train.iter().find(|tuple| tuple.classes[slot] == class);
-            tuple.map_or_else(Vec::new, |tuple| tuple.specs[slot].traits())
+            tuple.map_or_else(Vec::new, |tuple| tuple.specs[slot].behaviour_vector())
         };
         let classes = |(slot, n): (usize, &usize)| (0..*n).map(|class| peer(slot, class)).collect();
         self.n_classes.iter().enumerate().map(classes).collect()

@@ -5,9 +5,11 @@
 //! down, mapped, measured for a reference agent or played with people are all of them sessions. Many encounters of one
 //! trained ego at once are lanes (`arena`), and a lane with the same seed plays the same.
 
-use crate::arena::PeerSight;
-use crate::config::GameError;
-use crate::ego::{Ego, EpisodeOutcome, Inference, Opinion, StepFeedback, check_distribution, sample_action};
+use crate::arena::PeerObservationMode;
+use crate::config::ConfigError;
+use crate::ego::{
+    Ego, EpisodeOutcome, Inference, KindBelief, StepFeedback, check_distribution, sample_action,
+};
 use crate::encounter::{EgoStep, EncounterMove, PeerStepBuffers};
 use crate::entry::AnyEncounter;
 use crate::game::{
@@ -108,9 +110,9 @@ impl<'a> Moment<'a> {
         self.ego.inference()
     }
 
-    /// What a scripted ego takes each of its peers for, by slot; see [`Ego::opinions`].
-    pub fn opinions(&self) -> Vec<Vec<Opinion>> {
-        self.ego.opinions()
+    /// What a scripted ego takes each of its peers for, by slot; see [`Ego::beliefs`].
+    pub fn beliefs(&self) -> Vec<Vec<KindBelief>> {
+        self.ego.beliefs()
     }
 }
 
@@ -121,7 +123,7 @@ impl AgentSession {
         encounter: Box<dyn AnyEncounter>,
         ego: Box<dyn Ego>,
         seed: Seed,
-    ) -> Result<AgentSession, GameError> {
+    ) -> Result<AgentSession, ConfigError> {
         AgentSession::of_reference(encounter, ego, seed, false, Vec::new())
     }
 
@@ -133,12 +135,12 @@ impl AgentSession {
         seed: Seed,
         sees_everything: bool,
         points: Vec<DecisionPoint>,
-    ) -> Result<AgentSession, GameError> {
+    ) -> Result<AgentSession, ConfigError> {
         let spec = encounter.spec();
         let (n_peers, size) = (spec.n_peers(), spec.observation_size);
-        let n_seen = match ego.peer_sight() {
-            PeerSight::Recorded => n_peers * size,
-            PeerSight::Skipped => 0,
+        let n_seen = match ego.peer_observation_mode() {
+            PeerObservationMode::Recorded => n_peers * size,
+            PeerObservationMode::Skipped => 0,
         };
         let mut session = AgentSession {
             ego_rng: seed.stream("ego"),
@@ -165,7 +167,7 @@ impl AgentSession {
 
     /// Makes one move with the actions of `people`, or deals the next episode after the end of one. An ego whose output is not
     /// a distribution over actions is refused, and again at every later call.
-    pub fn advance(&mut self, people: &JointAction) -> Result<Progress, GameError> {
+    pub fn advance(&mut self, people: &JointAction) -> Result<Progress, ConfigError> {
         match self.boundary {
             Boundary::WithinEpisode => {}
             Boundary::EpisodeEnd => {
@@ -190,7 +192,7 @@ impl AgentSession {
             PeerStepBuffers { observations: &mut self.peer_observations, actions: &mut self.peer_actions };
         if let Some(action) = self.choice.take() {
             // Only now: until its move is made, a moment shows what the ego knew when it decided.
-            self.ego.acted(&self.observation, action);
+            self.ego.record_action(&self.observation, action);
             chosen[Seat::EGO.0] = action;
             peers.clear();
             self.step = Some((action, EgoStep::NEW));
@@ -218,7 +220,7 @@ impl AgentSession {
     ///
     /// # Panics
     /// If a person must be asked.
-    pub fn step(&mut self) -> Result<bool, GameError> {
+    pub fn step(&mut self) -> Result<bool, ConfigError> {
         loop {
             match self.advance(&NO_ACTIONS)? {
                 Progress::Moved if self.moment().concerns_ego() => return Ok(true),
@@ -230,13 +232,13 @@ impl AgentSession {
     }
 
     /// Plays all episodes of an encounter without people to their ends.
-    pub fn play_out(mut self) -> Result<Vec<EpisodeOutcome>, GameError> {
+    pub fn play_out(mut self) -> Result<Vec<EpisodeOutcome>, ConfigError> {
         while self.step()? {}
         Ok(self.outcomes)
     }
 
     /// The ego decides, if it is its turn and it has not decided yet.
-    fn decide(&mut self) -> Result<(), GameError> {
+    fn decide(&mut self) -> Result<(), ConfigError> {
         if self.choice.is_some() || !self.encounter.seats_to_ask().contains(Seat::EGO) {
             return Ok(());
         }
@@ -245,7 +247,7 @@ impl AgentSession {
             self.current.expected_return = Some(self.value_of_episode()?);
         }
         self.observe();
-        self.ego.probabilities(&self.observation, &mut self.probabilities);
+        self.ego.action_probabilities(&self.observation, &mut self.probabilities);
         let action = sample_action(&self.probabilities, &mut self.ego_rng)?;
         self.choice = Some(action);
         Ok(())
@@ -280,11 +282,11 @@ impl AgentSession {
 
     /// The exact value of the episode that begins. Scripted egos of games with a closed form decide by what they knew when
     /// the episode began, so that the steps that lead to a point need not be played to them.
-    fn value_of_episode(&mut self) -> Result<f64, GameError> {
+    fn value_of_episode(&mut self) -> Result<f64, ConfigError> {
         let n_actions = self.probabilities.len();
         let mut answers = vec![0.0; self.points.len() * n_actions];
         for (point, answer) in self.points.iter().zip(answers.chunks_exact_mut(n_actions)) {
-            self.ego.probabilities(&point.observation, answer);
+            self.ego.action_probabilities(&point.observation, answer);
             check_distribution(answer)?;
         }
         Ok(self.encounter.expected_return(&answers))

@@ -264,7 +264,7 @@ pub fn adapt_agent(
 
 /// The tuples of a pool for the record. Empty for a uniform sample, because a page with thousands of tuples is not useful.
 fn peer_heads(pool: &PoolListing, split: Split, switch: Option<Switch>) -> Vec<PeerHead> {
-    if matches!(split, Split::Family(_)) {
+    if matches!(split, Split::Uniform(_)) {
         return Vec::new();
     }
     let head = |(index, tuple): (usize, &TupleListing)| {

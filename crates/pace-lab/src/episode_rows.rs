@@ -32,15 +32,15 @@ pub(crate) fn agent_rows(encounters: Vec<EncounterOutcome>, metric: Metric) -> V
         let mut identified = encounter.identified.iter();
         for (episode, outcome) in encounter.episodes.iter().enumerate() {
             let alarm = encounter.alarms.iter().find(|alarm| alarm.after_episode == episode + 1);
-            let record = |one: &pace_learn::Identified| IdentificationRecord {
+            let record = |one: &pace_learn::IdentificationScore| IdentificationRecord {
                 accuracy: f64::from(one.accuracy),
                 posterior: f64::from(one.posterior),
             };
             rows.push(EpisodeRow {
                 identification: identified.by_ref().take(outcome.n_steps).map(record).collect(),
                 alarm: alarm.map(|alarm| match alarm.verdict {
-                    Verdict::False => AlarmVerdict::FalseAlarm,
-                    Verdict::Right => AlarmVerdict::Detection,
+                    Verdict::FalseAlarm => AlarmVerdict::FalseAlarm,
+                    Verdict::Detection => AlarmVerdict::Detection,
                     Verdict::Repeated => AlarmVerdict::Repeated,
                 }),
                 ..episode_row([encounter.tuple, encounter.pass, episode], outcome, metric)

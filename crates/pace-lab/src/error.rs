@@ -10,7 +10,7 @@ use crate::checkpoint::DamagedCheckpoint;
 pub enum LabError {
     /// An unknown game, key or peer, or an invalid value.
     #[error(transparent)]
-    Game(#[from] pace_games::GameError),
+    Game(#[from] pace_games::ConfigError),
     /// Training failed, or its saved state cannot be restored.
     #[error(transparent)]
     Train(#[from] pace_learn::TrainError),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use pace_games::{GameError, Preset, Split, find_game};
+use pace_games::{ConfigError, Preset, Split, find_game};
 use pace_learn::preset::not_toml;
 use pace_learn::{ClearKeeps, Detector, RunConfig, RunRequest, find_method};
 use pace_report::experiment_result::View;
@@ -118,7 +118,7 @@ pub struct Evaluation {
     #[serde(default = "test_pool")]
     pub pool: String,
     /// Encounters per peer tuple.
-    pub passes: Passes,
+    pub passes: EncounterCount,
     /// Episodes per encounter, as in [`AdaptOptions`].
     #[serde(default)]
     pub episodes: Option<usize>,
@@ -148,7 +148,7 @@ pub struct Evaluation {
 /// A number of encounters: one for all games, or one per game.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a whole number, or one for each game")]
-pub enum Passes {
+pub enum EncounterCount {
     /// The number for every game.
     Same(usize),
     /// The number by game id.
@@ -263,7 +263,7 @@ impl Experiment {
             return Ok(experiment);
         }
         let known = EXPERIMENTS.iter().map(|(name, _)| *name);
-        Err(GameError::unknown("experiment", name, known.chain(["all", "FILE.toml"])).into())
+        Err(ConfigError::unknown("experiment", name, known.chain(["all", "FILE.toml"])).into())
     }
 
     /// Parses the text of a file. An error names the file and the reason.
@@ -281,7 +281,7 @@ impl Experiment {
 
     /// Checks what the TOML schema cannot express.
     fn check(&self) -> Result<(), String> {
-        let said = |error: GameError| error.to_string();
+        let said = |error: ConfigError| error.to_string();
         if !(1..=1000).contains(&self.seeds) {
             return Err(format!("`seeds`: found {}, expected 1 to 1000", self.seeds));
         }
@@ -289,7 +289,7 @@ impl Experiment {
             return Err("found no runs; expected at least one [[runs]]".to_owned());
         }
         for (name, evaluation) in &self.evaluations {
-            let within = |error: GameError| format!("evaluation \"{name}\": {error}");
+            let within = |error: ConfigError| format!("evaluation \"{name}\": {error}");
             evaluation.pool.parse::<Split>().map_err(within)?;
             evaluation.detector.parse::<Detector>().map_err(within)?;
             evaluation.clear_keeps.parse::<ClearKeeps>().map_err(within)?;
@@ -309,7 +309,7 @@ impl Experiment {
                 let evaluation = self
                     .evaluations
                     .get(name)
-                    .ok_or_else(|| said(GameError::unknown("evaluation", name, known)))?;
+                    .ok_or_else(|| said(ConfigError::unknown("evaluation", name, known)))?;
                 for game in &group.games {
                     let passes = evaluation.passes.of(game).ok_or_else(|| {
                         format!("evaluation \"{name}\": found no passes for {game}, expected a number for each game")
@@ -327,14 +327,14 @@ impl Experiment {
     }
 
     /// Rejects a reference agent that none of the games has.
-    fn check_references(&self) -> Result<(), GameError> {
+    fn check_references(&self) -> Result<(), ConfigError> {
         let mut known = BTreeSet::new();
         for game in self.runs.iter().flat_map(|group| &group.games) {
             known.extend(find_game(game)?.open(Preset::Paper, &Map::new())?.reference_names());
         }
         match self.references.iter().find(|name| !known.contains(name.as_str())) {
             None => Ok(()),
-            Some(unknown) => Err(GameError::unknown("reference agent", unknown, known)),
+            Some(unknown) => Err(ConfigError::unknown("reference agent", unknown, known)),
         }
     }
 
@@ -342,7 +342,7 @@ impl Experiment {
     fn check_cell(&self, cell: &PaperCell) -> Result<(), String> {
         if let Some(scale) = cell.scale.as_ref().filter(|scale| !self.scales.contains_key(*scale)) {
             let known = self.scales.keys().map(String::as_str);
-            return Err(GameError::unknown("scale", scale, known).to_string());
+            return Err(ConfigError::unknown("scale", scale, known).to_string());
         }
         let has_run = self.runs.iter().any(|group| {
             let is_reference = find_method(&cell.method).is_err();
@@ -367,7 +367,7 @@ impl Experiment {
         let (seeds, preset) =
             (overrides.seeds.unwrap_or(self.seeds), overrides.preset.unwrap_or(self.preset));
         if !(1..=1000).contains(&seeds) {
-            return Err(GameError::bad_value("seeds", &seeds, "a number from 1 to 1000").into());
+            return Err(ConfigError::bad_value("seeds", &seeds, "a number from 1 to 1000").into());
         }
         let mut runs = Vec::new();
         for seed in 1..=seeds {
@@ -481,7 +481,7 @@ impl Evaluation {
     pub fn options(&self, passes: usize, n_threads: usize) -> Result<AdaptOptions, LabError> {
         let split = self.pool.parse::<Split>()?;
         // Each tuple of a uniform sample has one encounter.
-        let passes = if matches!(split, Split::Family(_)) { 1 } else { passes };
+        let passes = if matches!(split, Split::Uniform(_)) { 1 } else { passes };
         Ok(AdaptOptions {
             episodes: self.episodes,
             context_episodes: self.context_episodes,
@@ -495,12 +495,12 @@ impl Evaluation {
     }
 }
 
-impl Passes {
+impl EncounterCount {
     /// Returns the number for a game, if it has one.
     pub fn of(&self, game: &str) -> Option<usize> {
         match self {
-            Passes::Same(passes) => Some(*passes),
-            Passes::ByGame(by_game) => by_game.get(game).copied(),
+            EncounterCount::Same(passes) => Some(*passes),
+            EncounterCount::ByGame(by_game) => by_game.get(game).copied(),
         }
     }
 }

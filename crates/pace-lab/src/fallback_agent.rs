@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pace_games::GameError;
+use pace_games::ConfigError;
 use pace_learn::{MODEL_FILE, Need, Policy, RunConfig, find_method};
 
 use crate::durable::{self, STAGED};
@@ -46,7 +46,7 @@ impl FallbackAgent {
         let found = FallbackAgent::of_run(Path::new(named))?;
         if found.config.game != config.game {
             let expected = format!("a run of {}; that one plays {}", config.game, found.config.game);
-            return Err(GameError::bad_value(key, &named, &expected).into());
+            return Err(ConfigError::bad_value(key, &named, &expected).into());
         }
         Ok(Some(found))
     }

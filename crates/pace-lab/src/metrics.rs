@@ -130,8 +130,8 @@ impl<'de> Deserialize<'de> for MetricsRecord {
     /// Written by hand: a sorted map would lose the order of the values, and the order-preserving map of `serde_json` is a
     /// feature that would affect all crates.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<MetricsRecord, D::Error> {
-        struct Row;
-        impl<'de> Visitor<'de> for Row {
+        struct MetricsRow;
+        impl<'de> Visitor<'de> for MetricsRow {
             type Value = MetricsRecord;
             fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
                 formatter.write_str("a map of a step and named numbers")
@@ -148,7 +148,7 @@ impl<'de> Deserialize<'de> for MetricsRecord {
                 Ok(MetricsRecord { step, values })
             }
         }
-        deserializer.deserialize_map(Row)
+        deserializer.deserialize_map(MetricsRow)
     }
 }
 

@@ -256,7 +256,7 @@ impl ExperimentEvaluation {
 
     /// The number of encounters per tuple that a record has: 1 for the tuples of a uniform sample.
     fn effective_passes(&self) -> usize {
-        let is_family = matches!(self.evaluation.pool.parse::<Split>(), Ok(Split::Family(_)));
+        let is_family = matches!(self.evaluation.pool.parse::<Split>(), Ok(Split::Uniform(_)));
         if is_family { 1 } else { self.passes }
     }
 

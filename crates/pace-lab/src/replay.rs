@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pace_games::{Action, Inference, Moment, NO_ACTION, Seat, Seed, Split, Viewpoint};
 use pace_report::{
-    FormatVersion, ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord, RunRecord,
+    FormatVersion, ReplayEpisode, ReplayKind, ReplayPeer, ReplayRecord, ReplayStep, RunRecord,
 };
 
 use crate::adaptation::words;
@@ -65,7 +65,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
     let mut peer_beliefs = has_beliefs.then(|| PeerBeliefs::new(&*game, &tuple));
 
     let mut episodes = Vec::new();
-    let mut moments: Vec<ReplayMoment> = Vec::new();
+    let mut moments: Vec<ReplayStep> = Vec::new();
     // The context gets an entry for every decision, and one for the final observation of every episode.
     let mut n_entries = 0;
     loop {
@@ -126,11 +126,11 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
 }
 
 /// One step of the replay. `n_entries` is the number of entries in the context.
-fn moment(now: Moment<'_>, n_entries: usize, peer_beliefs: Option<&mut PeerBeliefs>) -> ReplayMoment {
+fn moment(now: Moment<'_>, n_entries: usize, peer_beliefs: Option<&mut PeerBeliefs>) -> ReplayStep {
     let inference = now.inference().expect("a trained agent infers");
     let chosen = |action: &Action| (*action != NO_ACTION).then_some(usize::from(*action));
     let view = now.encounter.view(Viewpoint::Omniscient);
-    ReplayMoment {
+    ReplayStep {
         seen: Some(now.encounter.view(Viewpoint::Seat(Seat::EGO))).filter(|seen| *seen != view),
         view,
         context: n_entries,

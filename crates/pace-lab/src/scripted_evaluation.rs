@@ -2,7 +2,7 @@
 //!
 //! `adaptation` evaluates trained agents.
 
-use pace_games::{AnyGame, EpisodeOutcome, GameError, Meeting, Seed, Split};
+use pace_games::{AnyGame, ConfigError, EpisodeOutcome, ScriptedEncounter, Seed, Split};
 use pace_learn::Switch;
 use pace_report::EpisodeRow;
 
@@ -32,16 +32,16 @@ pub struct ScriptedEvaluation<'a> {
 
 impl ScriptedEvaluation<'_> {
     /// Plays all encounters. The rows are sorted by tuple, then by encounter, then by episode.
-    pub fn play(&self, game: &dyn AnyGame) -> Result<Vec<EpisodeRow>, GameError> {
+    pub fn play(&self, game: &dyn AnyGame) -> Result<Vec<EpisodeRow>, ConfigError> {
         let n_threads = self.n_threads.min(self.n_tuples);
-        let play_tuple = |tuple: usize| -> Result<Vec<Vec<EpisodeOutcome>>, GameError> {
+        let play_tuple = |tuple: usize| -> Result<Vec<Vec<EpisodeOutcome>>, ConfigError> {
             (0..self.n_encounters)
                 .map(|encounter| {
                     let path = [tuple as u64, encounter as u64];
                     let seed = Seed::new(self.seed).child("encounter", &path);
                     let play = |tuple: usize, n_episodes: usize, seed: Seed| {
                         let (reference, split) = (self.reference, self.split);
-                        game.play(&Meeting { reference, split, tuple, n_episodes, seed })
+                        game.play(&ScriptedEncounter { reference, split, tuple, n_episodes, seed })
                     };
                     let Some(Switch { after }) = self.switch else {
                         return play(tuple, self.n_episodes, seed);

@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             );
         }
     }
-    for (split, passes) in [(Split::Test, 400), (Split::Family(4000), 1)] {
+    for (split, passes) in [(Split::Test, 400), (Split::Uniform(4000), 1)] {
         let config = AdaptConfig::new(split, passes, 100, 1);
         let outcomes = adapt(&trainer.agent(), &*entry.open(preset, &game_keys)?, &config, n_threads)?;
         let block = |range: std::ops::Range<usize>| {

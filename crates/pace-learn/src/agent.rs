@@ -4,14 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use pace_games::{
-    Action, AnyGame, Ego, GameError, Inference, NO_ACTION, PeerSight, Seed, Split, StepFeedback, Turn,
+    Action, AnyGame, ConfigError, Ego, Inference, NO_ACTION, PeerObservationMode, Seed, Split, StepFeedback,
+    SymmetryTransform,
 };
 use pace_nn::loss::softmax_rows;
 
-use crate::adapt::{AdaptConfig, EncounterOutcome, play_side_by_side};
+use crate::adapt::{AdaptConfig, EncounterOutcome, play_batched};
 use crate::config::TrainConfig;
-use crate::methods::{Method, Setting};
-use crate::network::{Actor, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes};
+use crate::methods::{Method, MethodInputs};
+use crate::network::{Actor, Decisions, Network, NetworkDims, NetworkSpec, PolicyOutputs};
 use crate::policy::{AnyPolicy, Policy, PolicyLanes};
 use crate::policy_runner::see;
 use crate::train::TrainError;
@@ -63,7 +64,7 @@ impl Agent {
         model: &[u8],
     ) -> Result<Agent, TrainError> {
         let pool = &game.pool(Split::Train);
-        let agent = method.load(&Setting { game, pool, config, needed }, model)?;
+        let agent = method.load(&MethodInputs { game, pool, config, needed }, model)?;
         Ok(agent.with_temperature(config.temperature))
     }
 
@@ -89,11 +90,11 @@ impl Agent {
 
     /// An encounter from this agent's side, with an empty context.
     pub fn encounter(&self) -> AgentEncounter {
-        self.encounter_with(Seed::new(0))
+        self.encounter_seeded(Seed::new(0))
     }
 
     /// The same with chance of its own, for agents that need any beside the draw of their actions.
-    pub fn encounter_with(&self, seed: Seed) -> AgentEncounter {
+    pub fn encounter_seeded(&self, seed: Seed) -> AgentEncounter {
         let policy = self.policy();
         let mut lanes = policy.new_state(1, None);
         lanes.begin(0, seed);
@@ -101,7 +102,7 @@ impl Agent {
     }
 
     /// Whether it must be told what its peers saw ([`Ego::observe_feedback`]).
-    pub fn peer_sight(&self) -> PeerSight {
+    pub fn peer_observation_mode(&self) -> PeerObservationMode {
         self.spec().adaptation_sight
     }
 
@@ -118,8 +119,8 @@ impl Agent {
         game: &dyn AnyGame,
         config: &AdaptConfig,
         encounters: Range<usize>,
-    ) -> Result<Vec<EncounterOutcome>, GameError> {
-        play_side_by_side(&self.policy(), game, config, encounters)
+    ) -> Result<Vec<EncounterOutcome>, ConfigError> {
+        play_batched(&self.policy(), game, config, encounters)
     }
 }
 
@@ -140,7 +141,7 @@ pub struct AgentEncounter {
 
 impl AgentEncounter {
     /// What the agent infers when it sees `observation` now. Asking is without consequence.
-    pub fn think(&mut self, observation: &[f32]) -> Inference {
+    pub fn infer(&mut self, observation: &[f32]) -> Inference {
         self.store_waiting(&StepFeedback::default());
         let seen = self.look(observation);
         self.lanes.forward_policy(&seen, &[0], &mut self.outputs);
@@ -149,10 +150,10 @@ impl AgentEncounter {
         softmax_rows(logits, &[logits.len()], &mut logs, &mut probabilities);
         let slots = self.policy.spec().slots.iter().cloned();
         let mut posteriors: Vec<Vec<f32>> = slots.map(|slot| posteriors[slot].to_vec()).collect();
-        if let Some(turn) = self.turn() {
+        if let Some(transform) = self.transform() {
             // As the game calls them.
-            turn.unturn_actions(&mut probabilities);
-            for (posterior, classes) in posteriors.iter_mut().zip(&turn.classes) {
+            transform.to_game_actions(&mut probabilities);
+            for (posterior, classes) in posteriors.iter_mut().zip(&transform.classes) {
                 *posterior = classes.iter().map(|class| posterior[*class]).collect();
             }
         }
@@ -160,17 +161,17 @@ impl AgentEncounter {
     }
 
     /// What a side changes.
-    fn turn(&self) -> Option<&Turn> {
-        self.side.and_then(|side| self.policy.spec().turn(side))
+    fn transform(&self) -> Option<&SymmetryTransform> {
+        self.side.and_then(|side| self.policy.spec().transform(side))
     }
 
     /// An observation from the ego's own side, which the first one settles.
     fn look(&mut self, observation: &[f32]) -> Vec<f32> {
         if self.side.is_none() {
-            self.side = self.policy.spec().sides.as_ref().map(|sides| sides.own(observation));
+            self.side = self.policy.spec().sides.as_ref().map(|sides| sides.canonical(observation));
         }
         let mut seen = Vec::with_capacity(observation.len());
-        see(self.turn(), observation, &mut seen);
+        see(self.transform(), observation, &mut seen);
         seen
     }
 
@@ -179,7 +180,7 @@ impl AgentEncounter {
         // Whoever acts need not have asked us what we think.
         self.lanes.forward_policy(&observation, &[0], &mut self.outputs);
         // Fewer may be met than in training; those who are missing do nothing.
-        let Sizes { observation: size, n_peers, .. } = self.policy.spec().sizes;
+        let NetworkDims { observation: size, n_peers, .. } = self.policy.spec().sizes;
         let mut all_peers = feedback.peer_actions.to_vec();
         all_peers.resize(n_peers, NO_ACTION);
         let mut peer_observations = feedback.peer_observations.to_vec();
@@ -205,16 +206,16 @@ impl Ego for AgentEncounter {
         (self.side, self.waiting, self.last) = (None, None, None);
     }
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
-        let inference = self.think(observation);
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+        let inference = self.infer(observation);
         probabilities.copy_from_slice(&inference.probabilities);
         self.last = Some(Box::new(inference));
     }
 
-    fn acted(&mut self, observation: &[f32], action: Action) {
+    fn record_action(&mut self, observation: &[f32], action: Action) {
         self.store_waiting(&StepFeedback::default());
         let seen = self.look(observation);
-        let chosen = self.turn().map_or(action, |turn| turn.action_from_here(action));
+        let chosen = self.transform().map_or(action, |transform| transform.action_from_here(action));
         self.waiting = Some((seen, chosen));
     }
 
@@ -226,10 +227,10 @@ impl Ego for AgentEncounter {
         self.store_waiting(&StepFeedback::default());
         let seen = self.look(terminal_observation);
         self.lanes.end_episodes(&seen, &[0]);
-        self.last = Some(Box::new(self.think(terminal_observation)));
+        self.last = Some(Box::new(self.infer(terminal_observation)));
     }
 
-    fn peer_sight(&self) -> PeerSight {
+    fn peer_observation_mode(&self) -> PeerObservationMode {
         self.policy.spec().adaptation_sight
     }
 

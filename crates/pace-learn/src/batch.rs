@@ -19,7 +19,7 @@ pub(crate) struct Batch {
     /// What every peer saw when it chose; only for methods that ask.
     pub(crate) peer_observations: Vec<f32>,
     /// What the network wrote down of its contexts.
-    pub(crate) kept: Vec<f32>,
+    pub(crate) saved_states: Vec<f32>,
     /// The log-probability of the action when it was taken.
     pub(crate) log_probabilities: Vec<f32>,
     /// The value expected when it was taken.
@@ -42,25 +42,25 @@ pub(crate) struct Batch {
     pub(crate) tuples: Vec<u32>,
     /// The side that the ego looks from in each encounter.
     pub(crate) sides: Vec<u8>,
-    /// Filled in by [`Batch::number_observations`] where observations recur.
-    pub(crate) numbers: Option<ObservationNumbers>,
+    /// Filled in by [`Batch::index_observations`] where observations recur.
+    pub(crate) numbers: Option<ObservationIndices>,
     decision_starts: Vec<usize>,
     episode_starts: Vec<usize>,
 }
 
 /// Which observation every decision and every end of an episode has, by number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ObservationNumbers {
+pub(crate) struct ObservationIndices {
     pub(crate) decisions: Vec<u32>,
     pub(crate) ends: Vec<u32>,
 }
 
 /// The most observations that count as few.
-const FEW: usize = 256;
+const MAX_DISTINCT_OBSERVATIONS: usize = 256;
 
 /// Consecutive decisions of one encounter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct Segment {
     pub(crate) decisions: Range<usize>,
     /// The episode of the first decision, and the decisions of that episode before it.
     pub(crate) episode: usize,
@@ -68,9 +68,9 @@ pub(crate) struct Piece {
 }
 
 impl Batch {
-    /// Cuts every encounter into pieces of this many decisions; the last one may be shorter.
-    pub(crate) fn cut(&self, n_steps: usize) -> Vec<Piece> {
-        let mut pieces = Vec::new();
+    /// Cuts every encounter into segments of this many decisions; the last one may be shorter.
+    pub(crate) fn cut(&self, n_steps: usize) -> Vec<Segment> {
+        let mut segments = Vec::new();
         for encounter in 0..self.n_encounters() {
             let range = self.decisions(encounter);
             let mut episode = self.episodes(encounter).start;
@@ -81,14 +81,14 @@ impl Batch {
                     episode += 1;
                 }
                 let decisions = start..range.end.min(start.saturating_add(n_steps));
-                pieces.push(Piece { decisions, episode, n_before: start - episode_start });
+                segments.push(Segment { decisions, episode, n_before: start - episode_start });
             }
         }
-        pieces
+        segments
     }
 
     /// Numbers the observations, of `size` numbers each, if there are but few that differ.
-    pub(crate) fn number_observations(&mut self, size: usize) {
+    pub(crate) fn index_observations(&mut self, size: usize) {
         let mut found: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         let mut observation = Vec::with_capacity(size);
         let mut number = |rows: &[f32]| -> Option<Vec<u32>> {
@@ -100,12 +100,12 @@ impl Batch {
                 }
                 let number = found.len() as u32;
                 found.insert(observation.clone(), number);
-                (found.len() <= FEW).then_some(number)
+                (found.len() <= MAX_DISTINCT_OBSERVATIONS).then_some(number)
             };
             rows.chunks_exact(size).map(number).collect()
         };
         self.numbers = number(&self.observations).and_then(|decisions| {
-            Some(ObservationNumbers { decisions, ends: number(&self.terminal_observations)? })
+            Some(ObservationIndices { decisions, ends: number(&self.terminal_observations)? })
         });
     }
 
@@ -155,7 +155,7 @@ impl Batch {
         self.actions.append(&mut other.actions);
         self.peer_actions.append(&mut other.peer_actions);
         self.peer_observations.append(&mut other.peer_observations);
-        self.kept.append(&mut other.kept);
+        self.saved_states.append(&mut other.saved_states);
         self.log_probabilities.append(&mut other.log_probabilities);
         self.values.append(&mut other.values);
         self.task_rewards.append(&mut other.task_rewards);
@@ -172,7 +172,7 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, FEW, Piece};
+    use super::{Batch, MAX_DISTINCT_OBSERVATIONS, Segment};
 
     #[test]
     fn few_observations_are_numbered_and_many_are_not() {
@@ -181,13 +181,15 @@ mod tests {
             terminal_observations: vec![0.5, 0.5, 2.0, 1.0],
             ..Batch::default()
         };
-        batch.number_observations(2);
+        batch.index_observations(2);
         let numbers = batch.numbers.clone().expect("three are few");
         assert_eq!((numbers.decisions, numbers.ends), (vec![0, 1, 0], vec![1, 2]));
-        for (n_differing, are_few) in [(FEW, true), (FEW + 1, false)] {
-            batch.observations = (0..2 * n_differing).map(|value| (value / 2) as f32).collect();
+        for (n_distinct, are_few) in
+            [(MAX_DISTINCT_OBSERVATIONS, true), (MAX_DISTINCT_OBSERVATIONS + 1, false)]
+        {
+            batch.observations = (0..2 * n_distinct).map(|value| (value / 2) as f32).collect();
             batch.terminal_observations = vec![0.0; 2];
-            batch.number_observations(2);
+            batch.index_observations(2);
             assert_eq!(batch.numbers.is_some(), are_few);
         }
     }
@@ -200,16 +202,16 @@ mod tests {
             batch.episode_lengths.extend(lengths);
             batch.actions.extend((0..lengths.iter().sum()).map(|_| 0));
         }
-        let piece = |decisions, episode, n_before| Piece { decisions, episode, n_before };
+        let segment = |decisions, episode, n_before| Segment { decisions, episode, n_before };
         let expected = [
-            piece(0..3, 0, 0),
-            piece(3..6, 1, 0),
-            piece(6..8, 2, 2),
-            piece(8..10, 3, 0),
-            piece(10..12, 4, 0),
+            segment(0..3, 0, 0),
+            segment(3..6, 1, 0),
+            segment(6..8, 2, 2),
+            segment(8..10, 3, 0),
+            segment(10..12, 4, 0),
         ];
         assert_eq!(batch.cut(3), expected);
-        assert_eq!(batch.cut(usize::MAX), [piece(0..8, 0, 0), piece(8..10, 3, 0), piece(10..12, 4, 0)]);
+        assert_eq!(batch.cut(usize::MAX), [segment(0..8, 0, 0), segment(8..10, 3, 0), segment(10..12, 4, 0)]);
         assert_eq!(batch.cut(1).len(), 12);
     }
 }

@@ -1,7 +1,7 @@
 //! The keys of training and their checks. Their values are in `training.toml`, by preset: the general defaults beside this
 //! file, and what a game sets in its own folder (see `preset.rs`).
 
-use pace_games::GameError;
+use pace_games::ConfigError;
 use serde::{Deserialize, Serialize};
 
 pub use crate::methods::{
@@ -132,7 +132,7 @@ pub enum EmptyEpisode {
 /// What the identifier learns of the peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Identify {
+pub enum IdentifierTarget {
     /// Which of the training peers they are.
     #[default]
     Classes,
@@ -202,7 +202,7 @@ pub struct TrainConfig {
     pub entropy_decay: Decay,
     /// What the identifier learns.
     #[serde(default)]
-    pub identify: Identify,
+    pub identify: IdentifierTarget,
     /// Weight of what a method learns about its peers beside the policy: the identifier's loss, or a prediction's.
     pub auxiliary_weight: f64,
     /// c: weight of the exploration reward at the start.
@@ -215,7 +215,7 @@ pub struct TrainConfig {
     pub warm_up_steps: u64,
     /// Whose action is stored in the context.
     pub context_action: ContextAction,
-    /// Whether the ego looks at every encounter from its own side, in games that have several ([`pace_games::Sides`]).
+    /// Whether the ego looks at every encounter from its own side, in games that have several ([`pace_games::Symmetries`]).
     #[serde(default)]
     pub own_side: bool,
     /// The latent of an empty context.
@@ -248,7 +248,7 @@ pub struct TrainConfig {
     pub encoder_width: usize,
     /// Width of the hidden layers of actor and critic, and of the hidden state.
     pub hidden_width: usize,
-    /// Shards a batch is cut into. Part of the result, unlike the number of threads.
+    /// Shards a batch is cut into. InputPart of the result, unlike the number of threads.
     pub shards: usize,
     /// Updates between checkpoints.
     pub checkpoint_every: usize,
@@ -306,26 +306,26 @@ impl TrainConfig {
     }
 
     /// The indices of the training tuples that are used, out of `n_tuples`.
-    pub fn training_tuples(&self, n_tuples: usize) -> Result<Vec<usize>, GameError> {
+    pub fn training_tuples(&self, n_tuples: usize) -> Result<Vec<usize>, ConfigError> {
         if self.train_tuples.is_empty() {
             return Ok((0..n_tuples).collect());
         }
         for (index, tuple) in self.train_tuples.iter().enumerate() {
             if *tuple >= n_tuples || self.train_tuples[..index].contains(tuple) {
                 let expected = format!("different numbers from 0 to {}, or [] for all", n_tuples - 1);
-                return Err(GameError::bad_value("train_tuples", tuple, &expected));
+                return Err(ConfigError::bad_value("train_tuples", tuple, &expected));
             }
         }
         Ok(self.train_tuples.clone())
     }
 
     /// Refuses values that cannot be meant. What depends on the pool is in [`TrainConfig::training_tuples`].
-    pub fn check(&self) -> Result<(), GameError> {
+    pub fn check(&self) -> Result<(), ConfigError> {
         self.gscu.iter().try_for_each(GscuConfig::check)?;
         let count = |key: &str, value: u64, most: u64| {
             let is_good = (1..=most).contains(&value);
             let expected = format!("a number from 1 to {most}");
-            if is_good { Ok(()) } else { Err(GameError::bad_value(key, &value, &expected)) }
+            if is_good { Ok(()) } else { Err(ConfigError::bad_value(key, &value, &expected)) }
         };
         count("total_steps", self.total_steps, 1_000_000_000_000)?;
         count("encounters_per_tuple", self.encounters_per_tuple as u64, 100_000)?;
@@ -340,7 +340,7 @@ impl TrainConfig {
         let within = |key: &str, value: f64, low: f64, high: f64| {
             let is_good = (low..=high).contains(&value);
             let expected = format!("a number from {low} to {high}");
-            if is_good { Ok(()) } else { Err(GameError::bad_value(key, &value, &expected)) }
+            if is_good { Ok(()) } else { Err(ConfigError::bad_value(key, &value, &expected)) }
         };
         within("learning_rate", self.learning_rate, 0.0, 10.0)?;
         within("adam_epsilon", self.adam_epsilon, 1e-12, 1.0)?;

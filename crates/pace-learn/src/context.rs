@@ -71,17 +71,17 @@ impl RunningContext {
             kernels::scale_into(means, finished, 1.0 / divisor as f32);
         } else {
             let outer = 1.0 / (self.n_finished + 1) as f32;
-            kernels::blend_into(means, finished, outer, current, outer / self.n_entries as f32);
+            kernels::linear_combination_into(means, finished, outer, current, outer / self.n_entries as f32);
         }
         highest.copy_from_slice(&finished[self.n_means..]);
-        kernels::raise(highest, &current[self.n_means..]);
+        kernels::max_assign(highest, &current[self.n_means..]);
     }
 
     /// An entry of the current episode.
     pub(crate) fn add_entry(&mut self, features: &[f32]) {
         let (sums, highest) = self.current.split_at_mut(self.n_means);
         kernels::add(sums, features);
-        kernels::raise(highest, &features[self.n_means..]);
+        kernels::max_assign(highest, &features[self.n_means..]);
         self.n_entries += 1;
     }
 
@@ -89,16 +89,16 @@ impl RunningContext {
     pub(crate) fn end_episode(&mut self, terminal_features: &[f32]) {
         let inner = 1.0 / (self.n_entries + 1) as f32;
         let (sums, highest) = self.current.split_at_mut(self.n_means);
-        kernels::raise(highest, &terminal_features[self.n_means..]);
+        kernels::max_assign(highest, &terminal_features[self.n_means..]);
         let (all_means, all_highest) = self.finished.split_at_mut(self.n_means);
         kernels::add_scaled(all_means, sums, inner);
         kernels::add_scaled(all_means, terminal_features, inner);
-        kernels::raise(all_highest, highest);
+        kernels::max_assign(all_highest, highest);
         self.n_finished += 1;
         if let Some(window) = self.window {
             let mut episode = self.current.clone();
             let (sums, means) = (&self.current[..self.n_means], &mut episode[..self.n_means]);
-            kernels::blend_into(means, sums, inner, terminal_features, inner);
+            kernels::linear_combination_into(means, sums, inner, terminal_features, inner);
             self.episodes.push_back(episode);
             // The episode that begins now needs a place in the window too. Until something leaves, the sum stays as it is:
             // the same bytes as without a window.
@@ -123,7 +123,7 @@ impl RunningContext {
         let (means, highest) = self.finished.split_at_mut(self.n_means);
         for episode in &self.episodes {
             kernels::add(means, episode);
-            kernels::raise(highest, &episode[self.n_means..]);
+            kernels::max_assign(highest, &episode[self.n_means..]);
         }
         self.n_finished = self.episodes.len();
     }

@@ -7,7 +7,7 @@ use pace_nn::loss::PolicyLoss;
 use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, DropoutKey, kernels};
 
-use crate::batch::{Batch, Piece};
+use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
 use crate::network::Network;
 
@@ -16,7 +16,7 @@ pub(crate) struct Learner<N: Network> {
     pub(crate) net: N,
     pub(crate) adam: Adam,
     /// One per thread.
-    rooms: Vec<N::Buffers>,
+    workspaces: Vec<N::Buffers>,
     shards: Vec<UpdateShard>,
     gradients: Vec<f32>,
     /// The weights as the way back needs them.
@@ -28,11 +28,11 @@ impl<N: Network> Learner<N> {
         net.initialise(seed.child("initialise", &[]));
         let group_ends = net.spec().group_ends.clone();
         let n = group_ends.last().copied().unwrap_or(0);
-        let adam = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
+        let adam = AdamConfig { betas: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
         Learner {
             adam: Adam::new(adam, &group_ends),
             net,
-            rooms: (0..n_threads.max(1)).map(|_| N::Buffers::default()).collect(),
+            workspaces: (0..n_threads.max(1)).map(|_| N::Buffers::default()).collect(),
             shards: (0..config.shards).map(|_| UpdateShard::new(n)).collect(),
             gradients: vec![0.0; n],
             transposed: vec![0.0; n],
@@ -40,43 +40,43 @@ impl<N: Network> Learner<N> {
     }
 
     pub(crate) fn set_threads(&mut self, n_threads: usize) {
-        self.rooms.resize_with(n_threads.max(1), N::Buffers::default);
+        self.workspaces.resize_with(n_threads.max(1), N::Buffers::default);
     }
 
     pub(crate) fn n_threads(&self) -> usize {
-        self.rooms.len()
+        self.workspaces.len()
     }
 
-    /// The due pieces of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
+    /// The due segments of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
     /// what is taken last should be small, so that no thread waits long for another.
-    pub(crate) fn split<'a>(&self, mut due: &'a [u32]) -> Vec<&'a [u32]> {
-        let (n, n_shards) = (due.len(), self.shards.len());
+    pub(crate) fn split<'a>(&self, mut segment_indices: &'a [u32]) -> Vec<&'a [u32]> {
+        let (n, n_shards) = (segment_indices.len(), self.shards.len());
         (0..n_shards)
             .map(|shard| {
-                let (part, rest) = due.split_at(n / n_shards + usize::from(shard < n % n_shards));
-                due = rest;
+                let (part, rest) = segment_indices.split_at(n / n_shards + usize::from(shard < n % n_shards));
+                segment_indices = rest;
                 part
             })
             .collect()
     }
 
-    /// The gradient of one mini-batch. Its pieces are cut into the fixed shards; the shards' gradients are added up in
+    /// The gradient of one mini-batch. Its segments are cut into the fixed shards; the shards' gradients are added up in
     /// their order, whichever thread made them.
     pub(crate) fn gradient(&mut self, job: &UpdateJob<'_>) -> UpdateSums {
-        let parts = self.split(job.due);
+        let parts = self.split(job.segment_indices);
         let net = &self.net;
         net.spec().layout.transpose(net.weights(), &mut self.transposed);
         let transposed = &self.transposed;
-        for_each_shard_with(&mut self.rooms, &mut self.shards, |rows, index, shard| {
+        for_each_shard_with(&mut self.workspaces, &mut self.shards, |rows, index, shard| {
             shard.gradients.fill(0.0);
             shard.sums = UpdateSums::default();
-            net.accumulate(transposed, &UpdateJob { due: parts[index], ..*job }, rows, shard);
+            net.accumulate(transposed, &UpdateJob { segment_indices: parts[index], ..*job }, rows, shard);
         });
         let n_threads = self.n_threads();
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();
         let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
         for_each_shard(n_threads, &mut slices, |index, slice| {
-            kernels::sum_all(slice, &parts, index * SLICE);
+            kernels::sum_shards(slice, &parts, index * SLICE);
         });
         let mut sums = UpdateSums::default();
         self.shards.iter().for_each(|shard| sums.add(&shard.sums));
@@ -89,7 +89,7 @@ impl<N: Network> Learner<N> {
         if self.net.spec().clips_groups_separately {
             return self.step_with_group_clipping(n_groups, rate, max_norm);
         }
-        let (n_threads, weights) = (self.rooms.len(), self.net.weights_mut());
+        let (n_threads, weights) = (self.workspaces.len(), self.net.weights_mut());
         self.adam.step(n_threads, weights, &self.gradients, n_groups, rate, max_norm)
     }
 
@@ -103,7 +103,7 @@ impl<N: Network> Learner<N> {
             squares += square;
             start = *end;
         }
-        let (n_threads, weights) = (self.rooms.len(), self.net.weights_mut());
+        let (n_threads, weights) = (self.workspaces.len(), self.net.weights_mut());
         self.adam.step(n_threads, weights, &self.gradients, n_groups, rate, f32::INFINITY);
         squares.sqrt() as f32
     }
@@ -125,12 +125,12 @@ pub(crate) struct LossWeights {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpdateJob<'a> {
     pub(crate) batch: &'a Batch,
-    /// All pieces of the batch, as [`Network::pieces`] cut it.
-    pub(crate) pieces: &'a [Piece],
-    /// The pieces that are due.
-    pub(crate) due: &'a [u32],
+    /// All segments of the batch, as [`Network::segments`] cut it.
+    pub(crate) segments: &'a [Segment],
+    /// The segments that are segment_indices.
+    pub(crate) segment_indices: &'a [u32],
     /// The mini-batch each decision belongs to, and the one that is due; all decisions where absent.
-    pub(crate) selection: Option<(&'a [u32], u32)>,
+    pub(crate) minibatch_of_decision: Option<(&'a [u32], u32)>,
     /// The classes of each training tuple.
     pub(crate) classes: &'a [Vec<usize>],
     pub(crate) weights: LossWeights,
@@ -139,28 +139,29 @@ pub(crate) struct UpdateJob<'a> {
 }
 
 impl<'a> UpdateJob<'a> {
-    /// Cuts the due pieces into chunks of about `n_rows` decisions, to be passed through the network together.
+    /// Cuts the due segments into chunks of about `n_rows` decisions, to be passed through the network together.
     pub(crate) fn chunks(&self, n_rows: usize) -> impl Iterator<Item = &'a [u32]> + use<'a> {
-        let (pieces, mut due) = (self.pieces, self.due);
+        let (segments, mut segment_indices) = (self.segments, self.segment_indices);
         std::iter::from_fn(move || {
             let mut n_decisions = 0;
-            let n_taken = due
+            let n_taken = segment_indices
                 .iter()
-                .take_while(|piece| {
+                .take_while(|segment| {
                     let fits = n_decisions < n_rows;
-                    n_decisions += pieces[**piece as usize].decisions.len();
+                    n_decisions += segments[**segment as usize].decisions.len();
                     fits
                 })
                 .count();
-            let (chunk, rest) = due.split_at(n_taken);
-            due = rest;
+            let (chunk, rest) = segment_indices.split_at(n_taken);
+            segment_indices = rest;
             (!chunk.is_empty()).then_some(chunk)
         })
     }
 
-    /// Whether a decision of a due piece is due itself.
-    pub(crate) fn is_due(&self, decision: usize) -> bool {
-        self.selection.is_none_or(|(assigned, due)| assigned[decision] == due)
+    /// Whether a decision of a due segment is due itself.
+    pub(crate) fn is_in_minibatch(&self, decision: usize) -> bool {
+        self.minibatch_of_decision
+            .is_none_or(|(assigned, segment_indices)| assigned[decision] == segment_indices)
     }
 }
 
@@ -171,7 +172,7 @@ pub(crate) struct UpdateSums {
     pub(crate) policy_loss: f64,
     pub(crate) value_loss: f64,
     pub(crate) entropy: f64,
-    pub(crate) divergence: f64,
+    pub(crate) approx_kl: f64,
     pub(crate) clipped: f64,
     /// What the method alone has, named by [`crate::network::NetworkSpec::metrics`].
     pub(crate) own: [f64; N_OWN],
@@ -186,7 +187,7 @@ impl UpdateSums {
         self.policy_loss += other.policy_loss;
         self.value_loss += other.value_loss;
         self.entropy += other.entropy;
-        self.divergence += other.divergence;
+        self.approx_kl += other.approx_kl;
         self.clipped += other.clipped;
         self.own.iter_mut().zip(&other.own).for_each(|(sum, other)| *sum += other);
     }

@@ -23,7 +23,7 @@ mod minibatches;
 mod ppo;
 
 pub mod train;
-pub mod workbench;
+pub mod update_benchmark;
 
 pub mod agent;
 pub mod policy;
@@ -33,8 +33,8 @@ mod session;
 pub mod adapt;
 
 pub use adapt::{
-    AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome, Identified, Switch,
-    Verdict, adapt,
+    AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome,
+    IdentificationScore, Switch, Verdict, adapt,
 };
 pub use agent::{Agent, AgentEncounter};
 pub use config::TrainConfig;
@@ -43,7 +43,7 @@ pub use policy::Policy;
 pub use preset::resolve;
 pub use run_keys::{RunConfig, RunRequest};
 pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
-pub use workbench::{WorkShape, Workbench};
+pub use update_benchmark::{BatchShape, UpdateBenchmark};
 
 /// The vector instructions that the engine chose on this processor; results are byte-identical within one choice.
 pub fn simd_name() -> &'static str {

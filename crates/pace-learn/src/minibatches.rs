@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pace_games::Stream;
 
-use crate::batch::{Batch, Piece};
+use crate::batch::{Batch, Segment};
 use crate::config::{Minibatch, TrainConfig};
 
 /// The mini-batches of one epoch after the other.
@@ -12,29 +12,29 @@ pub(crate) struct Minibatches<'a> {
     kind: Minibatch,
     spread: usize,
     /// Encounters, or parts of them that are learned from by themselves.
-    pieces: &'a [Piece],
-    /// The training tuple of every piece.
+    segments: &'a [Segment],
+    /// The training tuple of every segment.
     tuples: Vec<u32>,
     n_decisions: usize,
-    /// The pieces, in the order of this epoch.
+    /// The segments, in the order of this epoch.
     order: Vec<u32>,
-    /// The part of its piece that each decision belongs to, where pieces are divided.
+    /// The part of its segment that each decision belongs to, where segments are divided.
     parts: Option<Vec<u32>>,
     /// The places in the order and the part of every mini-batch.
     plan: Vec<(Range<usize>, u32)>,
 }
 
 /// One gradient step's decisions.
-pub(crate) struct MinibatchRows<'a> {
-    pub(crate) due: &'a [u32],
+pub(crate) struct MinibatchSegments<'a> {
+    pub(crate) segment_indices: &'a [u32],
     /// The part each decision belongs to, and the one that is due; all decisions where absent.
-    pub(crate) selection: Option<(&'a [u32], u32)>,
+    pub(crate) minibatch_of_decision: Option<(&'a [u32], u32)>,
     pub(crate) n_rows: usize,
 }
 
 impl<'a> Minibatches<'a> {
-    pub(crate) fn new(config: &TrainConfig, batch: &Batch, pieces: &'a [Piece]) -> Minibatches<'a> {
-        let (n, n_decisions) = (pieces.len(), batch.n_decisions());
+    pub(crate) fn new(config: &TrainConfig, batch: &Batch, segments: &'a [Segment]) -> Minibatches<'a> {
+        let (n, n_decisions) = (segments.len(), batch.n_decisions());
         let spread = config.minibatch_spread.min(config.minibatches);
         let plan = match config.minibatch {
             Minibatch::Steps => {
@@ -42,7 +42,7 @@ impl<'a> Minibatches<'a> {
             }
             Minibatch::Encounters | Minibatch::Balanced | Minibatch::Chunks => {
                 let n_groups = (config.minibatches / spread).min(n);
-                // Part by part and not group by group: what comes next is made of other encounters.
+                // InputPart by part and not group by group: what comes next is made of other encounters.
                 (0..spread as u32)
                     .flat_map(|part| (0..n_groups).map(move |group| (part, group)))
                     .map(|(part, group)| (n * group / n_groups..n * (group + 1) / n_groups, part))
@@ -50,17 +50,26 @@ impl<'a> Minibatches<'a> {
             }
         };
         let mut encounter = 0;
-        let tuples = pieces
+        let tuples = segments
             .iter()
-            .map(|piece| {
-                while batch.decisions(encounter).end <= piece.decisions.start {
+            .map(|segment| {
+                while batch.decisions(encounter).end <= segment.decisions.start {
                     encounter += 1;
                 }
                 batch.tuples[encounter]
             })
             .collect();
         let order = (0..n as u32).collect();
-        Minibatches { kind: config.minibatch, spread, pieces, tuples, n_decisions, order, parts: None, plan }
+        Minibatches {
+            kind: config.minibatch,
+            spread,
+            segments,
+            tuples,
+            n_decisions,
+            order,
+            parts: None,
+            plan,
+        }
     }
 
     /// Draws the mini-batches of the next epoch.
@@ -79,8 +88,8 @@ impl<'a> Minibatches<'a> {
         }
         if self.spread > 1 {
             let mut parts = vec![0; self.n_decisions];
-            for piece in self.pieces {
-                let parts = &mut parts[piece.decisions.clone()];
+            for segment in self.segments {
+                let parts = &mut parts[segment.decisions.clone()];
                 parts.iter_mut().enumerate().for_each(|(index, part)| *part = (index % self.spread) as u32);
                 rng.shuffle(parts);
             }
@@ -88,38 +97,40 @@ impl<'a> Minibatches<'a> {
         }
     }
 
-    /// Round after round, in each one piece with every tuple: any stretch of the order has all tuples alike.
+    /// Round after round, in each one segment with every tuple: any stretch of the order has all tuples alike.
     fn balance(&mut self, rng: &mut Stream) {
         rng.shuffle(&mut self.order);
         let n_tuples = 1 + self.tuples.iter().max().copied().unwrap_or(0) as usize;
         let mut n_seen = vec![0u32; n_tuples];
         let mut rounds = vec![0u32; self.order.len()];
-        for piece in &self.order {
-            let n_seen = &mut n_seen[self.tuples[*piece as usize] as usize];
-            rounds[*piece as usize] = *n_seen;
+        for segment in &self.order {
+            let n_seen = &mut n_seen[self.tuples[*segment as usize] as usize];
+            rounds[*segment as usize] = *n_seen;
             *n_seen += 1;
         }
         // A stable sort: within a round, the tuples keep their random order.
-        self.order.sort_by_key(|piece| rounds[*piece as usize]);
+        self.order.sort_by_key(|segment| rounds[*segment as usize]);
     }
 
     pub(crate) fn len(&self) -> usize {
         self.plan.len()
     }
 
-    pub(crate) fn get(&self, index: usize) -> MinibatchRows<'_> {
+    pub(crate) fn get(&self, index: usize) -> MinibatchSegments<'_> {
         let (places, part) = &self.plan[index];
-        let due = &self.order[places.clone()];
-        let selection = self.parts.as_deref().map(|parts| (parts, *part));
-        let n_rows = match selection {
-            None => due.iter().map(|piece| self.pieces[*piece as usize].decisions.len()).sum(),
-            Some((parts, part)) => due
+        let segment_indices = &self.order[places.clone()];
+        let minibatch_of_decision = self.parts.as_deref().map(|parts| (parts, *part));
+        let n_rows = match minibatch_of_decision {
+            None => {
+                segment_indices.iter().map(|segment| self.segments[*segment as usize].decisions.len()).sum()
+            }
+            Some((parts, part)) => segment_indices
                 .iter()
-                .flat_map(|piece| &parts[self.pieces[*piece as usize].decisions.clone()])
+                .flat_map(|segment| &parts[self.segments[*segment as usize].decisions.clone()])
                 .filter(|other| **other == part)
                 .count(),
         };
-        MinibatchRows { due, selection, n_rows }
+        MinibatchSegments { segment_indices, minibatch_of_decision, n_rows }
     }
 }
 
@@ -142,20 +153,22 @@ mod tests {
             batch.actions.extend([0; 7]);
             batch.episode_lengths.push(7);
         }
-        let pieces = batch.cut(usize::MAX);
-        let mut plan = Minibatches::new(&config, &batch, &pieces);
+        let segments = batch.cut(usize::MAX);
+        let mut plan = Minibatches::new(&config, &batch, &segments);
         plan.draw(&mut Seed::new(3).stream("order"));
         (0..plan.len())
             .map(|index| {
                 let rows = plan.get(index);
                 let decisions: Vec<usize> = rows
-                    .due
+                    .segment_indices
                     .iter()
-                    .flat_map(|piece| pieces[*piece as usize].decisions.clone())
-                    .filter(|decision| rows.selection.is_none_or(|(parts, part)| parts[*decision] == part))
+                    .flat_map(|segment| segments[*segment as usize].decisions.clone())
+                    .filter(|decision| {
+                        rows.minibatch_of_decision.is_none_or(|(parts, part)| parts[*decision] == part)
+                    })
                     .collect();
                 assert_eq!(decisions.len(), rows.n_rows);
-                (rows.due.to_vec(), decisions)
+                (rows.segment_indices.to_vec(), decisions)
             })
             .collect()
     }
@@ -179,8 +192,8 @@ mod tests {
 
     #[test]
     fn balanced_minibatches_have_every_tuple_alike() {
-        for (due, _) in drawn(Minibatch::Balanced, 4, 1) {
-            let mut tuples: Vec<u32> = due.iter().map(|encounter| encounter % 3).collect();
+        for (segment_indices, _) in drawn(Minibatch::Balanced, 4, 1) {
+            let mut tuples: Vec<u32> = segment_indices.iter().map(|encounter| encounter % 3).collect();
             tuples.sort_unstable();
             assert_eq!(tuples, [0, 1, 2]);
         }
@@ -188,8 +201,8 @@ mod tests {
 
     #[test]
     fn spread_minibatches_see_more_encounters() {
-        for (due, decisions) in drawn(Minibatch::Balanced, 6, 3) {
-            assert_eq!(due.len(), 6);
+        for (segment_indices, decisions) in drawn(Minibatch::Balanced, 6, 3) {
+            assert_eq!(segment_indices.len(), 6);
             assert!((12..=18).contains(&decisions.len()), "{}", decisions.len());
         }
     }

@@ -7,17 +7,19 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, PeerSight, PoolListing, Seed, Sides, Turn};
+use pace_games::{
+    Action, ConfigError, GameSpec, PeerObservationMode, PoolListing, Seed, Symmetries, SymmetryTransform,
+};
 use pace_nn::{Layout, Linear};
 
-use crate::batch::{Batch, Piece};
+use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
 use crate::learner::{UpdateJob, UpdateShard};
 
 /// The description of a network, or of another actor without weights.
 #[derive(Clone, Debug)]
 pub(crate) struct NetworkSpec {
-    pub(crate) sizes: Sizes,
+    pub(crate) sizes: NetworkDims,
     /// Names, shapes and places of the weights.
     pub(crate) layout: Layout,
     /// Where each group of weights ends. If there are two, the warm-up trains the first alone. Weights behind the last end
@@ -30,13 +32,13 @@ pub(crate) struct NetworkSpec {
     pub(crate) slots: Vec<Range<usize>>,
     /// The sides of the game, if the ego looks at every encounter from its own: the network's input and its choice are then
     /// as they are from there.
-    pub(crate) sides: Option<Sides>,
+    pub(crate) sides: Option<Symmetries>,
     /// The names in the log of the method's own sums ([`crate::learner::UpdateSums::own`]).
     pub(crate) metrics: &'static [&'static str],
     /// Whether a training batch holds the peers' observations.
-    pub(crate) rollout_sight: PeerSight,
+    pub(crate) rollout_sight: PeerObservationMode,
     /// Whether a context that adapts is told the peers' observations.
-    pub(crate) adaptation_sight: PeerSight,
+    pub(crate) adaptation_sight: PeerObservationMode,
     /// Episodes of an encounter in training.
     pub(crate) training_episodes: usize,
 }
@@ -45,7 +47,7 @@ impl NetworkSpec {
     /// One group of weights, no identifier, no sides, and no use of the peers' observations.
     pub(crate) fn new(game: &GameSpec, layout: Layout, latent_size: usize) -> NetworkSpec {
         NetworkSpec {
-            sizes: Sizes::of(game),
+            sizes: NetworkDims::of(game),
             group_ends: vec![layout.len()],
             layout,
             clips_groups_separately: false,
@@ -53,37 +55,41 @@ impl NetworkSpec {
             slots: Vec::new(),
             sides: None,
             metrics: &[],
-            rollout_sight: PeerSight::Skipped,
-            adaptation_sight: PeerSight::Skipped,
+            rollout_sight: PeerObservationMode::Skipped,
+            adaptation_sight: PeerObservationMode::Skipped,
             training_episodes: game.episodes_per_encounter,
         }
     }
 
     /// The transform of a side; `None` if the network knows of one side only.
     #[inline]
-    pub(crate) fn turn(&self, side: usize) -> Option<&Turn> {
-        self.sides.as_ref().map(|sides| &sides.turns[side])
+    pub(crate) fn transform(&self, side: usize) -> Option<&SymmetryTransform> {
+        self.sides.as_ref().map(|sides| &sides.transforms[side])
     }
 
     /// The class that the peer in `slot` has from a side.
     #[inline]
     pub(crate) fn class_from(&self, side: usize, slot: usize, class: usize) -> usize {
-        self.turn(side).map_or(class, |turn| turn.classes[slot][class])
+        self.transform(side).map_or(class, |transform| transform.classes[slot][class])
     }
 }
 
 /// The numbers of a game that shape its networks and batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
+pub(crate) struct NetworkDims {
     /// Numbers in an observation.
     pub(crate) observation: usize,
     pub(crate) n_actions: usize,
     pub(crate) n_peers: usize,
 }
 
-impl Sizes {
-    pub(crate) fn of(spec: &GameSpec) -> Sizes {
-        Sizes { observation: spec.observation_size, n_actions: spec.n_actions(), n_peers: spec.n_peers() }
+impl NetworkDims {
+    pub(crate) fn of(spec: &GameSpec) -> NetworkDims {
+        NetworkDims {
+            observation: spec.observation_size,
+            n_actions: spec.n_actions(),
+            n_peers: spec.n_peers(),
+        }
     }
 }
 
@@ -197,7 +203,7 @@ pub(crate) trait Network: Actor + Clone + Sized {
     fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> Self;
 
     /// Refuses keys that the method could not follow.
-    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError>;
+    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError>;
 
     /// Writes first weights (docs/methods/pace.md).
     fn initialise(&mut self, seed: Seed);
@@ -209,8 +215,8 @@ pub(crate) trait Network: Actor + Clone + Sized {
     /// The layer that the logits come from.
     fn policy_head(&self) -> &Linear;
 
-    /// The pieces that mini-batches are made of.
-    fn pieces(&self, batch: &Batch) -> Vec<Piece> {
+    /// The segments that mini-batches are made of.
+    fn segments(&self, batch: &Batch) -> Vec<Segment> {
         batch.cut(usize::MAX)
     }
 

@@ -5,11 +5,11 @@
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Mutex};
 
-use pace_games::{AnyGame, Ego, GameError, Seed};
+use pace_games::{AnyGame, ConfigError, Ego, Seed};
 use pace_nn::Layout;
 
 use crate::agent::Agent;
-use crate::network::{Actor, Decisions, LaneStates, NetworkSpec, PolicyOutputs, Sizes};
+use crate::network::{Actor, Decisions, LaneStates, NetworkDims, NetworkSpec, PolicyOutputs};
 
 /// A policy that others can follow.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Policy {
 /// An actor whose type is erased.
 pub(crate) trait AnyPolicy: Debug + Send + Sync {
     fn network_spec(&self) -> &NetworkSpec;
-    /// Lanes with empty contexts that this actor plays in.
+    /// AnyArena with empty contexts that this actor plays in.
     fn new_lanes(self: Arc<Self>, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes>;
 }
 
@@ -89,19 +89,19 @@ impl LaneStates for Box<dyn PolicyLanes> {
 
 impl Policy {
     /// The policy of a scripted ego that answers an observation alike at any time; others are refused.
-    pub fn scripted(game: &dyn AnyGame, name: &str) -> Result<Policy, GameError> {
-        let ego = Mutex::new(game.fixed_ego(name)?);
+    pub fn scripted(game: &dyn AnyGame, name: &str) -> Result<Policy, ConfigError> {
+        let ego = Mutex::new(game.memoryless_reference(name)?);
         let spec = NetworkSpec::new(game.spec(), Layout::default(), 0);
         Ok(Policy { inner: Arc::new(ScriptedActor { ego, spec }) })
     }
 
     /// The policy of an agent; one that looks from its own side is refused, since whoever follows a policy does not turn
     /// what it sees.
-    pub fn of(agent: &Agent) -> Result<Policy, GameError> {
+    pub fn of(agent: &Agent) -> Result<Policy, ConfigError> {
         let policy = agent.policy();
         if policy.spec().sides.is_some() {
             let expected = "false in an agent that another follows; for example one of `--method generalist`";
-            return Err(GameError::bad_value("own_side", &true, expected));
+            return Err(ConfigError::bad_value("own_side", &true, expected));
         }
         Ok(policy)
     }
@@ -187,13 +187,13 @@ impl Actor for ScriptedActor {
     fn clear_context(&self, (): &mut (), _lane: usize) {}
 
     fn forward_policy(&self, observations: &[f32], lanes: &[usize], (): &mut (), out: &mut PolicyOutputs) {
-        let Sizes { observation: size, n_actions, .. } = self.spec.sizes;
+        let NetworkDims { observation: size, n_actions, .. } = self.spec.sizes;
         let mut ego = self.ego.lock().expect("no ego panics");
         out.logits.clear();
         out.logits.resize(lanes.len() * n_actions, 0.0);
         let rows = observations.chunks_exact(size).zip(out.logits.chunks_exact_mut(n_actions));
         for (observation, logits) in rows {
-            ego.probabilities(observation, logits);
+            ego.action_probabilities(observation, logits);
             for place in logits {
                 // Not `max`, which would turn what is not a number into a probability.
                 let log = place.ln();

@@ -3,16 +3,16 @@
 //! Training records what happens here in `rollout`, evaluation in `adapt`, and GSCU's first stage in `methods::gscu`.
 
 use pace_games::{
-    Action, AnyGame, Boundary, GameError, Lanes, NO_ACTION, PeerSight, Seed, Split, StepBlock, Stream, Turn,
-    sample_action,
+    Action, AnyArena, AnyGame, Boundary, ConfigError, NO_ACTION, PeerObservationMode, Seed, Split, StepBatch,
+    Stream, SymmetryTransform, sample_action,
 };
 use pace_nn::loss::softmax_rows;
 
-use crate::network::{Actor, Decisions, LaneStates, PolicyOutputs, Sizes};
+use crate::network::{Actor, Decisions, LaneStates, NetworkDims, PolicyOutputs};
 
-/// Lanes, the contexts of their egos, and all buffers of a step.
+/// AnyArena, the contexts of their egos, and all buffers of a step.
 pub(crate) struct PolicyRunner<A: Actor> {
-    lanes: Box<dyn Lanes>,
+    lanes: Box<dyn AnyArena>,
     state: A::State,
     rngs: Vec<Option<Stream>>,
     /// The side that each ego looks from; the first, where the actor knows of no other.
@@ -40,10 +40,10 @@ impl<A: Actor> PolicyRunner<A> {
         n_lanes: usize,
         actor: &A,
         window: Option<usize>,
-        peer_sight: PeerSight,
+        peer_observation_mode: PeerObservationMode,
     ) -> PolicyRunner<A> {
         PolicyRunner {
-            lanes: game.lanes(split, n_lanes, peer_sight),
+            lanes: game.lanes(split, n_lanes, peer_observation_mode),
             state: actor.new_state(n_lanes, window),
             rngs: vec![None; n_lanes],
             sides: vec![0; n_lanes],
@@ -73,7 +73,7 @@ impl<A: Actor> PolicyRunner<A> {
         let spec = actor.spec();
         if let Some(sides) = &spec.sides {
             let size = spec.sizes.observation;
-            self.sides[lane] = sides.own(&self.lanes.block().observations[lane * size..][..size]);
+            self.sides[lane] = sides.canonical(&self.lanes.block().observations[lane * size..][..size]);
         }
     }
 
@@ -95,8 +95,8 @@ impl<A: Actor> PolicyRunner<A> {
 
     /// The classes of the peers in a lane that the ego takes for these.
     pub(crate) fn true_classes(&self, actor: &A, lane: usize, classes_seen: Vec<usize>) -> Vec<usize> {
-        let Some(turn) = actor.spec().turn(self.sides[lane]) else { return classes_seen };
-        classes_seen.into_iter().enumerate().map(|(slot, class)| turn.true_class(slot, class)).collect()
+        let Some(transform) = actor.spec().transform(self.sides[lane]) else { return classes_seen };
+        classes_seen.into_iter().enumerate().map(|(slot, class)| transform.true_class(slot, class)).collect()
     }
 
     /// The lanes that decided last.
@@ -140,7 +140,7 @@ impl<A: Actor> PolicyRunner<A> {
     }
 
     /// What the lanes reported after the last step.
-    pub(crate) fn block(&self) -> &StepBlock {
+    pub(crate) fn block(&self) -> &StepBatch {
         self.lanes.block()
     }
 
@@ -166,11 +166,11 @@ impl<A: Actor> PolicyRunner<A> {
 
     /// Passes every waiting decision through the actor and samples the actions; false when all encounters are over. An
     /// actor whose output is not a distribution over actions is refused.
-    pub(crate) fn select_actions(&mut self, actor: &A) -> Result<bool, GameError> {
+    pub(crate) fn select_actions(&mut self, actor: &A) -> Result<bool, ConfigError> {
         let spec = actor.spec();
-        let Sizes { observation: size, n_actions, .. } = spec.sizes;
+        let NetworkDims { observation: size, n_actions, .. } = spec.sizes;
         self.active.clear();
-        let resting = self.lanes.resting();
+        let resting = self.lanes.idle();
         self.active.extend((0..resting.len()).filter(|lane| !resting[*lane]));
         let n_rows = self.active.len();
         if n_rows == 0 {
@@ -179,7 +179,7 @@ impl<A: Actor> PolicyRunner<A> {
         self.observations.clear();
         for lane in &self.active {
             let observation = &self.lanes.block().observations[lane * size..][..size];
-            see(spec.turn(self.sides[*lane]), observation, &mut self.observations);
+            see(spec.transform(self.sides[*lane]), observation, &mut self.observations);
         }
         actor.forward_policy(&self.observations, &self.active, &mut self.state, &mut self.outputs);
         self.log_probabilities.resize(n_rows * n_actions, 0.0);
@@ -191,12 +191,12 @@ impl<A: Actor> PolicyRunner<A> {
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
             let probabilities = &mut self.probabilities[row * n_actions..][..n_actions];
             // Sampled in the game's order of actions, as sessions do.
-            let turn = spec.turn(self.sides[*lane]);
-            if let Some(turn) = turn {
-                turn.unturn_actions(probabilities);
+            let transform = spec.transform(self.sides[*lane]);
+            if let Some(transform) = transform {
+                transform.to_game_actions(probabilities);
             }
             let action = sample_action(probabilities, rng)?;
-            self.ego_actions.push(turn.map_or(action, |turn| turn.action_from_here(action)));
+            self.ego_actions.push(transform.map_or(action, |transform| transform.action_from_here(action)));
             self.actions[*lane] = action;
         }
         Ok(true)
@@ -205,7 +205,7 @@ impl<A: Actor> PolicyRunner<A> {
     /// Carries the actions out and adds what was seen to the contexts.
     pub(crate) fn step(&mut self, actor: &A) {
         let spec = actor.spec();
-        let Sizes { observation: size, n_peers, .. } = spec.sizes;
+        let NetworkDims { observation: size, n_peers, .. } = spec.sizes;
         self.lanes.step(&self.actions);
         let block = self.lanes.block();
         // Fewer may be met than in training; those who are missing do nothing.
@@ -226,7 +226,7 @@ impl<A: Actor> PolicyRunner<A> {
             if block.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
                 let observation = &block.terminal_observations[lane * size..][..size];
-                see(spec.turn(self.sides[*lane]), observation, &mut self.terminal_observations);
+                see(spec.transform(self.sides[*lane]), observation, &mut self.terminal_observations);
             }
         }
         let decisions = Decisions {
@@ -245,16 +245,16 @@ impl<A: Actor> PolicyRunner<A> {
 
 /// Adds an observation, as it is from a side, to `seen`.
 #[inline]
-pub(crate) fn see(turn: Option<&Turn>, observation: &[f32], seen: &mut Vec<f32>) {
-    match turn {
+pub(crate) fn see(transform: Option<&SymmetryTransform>, observation: &[f32], seen: &mut Vec<f32>) {
+    match transform {
         None => seen.extend_from_slice(observation),
-        Some(turn) => turn.see(observation, seen),
+        Some(transform) => transform.transform_observation(observation, seen),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pace_games::{Action, AnyGame, GAMES, GameError, Preset, Seed, Split};
+    use pace_games::{Action, AnyGame, ConfigError, GAMES, Preset, Seed, Split};
     use serde_json::{Map, Value};
 
     use super::PolicyRunner;
@@ -283,7 +283,7 @@ mod tests {
         net: &N,
         game: &dyn AnyGame,
         tuples: &[usize],
-    ) -> Result<Vec<Vec<Choice>>, GameError> {
+    ) -> Result<Vec<Vec<Choice>>, ConfigError> {
         let sight = net.spec().adaptation_sight;
         let mut runner = PolicyRunner::new(game, Split::Test, tuples.len(), net, None, sight);
         for (lane, tuple) in tuples.iter().enumerate() {
@@ -301,7 +301,11 @@ mod tests {
     }
 
     /// The same encounter with one tuple, in a session.
-    fn choices_of_session(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Result<Vec<Choice>, GameError> {
+    fn choices_of_session(
+        agent: &Agent,
+        game: &dyn AnyGame,
+        tuple: usize,
+    ) -> Result<Vec<Choice>, ConfigError> {
         let mut session = agent.session(game, Split::Test, tuple, &[], N_EPISODES, seed_of(tuple))?;
         let mut choices = Vec::new();
         loop {
@@ -378,7 +382,7 @@ mod tests {
                 let in_session = choices_of_session(&agent, game, 0).expect_err(label);
                 let config = AdaptConfig::new(Split::Test, 1, N_EPISODES, 1);
                 let adapted = adapt(&agent, game, &config, 2).expect_err(label);
-                assert!(matches!(lanes, GameError::NotADistribution { .. }), "{label}: {lanes}");
+                assert!(matches!(lanes, ConfigError::NotADistribution { .. }), "{label}: {lanes}");
                 assert_eq!((&in_session, &adapted), (&lanes, &lanes), "{label}");
                 assert!(lanes.to_string().contains("NaN"), "{lanes}");
             },

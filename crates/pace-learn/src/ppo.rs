@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pace_games::{AnyGame, Ending, GameError, PoolListing, Seed};
+use pace_games::{AnyGame, ConfigError, Ending, PoolListing, Seed};
 use pace_nn::DropoutKey;
 use pace_nn::loss::{PolicyLoss, clipped_value, softmax_rows};
 use pace_nn::threads::for_each_shard;
@@ -14,10 +14,10 @@ use crate::batch::Batch;
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::{Learner, LossWeights, UpdateJob, UpdateSums};
-use crate::minibatches::{MinibatchRows, Minibatches};
+use crate::minibatches::{MinibatchSegments, Minibatches};
 use crate::network::Network;
 use crate::rollout::RolloutShard;
-use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
+use crate::train::{IterationContext, IterationResult, MODEL_FILE, NamedBytes, TrainError, Training};
 
 pub(crate) const FIRST_MOMENT_FILE: &str = "adam_first.safetensors";
 pub(crate) const SECOND_MOMENT_FILE: &str = "adam_second.safetensors";
@@ -37,7 +37,7 @@ impl<N: Network> Ppo<N> {
         config: &TrainConfig,
         seed: u64,
         n_threads: usize,
-    ) -> Result<Ppo<N>, GameError> {
+    ) -> Result<Ppo<N>, ConfigError> {
         N::check(config, pool)?;
         Ppo::with_net(N::new(game.spec(), pool, config), game, pool, config, seed, n_threads)
     }
@@ -50,7 +50,7 @@ impl<N: Network> Ppo<N> {
         config: &TrainConfig,
         seed: u64,
         n_threads: usize,
-    ) -> Result<Ppo<N>, GameError> {
+    ) -> Result<Ppo<N>, ConfigError> {
         let tuples_met = config.training_tuples(pool.tuples.len())?;
         Ok(Ppo {
             rollout: RolloutShard::split(game, &net, config, &tuples_met),
@@ -60,7 +60,7 @@ impl<N: Network> Ppo<N> {
     }
 
     /// The first half of an iteration: plays the encounters of one batch.
-    pub(crate) fn play(&mut self, at: &RunPoint<'_>) -> Result<Batch, TrainError> {
+    pub(crate) fn play(&mut self, at: &IterationContext<'_>) -> Result<Batch, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let (net, config, classes) = (&self.learner.net, at.config, &self.classes);
         for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
@@ -71,12 +71,12 @@ impl<N: Network> Ppo<N> {
             at.check_output(shard.failure.as_ref())?;
             batch.append(&mut shard.batch);
         }
-        batch.number_observations(net.spec().sizes.observation);
+        batch.index_observations(net.spec().sizes.observation);
         Ok(batch)
     }
 
     /// The second half: credit and updates.
-    fn learn(&mut self, at: &RunPoint<'_>, mut batch: Batch) -> Result<Iterated, TrainError> {
+    fn learn(&mut self, at: &IterationContext<'_>, mut batch: Batch) -> Result<IterationResult, TrainError> {
         let config = at.config;
         let progress = at.steps as f64 / config.total_steps as f64;
         let fade = 1.0 - at.steps as f64 / config.exploration_decay_steps.max(1) as f64;
@@ -110,16 +110,16 @@ impl<N: Network> Ppo<N> {
             ("losses/policy_loss", per_decision(sums.policy_loss)),
             ("losses/value_loss", per_decision(sums.value_loss)),
             ("losses/entropy", per_decision(sums.entropy)),
-            ("losses/approx_kl", per_decision(sums.divergence)),
+            ("losses/approx_kl", per_decision(sums.approx_kl)),
             ("losses/clipfrac", per_decision(sums.clipped)),
             ("losses/gradient_norm", gradient_norm),
         ]);
         metrics.extend(own());
-        Ok(Iterated { n_steps: batch.n_decisions() as u64, metrics })
+        Ok(IterationResult { n_steps: batch.n_decisions() as u64, metrics })
     }
 
     /// All epochs and mini-batches; the sums of the last epoch and the mean gradient norm of all.
-    fn update(&mut self, at: &RunPoint<'_>, batch: &Batch, progress: f64) -> (UpdateSums, f64) {
+    fn update(&mut self, at: &IterationContext<'_>, batch: &Batch, progress: f64) -> (UpdateSums, f64) {
         let config = at.config;
         let is_warm_up = at.steps < config.warm_up_steps;
         let rate = config.learning_rate_decay.apply(config.learning_rate, progress) as f32;
@@ -132,13 +132,14 @@ impl<N: Network> Ppo<N> {
         let mut dropout_rng = Seed::new(at.seed).child("update", &[at.iteration]).stream("dropout");
         let mut sums = UpdateSums::default();
         let mut total_norm = 0.0;
-        let pieces = self.learner.net.pieces(batch);
-        let mut minibatches = Minibatches::new(config, batch, &pieces);
+        let segments = self.learner.net.segments(batch);
+        let mut minibatches = Minibatches::new(config, batch, &segments);
         for _ in 0..config.epochs {
             sums = UpdateSums::default();
             minibatches.draw(&mut rng);
             for index in 0..minibatches.len() {
-                let MinibatchRows { due, selection, n_rows } = minibatches.get(index);
+                let MinibatchSegments { segment_indices, minibatch_of_decision, n_rows } =
+                    minibatches.get(index);
                 let weights = LossWeights {
                     per_row: 1.0 / n_rows as f32,
                     auxiliary: config.auxiliary_weight as f32,
@@ -146,9 +147,17 @@ impl<N: Network> Ppo<N> {
                     value_clip: config.value_clip as f32,
                     policy: (!is_warm_up).then_some(policy),
                 };
-                let (pieces, classes) = (&pieces[..], &self.classes[..]);
+                let (segments, classes) = (&segments[..], &self.classes[..]);
                 let dropout = Some(DropoutKey(u64::from(dropout_rng.below(u32::MAX))));
-                let job = UpdateJob { batch, pieces, due, selection, classes, weights, dropout };
+                let job = UpdateJob {
+                    batch,
+                    segments,
+                    segment_indices,
+                    minibatch_of_decision,
+                    classes,
+                    weights,
+                    dropout,
+                };
                 sums.add(&self.learner.gradient(&job));
                 // The warm-up trains the first group of weights alone.
                 let n_groups = if is_warm_up { 1 } else { self.learner.adam.n_steps.len() };
@@ -168,11 +177,15 @@ impl<N: Network> Training for Ppo<N> {
         self.learner.set_threads(n_threads);
     }
 
-    fn roll_out(&mut self, at: &RunPoint<'_>) -> Result<usize, TrainError> {
+    fn roll_out(&mut self, at: &IterationContext<'_>) -> Result<usize, TrainError> {
         Ok(self.play(at)?.n_decisions())
     }
 
-    fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError> {
+    fn iterate(
+        &mut self,
+        at: &IterationContext<'_>,
+        rolled_out: &mut dyn FnMut(),
+    ) -> Result<IterationResult, TrainError> {
         let batch = self.play(at)?;
         rolled_out();
         self.learn(at, batch)
@@ -183,8 +196,8 @@ impl<N: Network> Training for Ppo<N> {
         let layout = &net.spec().layout;
         let files = vec![
             (MODEL_FILE, layout.to_bytes(net.weights())),
-            (FIRST_MOMENT_FILE, layout.to_bytes(&adam.first)),
-            (SECOND_MOMENT_FILE, layout.to_bytes(&adam.second)),
+            (FIRST_MOMENT_FILE, layout.to_bytes(&adam.first_moment)),
+            (SECOND_MOMENT_FILE, layout.to_bytes(&adam.second_moment)),
         ];
         (files, adam.n_steps.clone())
     }
@@ -205,7 +218,7 @@ impl<N: Network> Training for Ppo<N> {
             return Err(TrainError::State { reason });
         }
         *self.learner.net.weights_mut() = weights;
-        (adam.first, adam.second, adam.n_steps) = (first, second, adam_steps);
+        (adam.first_moment, adam.second_moment, adam.n_steps) = (first, second, adam_steps);
         Ok(())
     }
 
@@ -249,7 +262,7 @@ pub(crate) fn policy_and_value(
         );
         sums.policy_loss += f64::from(terms.loss);
         sums.entropy += f64::from(terms.entropy);
-        sums.divergence += f64::from(terms.divergence);
+        sums.approx_kl += f64::from(terms.approx_kl);
         sums.clipped += f64::from(u8::from(terms.is_clipped));
     }
     for (row, &decision) in batch_rows.iter().enumerate() {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use pace_games::config::{override_keys, plain_reason};
-use pace_games::{AnyGame, GameEntry, GameError, Preset};
+use pace_games::{AnyGame, ConfigError, GameEntry, Preset};
 use serde_json::{Map, Value};
 
 use crate::config::TrainConfig;
@@ -20,7 +20,7 @@ pub fn resolve(
     game: &GameEntry,
     method: &Method,
     preset: Preset,
-) -> Result<(Map<String, Value>, TrainConfig), GameError> {
+) -> Result<(Map<String, Value>, TrainConfig), ConfigError> {
     resolve_with(game, game.training, method, preset)
 }
 
@@ -29,7 +29,7 @@ fn resolve_with(
     training: &str,
     method: &Method,
     preset: Preset,
-) -> Result<(Map<String, Value>, TrainConfig), GameError> {
+) -> Result<(Map<String, Value>, TrainConfig), ConfigError> {
     let general = Training::read("the general training.toml".to_owned(), GENERAL)?;
     let own = Training::read(format!("training.toml of {}", game.id), training)?;
     let mut keys = (keys_of_game(&*game.open(preset, &Map::new())?), general.complete());
@@ -54,7 +54,7 @@ struct Training {
 }
 
 impl Training {
-    fn read(file: String, text: &str) -> Result<Training, GameError> {
+    fn read(file: String, text: &str) -> Result<Training, ConfigError> {
         let sections: BTreeMap<String, Map<String, Value>> =
             toml::from_str(text).map_err(|error| not_toml(&file, text, &error))?;
         let training = Training { file, sections };
@@ -71,7 +71,7 @@ impl Training {
             };
             if let Some(unknown) = unknown {
                 let known = presets.into_iter().chain(methods);
-                return Err(training.within(&GameError::unknown("section", unknown, known)));
+                return Err(training.within(&ConfigError::unknown("section", unknown, known)));
             }
         }
         Ok(training)
@@ -88,7 +88,7 @@ impl Training {
         &self,
         path: &[&str],
         (game_keys, train): &mut (Map<String, Value>, TrainConfig),
-    ) -> Result<(), GameError> {
+    ) -> Result<(), ConfigError> {
         let section = match path {
             [preset] => self.sections.get(*preset),
             [method, preset] => {
@@ -100,8 +100,8 @@ impl Training {
         set_keys(game_keys, train, section).map_err(|error| self.within(&error))
     }
 
-    fn within(&self, error: &GameError) -> GameError {
-        GameError::BadFile { file: self.file.clone(), reason: error.to_string() }
+    fn within(&self, error: &ConfigError) -> ConfigError {
+        ConfigError::BadFile { file: self.file.clone(), reason: error.to_string() }
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn set_keys(
     game_keys: &mut Map<String, Value>,
     train: &mut TrainConfig,
     keys: &Map<String, Value>,
-) -> Result<(), GameError> {
+) -> Result<(), ConfigError> {
     let known = keys_of_training(train);
     let mut of_train = Map::new();
     for (key, value) in keys {
@@ -121,7 +121,7 @@ pub(crate) fn set_keys(
             game_keys.insert(key.clone(), value.clone());
         } else {
             let all = known.keys().chain(game_keys.keys()).map(String::as_str);
-            return Err(GameError::unknown("key", key, all));
+            return Err(ConfigError::unknown("key", key, all));
         }
     }
     *train = override_keys(train, &of_train)?;
@@ -143,10 +143,10 @@ pub(crate) fn keys_of_game(game: &dyn AnyGame) -> Map<String, Value> {
 }
 
 /// The message of a TOML reader, on one line, with the line of the file.
-pub fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> GameError {
+pub fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
     let reason = plain_reason(error.message());
-    GameError::BadFile { file: file.to_owned(), reason: format!("line {line}: {reason}") }
+    ConfigError::BadFile { file: file.to_owned(), reason: format!("line {line}: {reason}") }
 }
 
 /// The keys of training of a game and a method under the first preset.

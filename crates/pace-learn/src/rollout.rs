@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use pace_games::{AnyGame, Boundary, GameError, PeerSight, Seed, Split};
+use pace_games::{AnyGame, Boundary, ConfigError, PeerObservationMode, Seed, Split};
 
 use crate::batch::Batch;
 use crate::config::{ExplorationMode, TrainConfig};
-use crate::network::{Actor, Sizes};
+use crate::network::{Actor, NetworkDims};
 use crate::policy_runner::PolicyRunner;
 
 /// The part of the rollout that one shard does.
@@ -21,11 +21,11 @@ pub(crate) struct RolloutShard<A: Actor> {
     highest: Vec<f32>,
     pub(crate) batch: Batch,
     /// Why the batch is not whole.
-    pub(crate) failure: Option<GameError>,
+    pub(crate) failure: Option<ConfigError>,
 }
 
 impl<A: Actor> RolloutShard<A> {
-    /// Cuts the encounters of a batch, with these tuples in turn, into shards of nearly equal size.
+    /// Cuts the encounters of a batch, with these tuples in transform, into shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
         actor: &A,
@@ -53,7 +53,7 @@ impl<A: Actor> RolloutShard<A> {
         config: &TrainConfig,
         classes: &[Vec<usize>],
         seed: Seed,
-    ) -> Result<(), GameError> {
+    ) -> Result<(), ConfigError> {
         let (spec, runner) = (actor.spec(), &mut self.runner);
         let n_slots = spec.slots.len();
         self.highest.fill(0.0);
@@ -65,12 +65,12 @@ impl<A: Actor> RolloutShard<A> {
             self.lanes[lane] = Batch::default();
             self.lanes[lane].open_encounter_from(tuple as u32, runner.side(lane) as u8);
         }
-        let Sizes { observation: size, n_actions, n_peers } = spec.sizes;
+        let NetworkDims { observation: size, n_actions, n_peers } = spec.sizes;
         let mut steps_in_episode = vec![0u32; runner.n_lanes()];
         let mut keypoint_visited = vec![false; runner.n_lanes()];
         while runner.select_actions(actor)? {
             for lane in runner.active() {
-                actor.save_state(runner.state(), *lane, &mut self.lanes[*lane].kept);
+                actor.save_state(runner.state(), *lane, &mut self.lanes[*lane].saved_states);
             }
             runner.step(actor);
             let (block, outputs) = (runner.block(), runner.outputs());
@@ -81,7 +81,7 @@ impl<A: Actor> RolloutShard<A> {
                 record.observations.extend_from_slice(&runner.observations()[row * size..][..size]);
                 record.actions.push(action);
                 record.peer_actions.extend_from_slice(&runner.peer_actions()[row * n_peers..][..n_peers]);
-                if spec.rollout_sight == PeerSight::Recorded {
+                if spec.rollout_sight == PeerObservationMode::Recorded {
                     let n = n_peers * size;
                     record.peer_observations.extend_from_slice(&runner.peer_observations()[row * n..][..n]);
                 }
@@ -149,7 +149,7 @@ mod tests {
     use crate::network::{Actor, Network};
     use crate::ppo::Ppo;
     use crate::preset::paper_keys;
-    use crate::train::RunPoint;
+    use crate::train::IterationContext;
 
     /// Calls `check` with a batch of every game, played with first weights that were changed by `change`.
     fn for_every_game(
@@ -165,7 +165,7 @@ mod tests {
             let pool = game.pool(Split::Train);
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
             change(&mut ppo.learner.net);
-            let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+            let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
             check(entry.id, &pool, &ppo.play(&at).expect("finite weights"));
         }
     }
@@ -180,7 +180,7 @@ mod tests {
                 let train_tuples = train_tuples.to_vec();
                 let config = TrainConfig { encounters_per_tuple: 1, train_tuples, ..preset };
                 let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 2).expect("good keys");
-                let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+                let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
                 let batch = ppo.play(&at).expect("finite weights");
                 batch.tuples.into_iter().map(|tuple| tuple as usize).collect()
             };
@@ -201,12 +201,12 @@ mod tests {
         for own_side in [true, false] {
             let config = TrainConfig { encounters_per_tuple: 1, own_side, ..paper_keys(entry.id, "pace") };
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
-            let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+            let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
             let batch = ppo.play(&at).expect("finite weights");
             let size = game.spec().observation_size;
             let begins_on: Vec<usize> = (0..batch.n_encounters())
                 .map(|encounter| {
-                    sides.own(&batch.observations[batch.decisions(encounter).start * size..][..size])
+                    sides.canonical(&batch.observations[batch.decisions(encounter).start * size..][..size])
                 })
                 .collect();
             let is_met = |sides: &[usize], side: usize| sides.contains(&side);

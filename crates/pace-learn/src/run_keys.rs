@@ -1,7 +1,7 @@
 //! The keys of a run: resolved from preset, file and command line, written as TOML, and turned into a game, a trainer and an
 //! agent. Nothing here touches a file; `pace-lab` keeps the text as `config.toml`.
 
-use pace_games::{AnyGame, GameError, Preset, Split, find_game};
+use pace_games::{AnyGame, ConfigError, Preset, Split, find_game};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -62,7 +62,7 @@ fn is_full_budget(scale: &f64) -> bool {
 
 impl RunConfig {
     /// Resolves every key, or says which one is wrong.
-    pub fn resolve(request: &RunRequest<'_>) -> Result<RunConfig, GameError> {
+    pub fn resolve(request: &RunRequest<'_>) -> Result<RunConfig, ConfigError> {
         let entry = find_game(request.game)?;
         let method = find_method(request.method)?;
         let preset = Preset::parse(request.preset)?;
@@ -88,16 +88,16 @@ impl RunConfig {
     }
 
     /// Sets keys of the game and of training.
-    fn set(&mut self, keys: &Map<String, Value>) -> Result<(), GameError> {
+    fn set(&mut self, keys: &Map<String, Value>) -> Result<(), ConfigError> {
         set_keys(&mut self.game_keys, &mut self.train, keys)?;
         // Opening the game checks its keys.
         self.open_game().map(drop)
     }
 
     /// Multiplies everything that is counted in steps of training. Nothing that was there vanishes.
-    fn rescale(&mut self, scale: f64) -> Result<(), GameError> {
+    fn rescale(&mut self, scale: f64) -> Result<(), ConfigError> {
         if !(scale > 0.0 && scale <= 1.0) {
-            return Err(GameError::bad_value("scale", &scale, "a number above 0, and at most 1"));
+            return Err(ConfigError::bad_value("scale", &scale, "a number above 0, and at most 1"));
         }
         let rescaled = |steps: u64| if scale == 1.0 { steps } else { (steps as f64 * scale).ceil() as u64 };
         self.scale = scale;
@@ -111,12 +111,12 @@ impl RunConfig {
     }
 
     /// Names the run whose agent this one falls back on.
-    pub fn set_fallback_run(&mut self, folder: &str) -> Result<(), GameError> {
+    pub fn set_fallback_run(&mut self, folder: &str) -> Result<(), ConfigError> {
         self.set(&Map::from_iter([("gscu.conservative_run".to_owned(), json!(folder))]))
     }
 
     /// The game under these keys, if the keys of training fit it.
-    fn check(&self) -> Result<Box<dyn AnyGame>, GameError> {
+    fn check(&self) -> Result<Box<dyn AnyGame>, ConfigError> {
         let game = self.open_game()?;
         self.train.check()?;
         self.train.training_tuples(game.n_tuples(Split::Train))?;
@@ -124,20 +124,20 @@ impl RunConfig {
     }
 
     /// The game under these keys.
-    pub fn open_game(&self) -> Result<Box<dyn AnyGame>, GameError> {
+    pub fn open_game(&self) -> Result<Box<dyn AnyGame>, ConfigError> {
         find_game(&self.game)?.open(self.preset, &self.game_keys)
     }
 
     /// The game with some keys changed, for an agent that was trained under these.
-    pub fn open_game_with(&self, keys: &Map<String, Value>) -> Result<Box<dyn AnyGame>, GameError> {
+    pub fn open_game_with(&self, keys: &Map<String, Value>) -> Result<Box<dyn AnyGame>, ConfigError> {
         let of_train = keys_of_training(&self.train);
         let mut game_keys = self.game_keys.clone();
         for (key, value) in keys {
             if of_train.contains_key(key) {
-                return Err(GameError::bad_value(key, value, "a key of the game: training is over"));
+                return Err(ConfigError::bad_value(key, value, "a key of the game: training is over"));
             }
             if !game_keys.contains_key(key) {
-                return Err(GameError::unknown("key", key, self.game_keys.keys().map(String::as_str)));
+                return Err(ConfigError::unknown("key", key, self.game_keys.keys().map(String::as_str)));
             }
             game_keys.insert(key.clone(), value.clone());
         }
@@ -162,7 +162,7 @@ impl RunConfig {
     }
 
     /// Reads a `config.toml`.
-    pub fn from_toml(file: &str, text: &str) -> Result<RunConfig, GameError> {
+    pub fn from_toml(file: &str, text: &str) -> Result<RunConfig, ConfigError> {
         let config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
         let check = || {
             find_method(&config.method)?;
@@ -171,14 +171,14 @@ impl RunConfig {
         match check() {
             Ok(_) => Ok(config),
             // Here the file is wrong, not the command line.
-            Err(error) => Err(GameError::BadFile { file: file.to_owned(), reason: error.to_string() }),
+            Err(error) => Err(ConfigError::BadFile { file: file.to_owned(), reason: error.to_string() }),
         }
     }
 
     /// The identity of a run wherever its folder lies: a hash of all keys of today that have an effect. It is the same for a run
     /// recorded before some key existed. A fallback run counts with its id, which is taken from the end of its folder's name
     /// here; for a run that has a folder, the copy kept there is asked (`pace_lab::id_of_run`).
-    pub fn id(&self) -> Result<String, GameError> {
+    pub fn id(&self) -> Result<String, ConfigError> {
         match self.fallback_named() {
             Some(id) => self.id_falling_back_on(id),
             None => self.id_of_keys(),
@@ -192,7 +192,7 @@ impl RunConfig {
     }
 
     /// The id of this run if its fallback run has this id, whatever its folder is called.
-    pub fn id_falling_back_on(&self, id: &str) -> Result<String, GameError> {
+    pub fn id_falling_back_on(&self, id: &str) -> Result<String, ConfigError> {
         let mut config = self.clone();
         config.set_fallback_run(id)?;
         config.id_of_keys()
@@ -203,7 +203,7 @@ impl RunConfig {
         blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_owned()
     }
 
-    fn id_of_keys(&self) -> Result<String, GameError> {
+    fn id_of_keys(&self) -> Result<String, ConfigError> {
         let mut config = self.clone();
         config.game_keys = keys_of_game(&*config.open_game()?);
         config.train.normalise_unused_keys();
@@ -211,7 +211,7 @@ impl RunConfig {
     }
 
     /// The name of the run's folder in a lab: what it is, and its id.
-    pub fn folder_name(&self) -> Result<String, GameError> {
+    pub fn folder_name(&self) -> Result<String, ConfigError> {
         let RunConfig { game, method, preset, seed, .. } = self;
         Ok(format!("{game}-{method}-{}-s{seed}-{}", preset.name(), self.id()?))
     }

@@ -3,7 +3,7 @@
 //! The session itself is `pace_games::AgentSession`, which scripted egos share. Many encounters of one agent at once are in
 //! `policy_runner`; the tests there hold that both play the same.
 
-use pace_games::{AgentSession, AnyGame, GameError, Seat, Seed, Split};
+use pace_games::{AgentSession, AnyGame, ConfigError, Seat, Seed, Split};
 
 use crate::agent::Agent;
 
@@ -18,9 +18,9 @@ impl Agent {
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<AgentSession, GameError> {
+    ) -> Result<AgentSession, ConfigError> {
         let encounter = game.encounter(split, tuple, people, n_episodes, seed)?;
-        AgentSession::begin(encounter, Box::new(self.encounter_with(seed)), seed)
+        AgentSession::begin(encounter, Box::new(self.encounter_seeded(seed)), seed)
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
             for (alone, adapted) in alone.iter().zip(&outcome.episodes) {
                 let facts = (alone.n_steps, alone.ending, alone.keypoint_visited);
                 assert_eq!(facts, (adapted.n_steps, adapted.ending, adapted.keypoint_visited), "{label}");
-                // Lanes keep rewards in single precision.
+                // AnyArena keep rewards in single precision.
                 assert!((alone.task_return - adapted.task_return).abs() < 1e-4, "{label}");
             }
         }

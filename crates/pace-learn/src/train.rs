@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 
 use pace_games::config::plain_reason;
-use pace_games::{AnyGame, GameError, Split};
+use pace_games::{AnyGame, ConfigError, Split};
 use pace_nn::ParameterError;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::config::TrainConfig;
-use crate::methods::{Method, Setting};
+use crate::methods::{Method, MethodInputs};
 use crate::policy::Policy;
 
 /// What can go wrong while training.
@@ -20,7 +20,7 @@ use crate::policy::Policy;
 pub enum TrainError {
     /// A key or a game that cannot be.
     #[error(transparent)]
-    Game(#[from] GameError),
+    Game(#[from] ConfigError),
     /// Saved weights that do not fit.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
@@ -90,9 +90,13 @@ pub(crate) trait Training: Send {
     /// Sets the number of threads; the result does not depend on it.
     fn set_threads(&mut self, n_threads: usize);
     /// Plays what an iteration would learn from, and forgets it; returns the ego decisions.
-    fn roll_out(&mut self, at: &RunPoint<'_>) -> Result<usize, TrainError>;
+    fn roll_out(&mut self, at: &IterationContext<'_>) -> Result<usize, TrainError>;
     /// One iteration; `rolled_out` is called when everything is played and nothing learned.
-    fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError>;
+    fn iterate(
+        &mut self,
+        at: &IterationContext<'_>,
+        rolled_out: &mut dyn FnMut(),
+    ) -> Result<IterationResult, TrainError>;
     /// Files, the weights first, and the steps of every optimiser's groups.
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>);
     /// Takes back what `save` gave, or stays as it is.
@@ -107,7 +111,7 @@ pub(crate) trait Training: Send {
 
 /// Where a run stands: all that an iteration depends on, beside the weights.
 #[derive(Clone, Copy)]
-pub(crate) struct RunPoint<'a> {
+pub(crate) struct IterationContext<'a> {
     pub(crate) game: &'a dyn AnyGame,
     pub(crate) config: &'a TrainConfig,
     pub(crate) seed: u64,
@@ -117,7 +121,7 @@ pub(crate) struct RunPoint<'a> {
     pub(crate) steps: u64,
 }
 
-impl RunPoint<'_> {
+impl IterationContext<'_> {
     pub(crate) fn check_finite(&self, what: &'static str, value: f64) -> Result<(), TrainError> {
         if value.is_finite() {
             return Ok(());
@@ -126,10 +130,10 @@ impl RunPoint<'_> {
     }
 
     /// An agent whose output cannot be sampled is a run that diverged.
-    pub(crate) fn check_output(&self, failure: Option<&GameError>) -> Result<(), TrainError> {
+    pub(crate) fn check_output(&self, failure: Option<&ConfigError>) -> Result<(), TrainError> {
         match failure {
             None => Ok(()),
-            Some(GameError::NotADistribution { .. }) => {
+            Some(ConfigError::NotADistribution { .. }) => {
                 self.check_finite("the probability of an action", f64::NAN)
             }
             Some(other) => Err(other.clone().into()),
@@ -138,7 +142,7 @@ impl RunPoint<'_> {
 }
 
 /// What one iteration did.
-pub(crate) struct Iterated {
+pub(crate) struct IterationResult {
     /// Ego decisions.
     pub(crate) n_steps: u64,
     pub(crate) metrics: BTreeMap<&'static str, f64>,
@@ -178,9 +182,9 @@ impl Trainer {
     ) -> Result<Trainer, TrainError> {
         config.check()?;
         let pool = game.pool(Split::Train);
-        let setting = Setting { game: &*game, pool: &pool, config: &config, needed };
+        let inputs = MethodInputs { game: &*game, pool: &pool, config: &config, needed };
         Ok(Trainer {
-            training: method.begin(&setting, seed, n_threads)?,
+            training: method.begin(&inputs, seed, n_threads)?,
             pool_hash: pool.content_hash,
             iteration: 0,
             steps: 0,
@@ -233,7 +237,7 @@ impl Trainer {
     /// One iteration; `rolled_out` is called between its two halves, for a caller with a clock.
     pub fn iterate_with(&mut self, mut rolled_out: impl FnMut()) -> Result<IterationReport, TrainError> {
         let (at, training) = self.split();
-        let Iterated { n_steps, metrics } = training.iterate(&at, &mut rolled_out)?;
+        let IterationResult { n_steps, metrics } = training.iterate(&at, &mut rolled_out)?;
         self.iteration += 1;
         self.steps += n_steps;
         Ok(IterationReport { iteration: self.iteration, steps: self.steps, metrics })
@@ -245,9 +249,10 @@ impl Trainer {
         training.roll_out(&at)
     }
 
-    fn split(&mut self) -> (RunPoint<'_>, &mut dyn Training) {
+    fn split(&mut self) -> (IterationContext<'_>, &mut dyn Training) {
         let Trainer { game, config, seed, iteration, steps, .. } = self;
-        let at = RunPoint { game: &**game, config, seed: *seed, iteration: *iteration, steps: *steps };
+        let at =
+            IterationContext { game: &**game, config, seed: *seed, iteration: *iteration, steps: *steps };
         (at, &mut *self.training)
     }
 

@@ -6,7 +6,7 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use pace_nn::loss::softmax_rows;
-use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, Layout, Linear, Part, PrefixPool, Store};
+use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, InputPart, Layout, Linear, PrefixPool, WriteMode};
 
 fn main() {
     divan::main();
@@ -116,9 +116,9 @@ impl Bench {
         }
     }
 
-    fn parts(&self) -> Vec<Part<'_>> {
-        let dense = self.dense.iter().map(|rows| Part::Dense(rows));
-        dense.chain(self.classes.as_deref().map(Part::OneHot)).collect()
+    fn parts(&self) -> Vec<InputPart<'_>> {
+        let dense = self.dense.iter().map(|rows| InputPart::Dense(rows));
+        dense.chain(self.classes.as_deref().map(InputPart::OneHot)).collect()
     }
 
     fn forward(&mut self) {
@@ -144,9 +144,9 @@ impl Bench {
         let n_operations = self.n_operations + if takes_gradient { last_operations } else { 0 };
         let parts = self.parts();
         bencher.counter(ItemsCount::new(n_operations)).bench_local(|| {
-            let mut d_parts: Vec<Option<(&mut [f32], Store)>> = (0..parts.len()).map(|_| None).collect();
+            let mut d_parts: Vec<Option<(&mut [f32], WriteMode)>> = (0..parts.len()).map(|_| None).collect();
             if takes_gradient {
-                d_parts[last] = Some((&mut d_last, Store::Overwrite));
+                d_parts[last] = Some((&mut d_last, WriteMode::Overwrite));
             }
             self.layer.backward(
                 &transposed,
@@ -228,7 +228,7 @@ fn softmax_of_classes(bencher: Bencher<'_, '_>, shape: &Shape) {
 
 #[divan::bench(args = &SHAPES)]
 fn adam(bencher: Bencher<'_, '_>, shape: &Shape) {
-    let config = AdamConfig { decay: [0.9, 0.999], epsilon: 1e-8 };
+    let config = AdamConfig { betas: [0.9, 0.999], epsilon: 1e-8 };
     let mut adam = Adam::new(config, &[shape.n_weights]);
     let (mut weights, gradients) = (numbers(shape.n_weights), numbers(shape.n_weights));
     bencher

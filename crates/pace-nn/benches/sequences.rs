@@ -2,8 +2,8 @@
 
 use pace_nn::product::recorded;
 use pace_nn::{
-    Chain, DropoutKey, Gru, GruInputs, GruRows, Layout, Sequences, Store, TransformerConfig,
-    TransformerLayer, TransformerRows,
+    DropoutKey, Gru, GruBuffers, GruInputs, Layout, PrefixGroup, Sequences, TransformerBuffers,
+    TransformerConfig, TransformerLayer, WriteMode,
 };
 
 fn main() {
@@ -41,17 +41,17 @@ fn gru(n_sequences: usize) -> impl FnMut() {
     let gru = Gru::new(&mut layout, "gru", WIDTH, WIDTH);
     let mut parameters = vec![0.0; layout.len()];
     gru.initialise(&mut parameters, &mut numbers());
-    let (live, n_rows) = (vec![n_sequences; N_STEPS], n_sequences * N_STEPS);
+    let (batch_sizes, n_rows) = (vec![n_sequences; N_STEPS], n_sequences * N_STEPS);
     let (inputs, initial, keep) = (inputs(n_rows), vec![0.1; n_sequences * WIDTH], vec![1.0; n_rows]);
     let (mut transposed, mut gradients) = (vec![0.0; layout.len()], vec![0.0; layout.len()]);
     layout.transpose(&parameters, &mut transposed);
-    let (mut rows, mut d_inputs) = (GruRows::default(), vec![0.0; inputs.len()]);
+    let (mut rows, mut d_inputs) = (GruBuffers::default(), vec![0.0; inputs.len()]);
     move || {
         let inputs = GruInputs::from(&inputs[..]);
-        gru.forward(&parameters, inputs, &live, &initial, &keep, &mut rows);
+        gru.forward(&parameters, inputs, &batch_sizes, &initial, &keep, &mut rows);
         rows.d_out.fill(0.01);
-        let place = Some((&mut d_inputs[..], Store::Overwrite));
-        gru.backward(&transposed, &mut gradients, inputs, &live, &keep, &mut rows, place);
+        let place = Some((&mut d_inputs[..], WriteMode::Overwrite));
+        gru.backward(&transposed, &mut gradients, inputs, &batch_sizes, &keep, &mut rows, place);
     }
 }
 
@@ -74,16 +74,16 @@ fn transformer(length: usize) -> impl FnMut() {
     let layer = TransformerLayer::new(&mut layout, "layer", config);
     let mut parameters = vec![0.0; layout.len()];
     layer.initialise(&mut parameters, &mut numbers());
-    let (inputs, links) = (inputs(length), (0..length as u32).collect::<Vec<_>>());
+    let (inputs, prefix) = (inputs(length), (0..length as u32).collect::<Vec<_>>());
     let lengths: Vec<usize> = (1..=length).collect();
     let sources: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
     let (mut transposed, mut gradients) = (vec![0.0; layout.len()], vec![0.0; layout.len()]);
     layout.transpose(&parameters, &mut transposed);
-    let (mut rows, mut d_inputs) = (TransformerRows::default(), vec![0.0; inputs.len()]);
+    let (mut rows, mut d_inputs) = (TransformerBuffers::default(), vec![0.0; inputs.len()]);
     let key = Some(DropoutKey(1));
     move || {
-        let chains = &[Chain { n_sequences: length, n_links: length }];
-        let sequences = Sequences { sources: &sources, lengths: &lengths, chains, links: &links };
+        let prefix_groups = &[PrefixGroup { n_sequences: length, n_links: length }];
+        let sequences = Sequences { sources: &sources, lengths: &lengths, prefix_groups, prefix: &prefix };
         layer.forward(&parameters, &inputs, sequences, key, &mut rows);
         rows.d_out.fill(0.01);
         layer.backward(&transposed, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);

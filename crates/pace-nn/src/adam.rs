@@ -7,7 +7,7 @@ use crate::threads::{SLICE, for_each_shard};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamConfig {
     /// Decay of the two moments.
-    pub decay: [f32; 2],
+    pub betas: [f32; 2],
     /// Keeps the division finite.
     pub epsilon: f32,
 }
@@ -20,9 +20,9 @@ pub struct AdamConfig {
 pub struct Adam {
     config: AdamConfig,
     /// Running mean of the gradient.
-    pub first: Vec<f32>,
+    pub first_moment: Vec<f32>,
     /// Running mean of its square.
-    pub second: Vec<f32>,
+    pub second_moment: Vec<f32>,
     /// Steps taken by each group.
     pub n_steps: Vec<u64>,
     group_ends: Vec<usize>,
@@ -34,8 +34,8 @@ impl Adam {
         let n = group_ends.last().copied().unwrap_or(0);
         Adam {
             config,
-            first: vec![0.0; n],
-            second: vec![0.0; n],
+            first_moment: vec![0.0; n],
+            second_moment: vec![0.0; n],
             n_steps: vec![0; group_ends.len()],
             group_ends: group_ends.to_vec(),
         }
@@ -58,16 +58,17 @@ impl Adam {
         for_each_shard(n_threads, &mut squares, |_, (slice, sum)| *sum = kernels::sum_of_squares(slice));
         let norm = squares.iter().map(|(_, sum)| sum).sum::<f64>().sqrt() as f32;
         let factor = (max_norm / (norm + 1e-6)).min(1.0);
-        let AdamConfig { decay, epsilon } = self.config;
+        let AdamConfig { betas, epsilon } = self.config;
         let mut slices = Vec::new();
-        let (mut values, mut first, mut second) = (values, &mut self.first[..], &mut self.second[..]);
+        let (mut values, mut first, mut second) =
+            (values, &mut self.first_moment[..], &mut self.second_moment[..]);
         let mut start = 0;
         for (n_steps, group_end) in self.n_steps[..n_groups].iter_mut().zip(&self.group_ends) {
             *n_steps += 1;
             let age = (*n_steps).min(i32::MAX as u64) as i32;
-            let correction = |decay: f32| 1.0 - f64::from(decay).powi(age);
-            let rate = (f64::from(rate) / correction(decay[0])) as f32;
-            let second_scale = (1.0 / correction(decay[1]).sqrt()) as f32;
+            let correction = |betas: f32| 1.0 - f64::from(betas).powi(age);
+            let rate = (f64::from(rate) / correction(betas[0])) as f32;
+            let second_scale = (1.0 / correction(betas[1]).sqrt()) as f32;
             let n = group_end - start;
             let parts = (
                 values.split_off_mut(..n).expect("as many as there are"),
@@ -81,7 +82,7 @@ impl Adam {
             start = *group_end;
         }
         for_each_shard(n_threads, &mut slices, |_, (((values, gradients), (first, second)), rate, scale)| {
-            kernels::adam_step(values, gradients, first, second, factor, decay, *rate, *scale, epsilon);
+            kernels::adam_step(values, gradients, first, second, factor, betas, *rate, *scale, epsilon);
         });
         norm
     }

@@ -2,18 +2,18 @@
 //!
 //! Sequences lie one after the other, without padding: no row looks beyond its own sequence, which is what a padding mask
 //! is for. Many sequences begin alike, as the histories of an encounter's decisions do. What they share is computed once: the
-//! query, key and value of every input, and along every [`Chain`] what its links make of each other (see `chain`). What
+//! query, key and value of every input, and along every [`PrefixGroup`] what its prefix make of each other (see `prefix_group`). What
 //! follows attention in a network is in `transformer`.
 
 use std::ops::Range;
 
-use crate::chain::{ChainHead, HeadPlace, SeenRows, stride};
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
 use crate::kernels::add;
 use crate::layout::Layout;
-use crate::linear::{Activation, Linear, Part, Store};
-use crate::rows::fit;
+use crate::linear::{Activation, InputPart, Linear, WriteMode};
+use crate::prefix_attention::{AttendedRows, HeadPlace, PrefixGroupHead, stride};
+use crate::rows::ensure_len;
 
 /// Sequences of inputs, one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -23,18 +23,18 @@ pub struct Sequences<'a> {
     /// The rows of each sequence.
     pub lengths: &'a [usize],
     /// How they begin.
-    pub chains: &'a [Chain],
-    /// The inputs of all chains, one chain after the other.
-    pub links: &'a [u32],
+    pub prefix_groups: &'a [PrefixGroup],
+    /// The inputs of all prefix_groups, one prefix_group after the other.
+    pub prefix: &'a [u32],
 }
 
-/// How some sequences in a row begin: each is a beginning of the chain, not shorter than the one before, and may have one
+/// How some sequences in a row begin: each is a beginning of the prefix_group, not shorter than the one before, and may have one
 /// row of its own behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chain {
+pub struct PrefixGroup {
     /// How many sequences.
     pub n_sequences: usize,
-    /// How many links.
+    /// How many prefix.
     pub n_links: usize,
 }
 
@@ -71,11 +71,11 @@ pub struct Attention {
 
 /// The rows of one chunk, kept for the way back.
 #[derive(Clone, Debug, Default)]
-pub struct AttentionRows {
+pub struct AttentionBuffers {
     /// Queries, keys and values of every input, each `width` long.
     projected: Vec<f32>,
     d_projected: Vec<f32>,
-    plan: Plan,
+    plan: AttentionPlan,
     /// The score of every pair in the plan.
     scores: Vec<f32>,
     /// What its weight is multiplied by: zero where it is dropped.
@@ -86,83 +86,89 @@ pub struct AttentionRows {
     /// What the heads saw.
     seen: Vec<f32>,
     d_seen: Vec<f32>,
-    head: ChainHead,
+    head: PrefixGroupHead,
 }
 
 /// Where the pairs lie that look at each other, and for what sequences.
 #[derive(Clone, Debug, Default)]
-struct Plan {
-    chains: Vec<ChainPlan>,
+struct AttentionPlan {
+    prefix_groups: Vec<PrefixGroupPlan>,
     sequences: Vec<SequencePlan>,
     /// Places for pairs, of all heads.
     n_pairs: usize,
 }
 
 #[derive(Clone, Debug)]
-struct ChainPlan {
-    links: Range<usize>,
+struct PrefixGroupPlan {
+    prefix: Range<usize>,
     sequences: Range<usize>,
-    /// The first pair of its links: for every head a square with rows of [`stride`].
+    /// The first pair of its prefix: for every head a square with rows of [`stride`].
     first_pair: usize,
 }
 
 #[derive(Clone, Debug)]
 struct SequencePlan {
     first_row: usize,
-    /// How many links it begins with.
-    reach: usize,
+    /// How many prefix it begins with.
+    prefix_len: usize,
     /// The input of the row behind them, if there is one.
     own: Option<u32>,
-    /// The first pair of that row: for every head `2 · reach + 1` of them.
+    /// The first pair of that row: for every head `2 · prefix_len + 1` of them.
     first_pair: usize,
 }
 
-impl Plan {
+impl AttentionPlan {
     fn make(&mut self, n_heads: usize, sequences: Sequences<'_>) {
-        let Sequences { sources, lengths, chains, links } = sequences;
-        let n_sequences: usize = chains.iter().map(|chain| chain.n_sequences).sum();
-        assert_eq!(lengths.len(), n_sequences, "every sequence is of a chain");
-        self.chains.clear();
+        let Sequences { sources, lengths, prefix_groups, prefix } = sequences;
+        let n_sequences: usize = prefix_groups.iter().map(|prefix_group| prefix_group.n_sequences).sum();
+        assert_eq!(lengths.len(), n_sequences, "every sequence is of a prefix_group");
+        self.prefix_groups.clear();
         self.sequences.clear();
         self.n_pairs = 0;
         let (mut first_row, mut first_link) = (0, 0);
-        for Chain { n_sequences, n_links } in chains.iter().copied() {
+        for PrefixGroup { n_sequences, n_links } in prefix_groups.iter().copied() {
             let (first, place) = (self.sequences.len(), first_link..first_link + n_links);
-            let links = &links[place.clone()];
+            let prefix = &prefix[place.clone()];
             let first_pair = self.n_pairs;
             self.n_pairs += n_heads * n_links * stride(n_links);
             let mut last_reach = 0;
             for length in &lengths[first..first + n_sequences] {
                 let rows = &sources[first_row..first_row + length];
-                let is_on_chain = *length <= n_links && rows.last() == links[..*length].last();
-                let (reach, own) =
+                let is_on_chain = *length <= n_links && rows.last() == prefix[..*length].last();
+                let (prefix_len, own) =
                     if is_on_chain { (*length, None) } else { (length - 1, rows.last().copied()) };
-                debug_assert_eq!(rows[..reach], links[..reach], "a sequence begins with its chain");
-                assert!(last_reach <= reach, "a chain's sequences do not become shorter");
+                debug_assert_eq!(
+                    rows[..prefix_len],
+                    prefix[..prefix_len],
+                    "a sequence begins with its prefix_group"
+                );
+                assert!(last_reach <= prefix_len, "a prefix_group's sequences do not become shorter");
                 let first_pair = self.n_pairs;
-                self.sequences.push(SequencePlan { first_row, reach, own, first_pair });
+                self.sequences.push(SequencePlan { first_row, prefix_len, own, first_pair });
                 if own.is_some() {
-                    self.n_pairs += n_heads * (2 * reach + 1);
+                    self.n_pairs += n_heads * (2 * prefix_len + 1);
                 }
                 first_row += length;
-                last_reach = reach;
+                last_reach = prefix_len;
             }
             let sequences = first..self.sequences.len();
             first_link = place.end;
-            self.chains.push(ChainPlan { links: place, sequences, first_pair });
+            self.prefix_groups.push(PrefixGroupPlan { prefix: place, sequences, first_pair });
         }
     }
 
-    /// Every chain with every head.
-    fn chains_by_head(&self, n_heads: usize) -> impl Iterator<Item = (&ChainPlan, usize)> {
-        self.chains.iter().flat_map(move |chain| (0..n_heads).map(move |head| (chain, head)))
+    /// Every prefix_group with every head.
+    fn prefix_groups_by_head(&self, n_heads: usize) -> impl Iterator<Item = (&PrefixGroupPlan, usize)> {
+        self.prefix_groups
+            .iter()
+            .flat_map(move |prefix_group| (0..n_heads).map(move |head| (prefix_group, head)))
     }
 }
 
-impl ChainPlan {
-    /// The pairs of its links, as one head has them.
+impl PrefixGroupPlan {
+    /// The pairs of its prefix, as one head has them.
     fn pairs(&self, head: usize) -> Range<usize> {
-        let n = self.links.len() * stride(self.links.len());
+        let n = self.prefix.len() * stride(self.prefix.len());
         self.first_pair + head * n..self.first_pair + (head + 1) * n
     }
 }
@@ -170,7 +176,7 @@ impl ChainPlan {
 impl SequencePlan {
     /// The pairs of its own row, as one head has them.
     fn pairs(&self, head: usize) -> Range<usize> {
-        let n = 2 * self.reach + 1;
+        let n = 2 * self.prefix_len + 1;
         self.first_pair + head * n..self.first_pair + (head + 1) * n
     }
 }
@@ -196,51 +202,52 @@ impl Attention {
         }
     }
 
-    /// Computes one row of `output` per row of the sequences. Without a key nothing is dropped; with one, a pair of links is
-    /// dropped in all sequences of its chain or in none.
+    /// Computes one row of `output` per row of the sequences. Without a key nothing is dropped; with one, a pair of prefix is
+    /// dropped in all sequences of its prefix_group or in none.
     pub fn forward(
         &self,
         parameters: &[f32],
         inputs: &[f32],
         sequences: Sequences<'_>,
         key: Option<DropoutKey>,
-        rows: &mut AttentionRows,
+        rows: &mut AttentionBuffers,
         output: &mut [f32],
     ) {
         let (n_rows, width) = (sequences.n_rows(), self.width);
         let n_inputs = inputs.len() / width;
-        let AttentionRows { plan, head: along, .. } = rows;
-        let projected = fit(&mut rows.projected, n_inputs * 3 * width);
-        self.projection.forward(parameters, &[Part::Dense(inputs)], n_inputs, projected);
+        let AttentionBuffers { plan, head: along, .. } = rows;
+        let projected = ensure_len(&mut rows.projected, n_inputs * 3 * width);
+        self.projection.forward(parameters, &[InputPart::Dense(inputs)], n_inputs, projected);
         plan.make(self.n_heads, sequences);
-        let (scores, kept) = (fit(&mut rows.scores, plan.n_pairs), fit(&mut rows.kept, plan.n_pairs));
+        let (scores, kept) =
+            (ensure_len(&mut rows.scores, plan.n_pairs), ensure_len(&mut rows.kept, plan.n_pairs));
         kept.fill(1.0);
         if let Some(key) = key {
             self.dropout.apply(key, kept);
         }
-        let seen = fit(&mut rows.seen, n_rows * width);
-        let maxima = fit(&mut rows.maxima, n_rows * self.n_heads);
-        let sums = fit(&mut rows.sums, n_rows * self.n_heads);
-        for (chain, head) in plan.chains_by_head(self.n_heads) {
-            let pairs = chain.pairs(head);
-            along.load(projected, &sequences.links[chain.links.clone()], self.place(head));
+        let seen = ensure_len(&mut rows.seen, n_rows * width);
+        let maxima = ensure_len(&mut rows.maxima, n_rows * self.n_heads);
+        let sums = ensure_len(&mut rows.sums, n_rows * self.n_heads);
+        for (prefix_group, head) in plan.prefix_groups_by_head(self.n_heads) {
+            let pairs = prefix_group.pairs(head);
+            along.load(projected, &sequences.prefix[prefix_group.prefix.clone()], self.place(head));
             along.score(&mut scores[pairs.clone()]);
             along.begin();
-            for sequence in &plan.sequences[chain.sequences.clone()] {
-                along.grow(sequence.reach, &scores[pairs.clone()], &kept[pairs.clone()]);
+            for sequence in &plan.sequences[prefix_group.sequences.clone()] {
+                along.extend_prefix(sequence.prefix_len, &scores[pairs.clone()], &kept[pairs.clone()]);
                 let first = head * n_rows + sequence.first_row;
                 let (maxima, sums) = (&mut maxima[first..], &mut sums[first..]);
                 let seen = &mut seen[sequence.first_row * width..];
                 if let Some(input) = sequence.own {
                     let pairs = sequence.pairs(head);
                     let pairs = (&mut scores[pairs.clone()], &kept[pairs]);
-                    along.see_with_own(projected, input, pairs, maxima, sums, seen);
+                    along.write_outputs_with_suffix(projected, input, pairs, maxima, sums, seen);
                 } else {
-                    along.see(maxima, sums, seen);
+                    along.write_outputs(maxima, sums, seen);
                 }
             }
         }
-        self.output.forward(parameters, &[Part::Dense(seen)], n_rows, output);
+        self.output.forward(parameters, &[InputPart::Dense(seen)], n_rows, output);
     }
 
     /// Takes the gradient of the output back through the chunk that was last computed: adds to `gradients` and writes the
@@ -252,30 +259,30 @@ impl Attention {
         gradients: &mut [f32],
         inputs: &[f32],
         sequences: Sequences<'_>,
-        rows: &mut AttentionRows,
+        rows: &mut AttentionBuffers,
         d_output: &mut [f32],
-        d_inputs: (&mut [f32], Store),
+        d_inputs: (&mut [f32], WriteMode),
     ) {
         let (n_rows, width) = (sequences.n_rows(), self.width);
         let seen = &rows.seen[..n_rows * width];
-        let d_seen = fit(&mut rows.d_seen, n_rows * width);
-        let mut d_parts = [Some((&mut *d_seen, Store::Overwrite))];
-        self.output.backward(transposed, gradients, &[Part::Dense(seen)], &[], d_output, &mut d_parts);
+        let d_seen = ensure_len(&mut rows.d_seen, n_rows * width);
+        let mut d_parts = [Some((&mut *d_seen, WriteMode::Overwrite))];
+        self.output.backward(transposed, gradients, &[InputPart::Dense(seen)], &[], d_output, &mut d_parts);
 
         let projected = &rows.projected[..3 * inputs.len()];
-        let d_projected = fit(&mut rows.d_projected, 3 * inputs.len());
+        let d_projected = ensure_len(&mut rows.d_projected, 3 * inputs.len());
         d_projected.fill(0.0);
-        let AttentionRows { plan, head: along, scores, kept, maxima, sums, .. } = rows;
-        for (chain, head) in plan.chains_by_head(self.n_heads) {
-            let pairs = chain.pairs(head);
-            let links = &sequences.links[chain.links.clone()];
+        let AttentionBuffers { plan, head: along, scores, kept, maxima, sums, .. } = rows;
+        for (prefix_group, head) in plan.prefix_groups_by_head(self.n_heads) {
+            let pairs = prefix_group.pairs(head);
+            let prefix = &sequences.prefix[prefix_group.prefix.clone()];
             let (link_scores, link_kept) = (&scores[pairs.clone()], &kept[pairs]);
-            along.load(projected, links, self.place(head));
-            along.begin_back();
-            for sequence in plan.sequences[chain.sequences.clone()].iter().rev() {
-                along.shrink(sequence.reach, link_scores, link_kept);
+            along.load(projected, prefix, self.place(head));
+            along.begin_backward();
+            for sequence in plan.sequences[prefix_group.sequences.clone()].iter().rev() {
+                along.shorten_prefix(sequence.prefix_len, link_scores, link_kept);
                 let first = head * n_rows + sequence.first_row;
-                let rows = SeenRows {
+                let rows = AttendedRows {
                     maxima: &maxima[first..],
                     sums: &sums[first..],
                     seen: &seen[sequence.first_row * width..],
@@ -285,12 +292,12 @@ impl Attention {
                 if let Some(input) = sequence.own {
                     let pairs = sequence.pairs(head);
                     let pairs = (&scores[pairs.clone()], &kept[pairs]);
-                    along.gather_own(projected, d_projected, input, pairs, &rows);
+                    along.add_suffix_gradients(projected, d_projected, input, pairs, &rows);
                 }
             }
-            along.finish_back(d_projected, links, link_scores, link_kept);
+            along.finish_backward(d_projected, prefix, link_scores, link_kept);
         }
-        let (parts, mut d_parts) = ([Part::Dense(inputs)], [Some(d_inputs)]);
+        let (parts, mut d_parts) = ([InputPart::Dense(inputs)], [Some(d_inputs)]);
         self.projection.backward(transposed, gradients, &parts, &[], d_projected, &mut d_parts);
     }
 

@@ -1,6 +1,6 @@
 //! A gated recurrent unit over a block of sequences: `r, z = σ(…)`, `n = tanh(xW + b + r(hU + c))`, `h′ = (1 − z)n + zh`.
 //!
-//! A block is packed step by step, longest sequence first: the rows of step 0, then those of step 1, and so on, where `live`
+//! A block is packed step by step, longest sequence first: the rows of step 0, then those of step 1, and so on, where `batch_sizes`
 //! says how many sequences are still going at each step. Every step is thus a prefix of the one before it, products are
 //! over real rows only, and nothing has to be masked out afterwards.
 //!
@@ -9,11 +9,11 @@
 //! Inputs that recur go through theirs once.
 
 use crate::initialise;
-use crate::kernels::{add_rows, hyperbolic_tangent, logistic, vectorised};
+use crate::kernels::{add_rows, sigmoid, tanh, vectorised};
 use crate::layout::{Layout, TensorId};
-use crate::linear::Store;
+use crate::linear::WriteMode;
 use crate::product::{multiply, multiply_transposed};
-use crate::rows::{self, fit};
+use crate::rows::{self, ensure_len};
 
 /// Where the weights lie: `n_in × 3·width` and `width × 3·width`, the columns of r, z and n one after the other.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl<'a> From<&'a [f32]> for GruInputs<'a> {
 /// The rows of one block, kept for the way back. Buffers are as long as the largest block so far; a smaller one lies at
 /// their beginning.
 #[derive(Clone, Debug, Default)]
-pub struct GruRows {
+pub struct GruBuffers {
     /// The hidden state after every step.
     pub out: Vec<f32>,
     /// The place for its gradient.
@@ -59,8 +59,8 @@ pub struct GruRows {
     recurrent: Vec<f32>,
     /// The gradient of the hidden state that a step hands to the one before it.
     carried: Vec<f32>,
-    /// What differing inputs add to the gates, or the gradient of that.
-    differing: Vec<f32>,
+    /// What distinct inputs add to the gates, or the gradient of that.
+    distinct: Vec<f32>,
 }
 
 impl Gru {
@@ -106,44 +106,56 @@ impl Gru {
         &self,
         parameters: &[f32],
         inputs: GruInputs<'_>,
-        live: &[usize],
+        batch_sizes: &[usize],
         initial: &[f32],
         keep: &[f32],
-        rows: &mut GruRows,
+        rows: &mut GruBuffers,
     ) {
-        let (n_rows, width) = (n_rows(live), self.width);
-        let n_sequences = live.first().copied().unwrap_or(0);
-        assert_eq!((initial.len(), keep.len()), (n_sequences * width, n_rows), "a block of {live:?} rows");
+        let (n_rows, width) = (n_rows(batch_sizes), self.width);
+        let n_sequences = batch_sizes.first().copied().unwrap_or(0);
+        assert_eq!(
+            (initial.len(), keep.len()),
+            (n_sequences * width, n_rows),
+            "a block of {batch_sizes:?} rows"
+        );
         let hidden_weights = &parameters[self.hidden_weights.range()];
-        let gates = fit(&mut rows.gates, n_rows * 3 * width);
+        let gates = ensure_len(&mut rows.gates, n_rows * 3 * width);
         let weights = &parameters[self.input_weights.range()];
         let n_inputs = inputs.rows.len() / self.n_in;
         match inputs.places {
-            None => multiply(inputs.rows, weights, gates, n_rows, self.n_in, 3 * width, Store::Overwrite),
+            None => multiply(inputs.rows, weights, gates, n_rows, self.n_in, 3 * width, WriteMode::Overwrite),
             Some(places) => {
-                let differing = fit(&mut rows.differing, n_inputs * 3 * width);
-                multiply(inputs.rows, weights, differing, n_inputs, self.n_in, 3 * width, Store::Overwrite);
-                rows::spread(differing, places, 3 * width, gates);
+                let distinct = ensure_len(&mut rows.distinct, n_inputs * 3 * width);
+                multiply(
+                    inputs.rows,
+                    weights,
+                    distinct,
+                    n_inputs,
+                    self.n_in,
+                    3 * width,
+                    WriteMode::Overwrite,
+                );
+                rows::gather_rows(distinct, places, 3 * width, gates);
             }
         }
-        let candidates = fit(&mut rows.candidates, n_rows * width);
-        let before = fit(&mut rows.before, n_rows * width);
-        let out = fit(&mut rows.out, n_rows * width);
+        let candidates = ensure_len(&mut rows.candidates, n_rows * width);
+        let before = ensure_len(&mut rows.before, n_rows * width);
+        let out = ensure_len(&mut rows.out, n_rows * width);
         // As long as the way back needs it, so that a step forward never makes it longer.
-        let recurrent = &mut fit(&mut rows.recurrent, n_rows * 3 * width)[..n_sequences * 3 * width];
+        let recurrent = &mut ensure_len(&mut rows.recurrent, n_rows * 3 * width)[..n_sequences * 3 * width];
         let mut first = 0;
-        for (step, n) in live.iter().copied().enumerate() {
+        for (step, n) in batch_sizes.iter().copied().enumerate() {
             let here = first * width..(first + n) * width;
             let (earlier, out) = out.split_at_mut(here.start);
             let (out, before) = (&mut out[..n * width], &mut before[here.clone()]);
             let previous = match step {
                 0 => initial,
-                _ => &earlier[(first - live[step - 1]) * width..][..n * width],
+                _ => &earlier[(first - batch_sizes[step - 1]) * width..][..n * width],
             };
             scale_rows(before, previous, &keep[first..first + n], width);
             let recurrent = &mut recurrent[..n * 3 * width];
-            multiply(before, hidden_weights, recurrent, n, width, 3 * width, Store::Overwrite);
-            open_gates(
+            multiply(before, hidden_weights, recurrent, n, width, 3 * width, WriteMode::Overwrite);
+            gates_forward(
                 &mut gates[3 * here.start..3 * here.end],
                 recurrent,
                 &parameters[self.input_biases.range()],
@@ -154,7 +166,7 @@ impl Gru {
             );
             first += n;
         }
-        fit(&mut rows.d_out, n_rows * width);
+        ensure_len(&mut rows.d_out, n_rows * width);
     }
 
     /// One step of many sequences: `hidden` becomes the state after it, as in a block of one step.
@@ -164,7 +176,7 @@ impl Gru {
         inputs: &[f32],
         keep: &[f32],
         hidden: &mut [f32],
-        rows: &mut GruRows,
+        rows: &mut GruBuffers,
     ) {
         self.forward(parameters, inputs.into(), &[keep.len()], hidden, keep, rows);
         hidden.copy_from_slice(&rows.out[..hidden.len()]);
@@ -178,27 +190,27 @@ impl Gru {
         transposed: &[f32],
         gradients: &mut [f32],
         inputs: GruInputs<'_>,
-        live: &[usize],
+        batch_sizes: &[usize],
         keep: &[f32],
-        rows: &mut GruRows,
-        d_inputs: Option<(&mut [f32], Store)>,
+        rows: &mut GruBuffers,
+        d_inputs: Option<(&mut [f32], WriteMode)>,
     ) {
-        let (n_rows, width) = (n_rows(live), self.width);
-        let n_sequences = live.first().copied().unwrap_or(0);
+        let (n_rows, width) = (n_rows(batch_sizes), self.width);
+        let n_sequences = batch_sizes.first().copied().unwrap_or(0);
         let hidden_weights = &transposed[self.hidden_weights.range()];
         let gates = &mut rows.gates[..n_rows * 3 * width];
         let d_recurrent = &mut rows.recurrent[..n_rows * 3 * width];
         let before = &rows.before[..n_rows * width];
-        let carried = fit(&mut rows.carried, n_sequences * width);
+        let carried = ensure_len(&mut rows.carried, n_sequences * width);
         carried.fill(0.0);
         let mut end = n_rows;
-        for (step, n) in live.iter().copied().enumerate().rev() {
+        for (step, n) in batch_sizes.iter().copied().enumerate().rev() {
             let first = end - n;
             let here = first * width..end * width;
             let gates_here = 3 * here.start..3 * here.end;
             let carried = &mut carried[..n * width];
             let d_recurrent = &mut d_recurrent[gates_here.clone()];
-            close_gates(
+            gates_backward(
                 &rows.d_out[here.clone()],
                 &before[here.clone()],
                 &rows.candidates[here],
@@ -208,7 +220,7 @@ impl Gru {
                 width,
             );
             if step > 0 {
-                multiply(d_recurrent, hidden_weights, carried, n, 3 * width, width, Store::Add);
+                multiply(d_recurrent, hidden_weights, carried, n, 3 * width, width, WriteMode::Accumulate);
                 scale_rows_in_place(carried, &keep[first..end], width);
             }
             end = first;
@@ -219,9 +231,9 @@ impl Gru {
         let d_sums: &[f32] = match inputs.places {
             None => gates,
             Some(places) => {
-                let differing = fit(&mut rows.differing, n_inputs * 3 * width);
-                rows::gather(gates, places, 3 * width, differing);
-                differing
+                let distinct = ensure_len(&mut rows.distinct, n_inputs * 3 * width);
+                rows::scatter_add_rows(gates, places, 3 * width, distinct);
+                distinct
             }
         };
         for (rows, d_sums, weights, n_rows, n_in) in [
@@ -229,7 +241,7 @@ impl Gru {
             (before, d_recurrent, self.hidden_weights, n_rows, width),
         ] {
             let d_weights = &mut gradients[weights.range()];
-            multiply_transposed(rows, d_sums, d_weights, n_rows, n_in, 3 * width, Store::Add);
+            multiply_transposed(rows, d_sums, d_weights, n_rows, n_in, 3 * width, WriteMode::Accumulate);
         }
         if let Some((d_inputs, store)) = d_inputs {
             let weights = &transposed[self.input_weights.range()];
@@ -239,9 +251,9 @@ impl Gru {
 }
 
 /// All rows of a block.
-fn n_rows(live: &[usize]) -> usize {
-    assert!(live.is_sorted_by(|one, next| one >= next), "longest sequence first: {live:?}");
-    live.iter().sum()
+fn n_rows(batch_sizes: &[usize]) -> usize {
+    assert!(batch_sizes.is_sorted_by(|one, next| one >= next), "longest sequence first: {batch_sizes:?}");
+    batch_sizes.iter().sum()
 }
 
 vectorised! {
@@ -268,7 +280,7 @@ vectorised! {
 
 vectorised! {
     /// The gates of one step. `gates` comes in holding the product of the inputs and goes out holding r, z and n.
-    fn open_gates(
+    fn gates_forward(
         gates: &mut [f32],
         recurrent: &[f32],
         input_bias: &[f32],
@@ -290,14 +302,14 @@ vectorised! {
             let (recurrent_rz, recurrent_n) = recurrent.split_at(2 * width);
             for unit in 0..2 * width {
                 let bias = input_rz[unit] + hidden_rz[unit];
-                rz[unit] = logistic(rz[unit] + recurrent_rz[unit] + bias);
+                rz[unit] = sigmoid(rz[unit] + recurrent_rz[unit] + bias);
             }
             let (r, z) = (&rz[..width], &rz[width..][..width]);
             let (n, recurrent_n) = (&mut n[..width], &recurrent_n[..width]);
             let (candidates, before, out) = (&mut candidates[..width], &before[..width], &mut out[..width]);
             for unit in 0..width {
                 let candidate = recurrent_n[unit] + hidden_n[unit];
-                let new = hyperbolic_tangent(n[unit] + input_n[unit] + r[unit] * candidate);
+                let new = tanh(n[unit] + input_n[unit] + r[unit] * candidate);
                 n[unit] = new;
                 candidates[unit] = candidate;
                 out[unit] = new + z[unit] * (before[unit] - new);
@@ -310,7 +322,7 @@ vectorised! {
     /// The way back through the gates of one step. `gates` comes in holding r, z and n and goes out holding the gradient
     /// before their activation; `carried` comes in holding what later steps want of the hidden state, and goes out holding
     /// the part of the gradient that did not go through a product.
-    fn close_gates(
+    fn gates_backward(
         d_out: &[f32],
         before: &[f32],
         candidates: &[f32],

@@ -44,7 +44,7 @@ pub(crate) use vectorised;
 
 /// `two` and `less` such that `e^x = two · (1 + less)`: a power of two, and e to the power of a rest near zero, less one.
 #[inline(always)]
-fn exponential_parts(x: f32) -> (f32, f32) {
+fn exp_parts(x: f32) -> (f32, f32) {
     // Adding 1.5 · 2²³ rounds to a whole number and leaves it in the lowest bits.
     const ROUNDER: f32 = 12_582_912.0;
     let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
@@ -63,31 +63,31 @@ fn exponential_parts(x: f32) -> (f32, f32) {
 ///
 /// Plain arithmetic without a branch or a table, so that loops over it are vectorised; not-a-number stays so.
 #[inline(always)]
-pub fn exponential(x: f32) -> f32 {
-    let (two, less) = exponential_parts(x.clamp(-87.3, 88.0));
+pub fn exp(x: f32) -> f32 {
+    let (two, less) = exp_parts(x.clamp(-87.3, 88.0));
     (less + 1.0) * two
 }
 
-/// The logistic function `1 / (1 + e^−x)`, within three units in the last place from −87 on.
+/// The sigmoid function `1 / (1 + e^−x)`, within three units in the last place from −87 on.
 #[inline(always)]
-pub fn logistic(x: f32) -> f32 {
-    1.0 / (1.0 + exponential(-x))
+pub fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
 }
 
 /// The hyperbolic tangent, within three units in the last place; exactly odd.
 #[inline(always)]
-pub fn hyperbolic_tangent(x: f32) -> f32 {
+pub fn tanh(x: f32) -> f32 {
     // From e^−2|x| − 1, which near zero is `less` alone, without the loss of subtracting one from about one.
-    let (two, less) = exponential_parts((-2.0 * x.abs()).clamp(-40.0, 0.0));
+    let (two, less) = exp_parts((-2.0 * x.abs()).clamp(-40.0, 0.0));
     let fall = two * less + (two - 1.0);
     (-fall / (fall + 2.0)).copysign(x)
 }
 
 vectorised! {
     /// `values = tanh(values)`.
-    pub fn hyperbolic_tangents(values: &mut [f32]) {
+    pub fn tanh_inplace(values: &mut [f32]) {
         for value in values {
-            *value = hyperbolic_tangent(*value);
+            *value = tanh(*value);
         }
     }
 }
@@ -133,7 +133,7 @@ pub(crate) fn sum_of(row: &[f32]) -> f32 {
 
 /// The highest number of a row.
 #[inline(always)]
-pub(crate) fn highest_of(row: &[f32]) -> f32 {
+pub(crate) fn max_of(row: &[f32]) -> f32 {
     fold_lanes(row, f32::NEG_INFINITY, f32::max)
 }
 
@@ -155,9 +155,9 @@ pub(crate) fn sum_of_products(one: &[f32], other: &[f32]) -> f32 {
 
 vectorised! {
     /// `out = e^values`.
-    pub fn exponential_into(out: &mut [f32], values: &[f32]) {
+    pub fn exp_into(out: &mut [f32], values: &[f32]) {
         for (out, value) in out.iter_mut().zip(values) {
-            *out = exponential(*value);
+            *out = exp(*value);
         }
     }
 }
@@ -283,7 +283,7 @@ vectorised! {
 
 vectorised! {
     /// `highest = max(highest, values)`.
-    pub fn raise(highest: &mut [f32], values: &[f32]) {
+    pub fn max_assign(highest: &mut [f32], values: &[f32]) {
         for (highest, value) in highest.iter_mut().zip(values) {
             *highest = if *value > *highest { *value } else { *highest };
         }
@@ -329,7 +329,7 @@ vectorised! {
 
 vectorised! {
     /// `out = first_factor · first + second_factor · second`.
-    pub fn blend_into(out: &mut [f32], first: &[f32], first_factor: f32, second: &[f32], second_factor: f32) {
+    pub fn linear_combination_into(out: &mut [f32], first: &[f32], first_factor: f32, second: &[f32], second_factor: f32) {
         for ((out, first), second) in out.iter_mut().zip(first).zip(second) {
             *out = first_factor * first + second_factor * second;
         }
@@ -338,7 +338,7 @@ vectorised! {
 
 vectorised! {
     /// Writes the sums over `others`, each read from place `start` on, in their order: the fixed order of shards.
-    pub fn sum_all(sums: &mut [f32], others: &[&[f32]], start: usize) {
+    pub fn sum_shards(sums: &mut [f32], others: &[&[f32]], start: usize) {
         // A block at a time, so that the sums stay in the first cache while the shards pass by.
         for (block, sums) in sums.chunks_mut(1024).enumerate() {
             sums.fill(0.0);
@@ -377,7 +377,7 @@ vectorised! {
         first: &mut [f32],
         second: &mut [f32],
         gradient_factor: f32,
-        decay: [f32; 2],
+        betas: [f32; 2],
         rate: f32,
         second_scale: f32,
         epsilon: f32,
@@ -385,8 +385,8 @@ vectorised! {
         let moments = first.iter_mut().zip(second.iter_mut());
         for ((value, gradient), (first, second)) in values.iter_mut().zip(gradients).zip(moments) {
             let gradient = gradient * gradient_factor;
-            *first = decay[0] * *first + (1.0 - decay[0]) * gradient;
-            *second = decay[1] * *second + (1.0 - decay[1]) * gradient * gradient;
+            *first = betas[0] * *first + (1.0 - betas[0]) * gradient;
+            *second = betas[1] * *second + (1.0 - betas[1]) * gradient * gradient;
             *value -= rate * *first / ((*second).sqrt() * second_scale + epsilon);
         }
     }

@@ -13,14 +13,14 @@ pub mod product;
 pub mod rows;
 
 pub mod attention;
-mod chain;
 pub mod dropout;
 pub mod gru;
 pub mod linear;
 pub mod mlp;
 pub mod norm;
-pub mod pool;
 pub mod positions;
+mod prefix_attention;
+pub mod prefix_pooling;
 pub mod transformer;
 
 pub mod gaussian;
@@ -31,14 +31,14 @@ pub mod initialise;
 pub mod threads;
 
 pub use adam::{Adam, AdamConfig};
-pub use attention::{Attention, AttentionRows, Chain, Sequences};
+pub use attention::{Attention, AttentionBuffers, PrefixGroup, Sequences};
 pub use dropout::{Dropout, DropoutKey};
-pub use gru::{Gru, GruInputs, GruRows};
+pub use gru::{Gru, GruBuffers, GruInputs};
 pub use layout::{Layout, ParameterError, TensorId, TensorSpec};
-pub use linear::{Activation, Linear, Part, Store};
+pub use linear::{Activation, InputPart, Linear, WriteMode};
 pub use mlp::{Mlp, MlpBuffers};
 pub use norm::LayerNorm;
-pub use pool::{EmptyEpisode, PrefixPool};
-pub use positions::Positions;
+pub use positions::PositionEmbedding;
+pub use prefix_pooling::{EmptyEpisode, PrefixPool};
 pub use simd::SimdPath;
-pub use transformer::{TransformerConfig, TransformerLayer, TransformerRows};
+pub use transformer::{TransformerBuffers, TransformerConfig, TransformerLayer};

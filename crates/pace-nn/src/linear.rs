@@ -9,11 +9,11 @@ use crate::product::{multiply, multiply_transposed};
 
 /// Whether a result replaces what is there or is added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Store {
+pub enum WriteMode {
     /// It replaces it.
     Overwrite,
     /// It is added.
-    Add,
+    Accumulate,
 }
 
 /// What follows the sum.
@@ -29,7 +29,7 @@ pub enum Activation {
 
 /// One part of a layer's input.
 #[derive(Clone, Copy, Debug)]
-pub enum Part<'a> {
+pub enum InputPart<'a> {
     /// Rows of numbers, one after the other.
     Dense(&'a [f32]),
     /// One class per row; a class past the last one stands for no class.
@@ -91,23 +91,23 @@ impl Linear {
     }
 
     /// Computes `n_rows` outputs.
-    pub fn forward(&self, parameters: &[f32], parts: &[Part<'_>], n_rows: usize, output: &mut [f32]) {
+    pub fn forward(&self, parameters: &[f32], parts: &[InputPart<'_>], n_rows: usize, output: &mut [f32]) {
         assert_eq!(parts.len(), self.widths.len(), "parts of the input");
         let weights = &parameters[self.weights.range()];
         let bias = &parameters[self.biases.range()];
-        let mut store = Store::Overwrite;
+        let mut store = WriteMode::Overwrite;
         let mut one_hot = None;
         for (index, part) in parts.iter().enumerate() {
             let part_weights = &weights[self.part_range(index)];
             match part {
-                Part::Dense(rows) => {
+                InputPart::Dense(rows) => {
                     multiply(rows, part_weights, output, n_rows, self.widths[index], self.n_out, store);
-                    store = Store::Add;
+                    store = WriteMode::Accumulate;
                 }
-                Part::OneHot(classes) => one_hot = Some((part_weights, *classes)),
+                InputPart::OneHot(classes) => one_hot = Some((part_weights, *classes)),
             }
         }
-        if store == Store::Overwrite {
+        if store == WriteMode::Overwrite {
             output.fill(0.0);
         }
         let is_relu = self.activation == Activation::Relu;
@@ -119,7 +119,7 @@ impl Linear {
             None => kernels::add_bias(output, bias),
         }
         if self.activation == Activation::Tanh {
-            kernels::hyperbolic_tangents(output);
+            kernels::tanh_inplace(output);
         }
     }
 
@@ -129,10 +129,10 @@ impl Linear {
         &self,
         transposed: &[f32],
         gradients: &mut [f32],
-        parts: &[Part<'_>],
+        parts: &[InputPart<'_>],
         output: &[f32],
         d_output: &mut [f32],
-        d_parts: &mut [Option<(&mut [f32], Store)>],
+        d_parts: &mut [Option<(&mut [f32], WriteMode)>],
     ) {
         let n_rows = d_output.len() / self.n_out;
         let d_bias = &mut gradients[self.biases.range()];
@@ -147,7 +147,7 @@ impl Linear {
             let width = self.widths[index];
             let range = self.part_range(index);
             match part {
-                Part::Dense(rows) => {
+                InputPart::Dense(rows) => {
                     multiply_transposed(
                         rows,
                         d_output,
@@ -155,13 +155,13 @@ impl Linear {
                         n_rows,
                         width,
                         self.n_out,
-                        Store::Add,
+                        WriteMode::Accumulate,
                     );
                     if let Some(Some((d_rows, store))) = d_parts.get_mut(index) {
                         multiply(d_output, &transposed[range], d_rows, n_rows, self.n_out, width, *store);
                     }
                 }
-                Part::OneHot(classes) => {
+                InputPart::OneHot(classes) => {
                     kernels::add_rows_by_class(d_output, classes, self.n_out, &mut d_weights[range]);
                 }
             }

@@ -26,7 +26,7 @@ pub fn softmax_rows(
         start += n;
     }
     // All rows in one sweep: groups are often too short to fill a vector.
-    kernels::exponential_into(probabilities, log_probabilities);
+    kernels::exp_into(probabilities, log_probabilities);
     let mut start = 0;
     for n in all_groups() {
         let group = &mut probabilities[start..][..*n];
@@ -55,7 +55,7 @@ pub struct PolicyTerms {
     /// The entropy of the policy.
     pub entropy: f32,
     /// An estimate of the divergence from the old policy: ratio − 1 − log ratio.
-    pub divergence: f32,
+    pub approx_kl: f32,
     /// Whether the ratio left the clip range.
     pub is_clipped: bool,
 }
@@ -74,7 +74,7 @@ impl PolicyLoss {
         d_logits: &mut [f32],
     ) -> PolicyTerms {
         let log_ratio = d_logits[action] - old_log_probability;
-        let ratio = kernels::exponential(log_ratio);
+        let ratio = kernels::exp(log_ratio);
         let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip);
         let (free, bound) = (ratio * advantage, clipped * advantage);
         // The smaller of the two counts; where they tie, clipping does nothing and the gradient is the free one's.
@@ -89,7 +89,7 @@ impl PolicyLoss {
         PolicyTerms {
             loss: -free.min(bound),
             entropy,
-            divergence: ratio - 1.0 - log_ratio,
+            approx_kl: ratio - 1.0 - log_ratio,
             is_clipped: (ratio - 1.0).abs() > self.clip,
         }
     }

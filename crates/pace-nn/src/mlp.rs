@@ -1,8 +1,8 @@
 //! A multilayer perceptron: fully connected layers, each on the output of the one before.
 
 use crate::layout::Layout;
-use crate::linear::{Activation, Linear, Part, Store};
-use crate::rows::fit;
+use crate::linear::{Activation, InputPart, Linear, WriteMode};
+use crate::rows::ensure_len;
 
 /// The layers. The input of the first may have several parts.
 #[derive(Clone, Debug)]
@@ -55,18 +55,24 @@ impl Mlp {
     }
 
     /// Writes `n_rows` outputs to `buffers.out`, which may be longer, and makes room for their gradients.
-    pub fn forward(&self, parameters: &[f32], parts: &[Part<'_>], n_rows: usize, buffers: &mut MlpBuffers) {
+    pub fn forward(
+        &self,
+        parameters: &[f32],
+        parts: &[InputPart<'_>],
+        n_rows: usize,
+        buffers: &mut MlpBuffers,
+    ) {
         let (last, hidden_layers) = self.output_and_hidden();
         let MlpBuffers { out, d_out, hidden, .. } = buffers;
         hidden.resize_with(hidden_layers.len(), Vec::new);
         for (index, layer) in hidden_layers.iter().enumerate() {
             let (before, output) = hidden.split_at_mut(index);
-            let output = fit(&mut output[0], n_rows * layer.n_out());
+            let output = ensure_len(&mut output[0], n_rows * layer.n_out());
             forward_after(layer, parameters, before.last(), parts, n_rows, output);
         }
         let n_out = n_rows * last.n_out();
-        forward_after(last, parameters, hidden.last(), parts, n_rows, fit(out, n_out));
-        fit(d_out, n_out);
+        forward_after(last, parameters, hidden.last(), parts, n_rows, ensure_len(out, n_out));
+        ensure_len(d_out, n_out);
     }
 
     /// Takes `buffers.d_out` back through the rows that were last computed: adds to `gradients` and writes the gradient of
@@ -75,10 +81,10 @@ impl Mlp {
         &self,
         transposed: &[f32],
         gradients: &mut [f32],
-        parts: &[Part<'_>],
+        parts: &[InputPart<'_>],
         n_rows: usize,
         buffers: &mut MlpBuffers,
-        d_parts: &mut [Option<(&mut [f32], Store)>],
+        d_parts: &mut [Option<(&mut [f32], WriteMode)>],
     ) {
         let MlpBuffers { out, d_out, hidden, d_hidden } = buffers;
         d_hidden.resize_with(hidden.len(), Vec::new);
@@ -94,8 +100,8 @@ impl Mlp {
                 continue;
             };
             let n_in = n_rows * layer.n_in();
-            let input = [Part::Dense(&hidden[index - 1][..n_in])];
-            let mut d_input = [Some((fit(d_input, n_in), Store::Overwrite))];
+            let input = [InputPart::Dense(&hidden[index - 1][..n_in])];
+            let mut d_input = [Some((ensure_len(d_input, n_in), WriteMode::Overwrite))];
             layer.backward(transposed, gradients, &input, output, d_output, &mut d_input);
         }
     }
@@ -106,14 +112,14 @@ fn forward_after(
     layer: &Linear,
     parameters: &[f32],
     before: Option<&Vec<f32>>,
-    parts: &[Part<'_>],
+    parts: &[InputPart<'_>],
     n_rows: usize,
     output: &mut [f32],
 ) {
     match before {
         None => layer.forward(parameters, parts, n_rows, output),
         Some(rows) => {
-            layer.forward(parameters, &[Part::Dense(&rows[..n_rows * layer.n_in()])], n_rows, output);
+            layer.forward(parameters, &[InputPart::Dense(&rows[..n_rows * layer.n_in()])], n_rows, output);
         }
     }
 }

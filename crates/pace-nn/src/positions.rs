@@ -6,17 +6,17 @@ use crate::layout::{Layout, TensorId};
 
 /// Where the table lies.
 #[derive(Clone, Debug)]
-pub struct Positions {
+pub struct PositionEmbedding {
     n_positions: usize,
     width: usize,
     table: TensorId,
 }
 
-impl Positions {
+impl PositionEmbedding {
     /// Reserves the table.
-    pub fn new(layout: &mut Layout, name: &str, n_positions: usize, width: usize) -> Positions {
+    pub fn new(layout: &mut Layout, name: &str, n_positions: usize, width: usize) -> PositionEmbedding {
         let table = layout.reserve(&format!("{name}.table"), &[n_positions, width]);
-        Positions { n_positions, width, table }
+        PositionEmbedding { n_positions, width, table }
     }
 
     /// Standard normal numbers, as PyTorch's `nn.Embedding` has them.

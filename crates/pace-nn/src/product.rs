@@ -7,10 +7,10 @@ use std::sync::Once;
 
 use gemm::Parallelism;
 
-use crate::linear::Store;
+use crate::linear::WriteMode;
 
 /// `out (m × n) = or += lhs (m × k) · rhs (k × n)`.
-pub fn multiply(lhs: &[f32], rhs: &[f32], out: &mut [f32], m: usize, k: usize, n: usize, store: Store) {
+pub fn multiply(lhs: &[f32], rhs: &[f32], out: &mut [f32], m: usize, k: usize, n: usize, store: WriteMode) {
     assert_lengths(lhs, rhs, out, [m * k, k * n, m * n]);
     multiply_strided([m, k, n], Strided::rows(lhs, k), Strided::rows(rhs, n), (out, n), store);
 }
@@ -23,7 +23,7 @@ pub fn multiply_transposed(
     m: usize,
     k: usize,
     n: usize,
-    store: Store,
+    store: WriteMode,
 ) {
     assert_lengths(lhs, rhs, out, [m * k, m * n, k * n]);
     let lhs = Strided::rows(lhs, k).transposed();
@@ -61,7 +61,7 @@ pub struct GemmShape {
     /// Row and column strides of the two factors.
     factor_strides: [[usize; 2]; 2],
     out_stride: usize,
-    store: Store,
+    store: WriteMode,
 }
 
 impl GemmShape {
@@ -71,7 +71,7 @@ impl GemmShape {
             sizes: [side; 3],
             factor_strides: [[side, 1]; 2],
             out_stride: side,
-            store: Store::Overwrite,
+            store: WriteMode::Overwrite,
         }
     }
 
@@ -154,7 +154,7 @@ pub fn multiply_strided(
     lhs: Strided<'_>,
     rhs: Strided<'_>,
     (out, out_stride): (&mut [f32], usize),
-    store: Store,
+    store: WriteMode,
 ) {
     assert!(fits(lhs.values.len(), [m, k], [lhs.row_stride, lhs.column_stride]), "left side of {m}×{k}×{n}");
     assert!(fits(rhs.values.len(), [k, n], [rhs.row_stride, rhs.column_stride]), "right side of {m}×{k}×{n}");
@@ -179,7 +179,7 @@ pub fn multiply_strided(
             out.as_mut_ptr(),
             1,
             out_stride as isize,
-            store == Store::Add,
+            store == WriteMode::Accumulate,
             lhs.values.as_ptr(),
             lhs.column_stride as isize,
             lhs.row_stride as isize,
@@ -199,7 +199,7 @@ pub fn multiply_strided(
 #[cfg(test)]
 mod tests {
     use super::{
-        GemmShape, Store, Strided, multiply, multiply_strided, multiply_transposed, recorded, transpose,
+        GemmShape, Strided, WriteMode, multiply, multiply_strided, multiply_transposed, recorded, transpose,
     };
 
     fn numbers(n: usize, shift: usize) -> Vec<f32> {
@@ -211,7 +211,7 @@ mod tests {
         let (m, k, n) = (5, 3, 4);
         let (x, w) = (numbers(m * k, 1), numbers(k * n, 2));
         let mut y = vec![1.0; m * n];
-        multiply(&x, &w, &mut y, m, k, n, Store::Add);
+        multiply(&x, &w, &mut y, m, k, n, WriteMode::Accumulate);
         for row in 0..m {
             for column in 0..n {
                 let sum: f32 = (0..k).map(|inner| x[row * k + inner] * w[inner * n + column]).sum();
@@ -220,9 +220,9 @@ mod tests {
         }
         let (mut back, mut transposed) = (vec![f32::NAN; m * k], vec![f32::NAN; k * n]);
         transpose(&w, k, n, &mut transposed);
-        multiply(&y, &transposed, &mut back, m, n, k, Store::Overwrite);
+        multiply(&y, &transposed, &mut back, m, n, k, WriteMode::Overwrite);
         let mut d_w = vec![f32::NAN; k * n];
-        multiply_transposed(&x, &y, &mut d_w, m, k, n, Store::Overwrite);
+        multiply_transposed(&x, &y, &mut d_w, m, k, n, WriteMode::Overwrite);
         for inner in 0..k {
             for row in 0..m {
                 let sum: f32 = (0..n).map(|column| y[row * n + column] * w[inner * n + column]).sum();
@@ -241,7 +241,7 @@ mod tests {
         let (x, w) = (numbers(18, 1), numbers(24, 2));
         let mut y = [9.0; 15];
         let (left, right) = (Strided::rows(&x[1..], 6), Strided::rows(&w[3..], 6).transposed());
-        multiply_strided([3, 2, 4], left, right, (&mut y[1..], 5), Store::Overwrite);
+        multiply_strided([3, 2, 4], left, right, (&mut y[1..], 5), WriteMode::Overwrite);
         for row in 0..3 {
             assert_eq!(y[row * 5], 9.0);
             for column in 0..4 {
@@ -256,16 +256,16 @@ mod tests {
     fn a_part_that_reaches_out_of_its_slice_is_refused() {
         let (x, mut y) = (numbers(18, 1), vec![0.0; 12]);
         let (left, right) = (Strided::rows(&x, 6), Strided::rows(&x, 6).transposed());
-        multiply_strided([3, 2, 4], left, right, (&mut y, 4), Store::Overwrite);
+        multiply_strided([3, 2, 4], left, right, (&mut y, 4), WriteMode::Overwrite);
     }
 
     #[test]
     fn a_recording_lists_every_product_of_the_work_and_runs_again() {
         let (x, mut y, mut d_w) = (numbers(6, 1), vec![0.0; 8], vec![0.0; 12]);
         let work = || {
-            multiply(&x, &numbers(12, 2), &mut y, 2, 3, 4, Store::Overwrite);
-            multiply(&[], &numbers(12, 2), &mut [], 0, 3, 4, Store::Overwrite);
-            multiply_transposed(&x, &y, &mut d_w, 2, 3, 4, Store::Add);
+            multiply(&x, &numbers(12, 2), &mut y, 2, 3, 4, WriteMode::Overwrite);
+            multiply(&[], &numbers(12, 2), &mut [], 0, 3, 4, WriteMode::Overwrite);
+            multiply_transposed(&x, &y, &mut d_w, 2, 3, 4, WriteMode::Accumulate);
         };
         let ((), shapes) = recorded(work);
         assert_eq!(shapes.iter().map(|shape| shape.sizes).collect::<Vec<_>>(), [[2, 3, 4], [3, 2, 4]]);

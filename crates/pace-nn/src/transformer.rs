@@ -2,14 +2,14 @@
 //!
 //! `y = norm(x + drop(attention(x)))`, then `norm(y + drop(W₂ · drop(relu(W₁ · y))))`.
 
-use crate::attention::{Attention, AttentionRows, Sequences};
+use crate::attention::{Attention, AttentionBuffers, Sequences};
 use crate::dropout::{Dropout, DropoutKey};
 use crate::initialise;
 use crate::kernels::add;
 use crate::layout::Layout;
-use crate::linear::{Activation, Linear, Part, Store};
+use crate::linear::{Activation, InputPart, Linear, WriteMode};
 use crate::norm::LayerNorm;
-use crate::rows::fit;
+use crate::rows::ensure_len;
 
 /// The sizes that a person chooses.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,12 +37,12 @@ pub struct TransformerLayer {
 
 /// The rows of one chunk, kept for the way back.
 #[derive(Clone, Debug, Default)]
-pub struct TransformerRows {
+pub struct TransformerBuffers {
     /// One row per row of the sequences.
     pub out: Vec<f32>,
     /// The place for its gradient.
     pub d_out: Vec<f32>,
-    attention: AttentionRows,
+    attention: AttentionBuffers,
     /// After the first norm.
     middle: Vec<f32>,
     d_middle: Vec<f32>,
@@ -104,31 +104,31 @@ impl TransformerLayer {
         inputs: &[f32],
         sequences: Sequences<'_>,
         key: Option<DropoutKey>,
-        rows: &mut TransformerRows,
+        rows: &mut TransformerBuffers,
     ) {
         let n_rows = sequences.n_rows();
         let n = n_rows * self.config.width;
         let [attended, forwarded] = &mut rows.normalised;
         let [attention_scales, forward_scales] = &mut rows.scales;
-        let attended = fit(attended, n);
+        let attended = ensure_len(attended, n);
         let weights_key = key.map(|key| key.of(place::WEIGHTS));
         self.attention.forward(parameters, inputs, sequences, weights_key, &mut rows.attention, attended);
         self.drop(key, place::ATTENDED, attended);
-        let middle = fit(&mut rows.middle, n);
+        let middle = ensure_len(&mut rows.middle, n);
         sequences.gather(inputs, self.config.width, middle);
         add(attended, middle);
-        self.attention_norm.forward(parameters, attended, fit(attention_scales, n_rows), middle);
+        self.attention_norm.forward(parameters, attended, ensure_len(attention_scales, n_rows), middle);
 
-        let hidden = fit(&mut rows.hidden, n_rows * self.config.hidden_width);
-        self.forward_layers[0].forward(parameters, &[Part::Dense(middle)], n_rows, hidden);
+        let hidden = ensure_len(&mut rows.hidden, n_rows * self.config.hidden_width);
+        self.forward_layers[0].forward(parameters, &[InputPart::Dense(middle)], n_rows, hidden);
         self.drop(key, place::HIDDEN, hidden);
-        let forwarded = fit(forwarded, n);
-        self.forward_layers[1].forward(parameters, &[Part::Dense(hidden)], n_rows, forwarded);
+        let forwarded = ensure_len(forwarded, n);
+        self.forward_layers[1].forward(parameters, &[InputPart::Dense(hidden)], n_rows, forwarded);
         self.drop(key, place::FORWARDED, forwarded);
         add(forwarded, middle);
-        let out = fit(&mut rows.out, n);
-        self.forward_norm.forward(parameters, forwarded, fit(forward_scales, n_rows), out);
-        fit(&mut rows.d_out, n);
+        let out = ensure_len(&mut rows.out, n);
+        self.forward_norm.forward(parameters, forwarded, ensure_len(forward_scales, n_rows), out);
+        ensure_len(&mut rows.d_out, n);
     }
 
     /// Takes `rows.d_out` back through the chunk that was last computed, with its key: adds to `gradients` and writes the
@@ -141,7 +141,7 @@ impl TransformerLayer {
         inputs: &[f32],
         sequences: Sequences<'_>,
         key: Option<DropoutKey>,
-        rows: &mut TransformerRows,
+        rows: &mut TransformerBuffers,
         d_inputs: &mut [f32],
     ) {
         let n_rows = sequences.n_rows();
@@ -150,16 +150,16 @@ impl TransformerLayer {
         let (normalised, scales) = (&rows.normalised[1][..n], &rows.scales[1][..n_rows]);
         self.forward_norm.backward(transposed, gradients, normalised, scales, d_out);
         // What goes past the linear layers.
-        let d_middle = fit(&mut rows.d_middle, n);
+        let d_middle = ensure_len(&mut rows.d_middle, n);
         d_middle.copy_from_slice(d_out);
         self.drop(key, place::FORWARDED, d_out);
         let n_hidden = n_rows * self.config.hidden_width;
-        let (hidden, d_hidden) = (&rows.hidden[..n_hidden], fit(&mut rows.d_hidden, n_hidden));
-        let mut d_parts = [Some((&mut *d_hidden, Store::Overwrite))];
+        let (hidden, d_hidden) = (&rows.hidden[..n_hidden], ensure_len(&mut rows.d_hidden, n_hidden));
+        let mut d_parts = [Some((&mut *d_hidden, WriteMode::Overwrite))];
         self.forward_layers[1].backward(
             transposed,
             gradients,
-            &[Part::Dense(hidden)],
+            &[InputPart::Dense(hidden)],
             &[],
             d_out,
             &mut d_parts,
@@ -169,10 +169,10 @@ impl TransformerLayer {
         self.forward_layers[0].backward(
             transposed,
             gradients,
-            &[Part::Dense(&rows.middle[..n])],
+            &[InputPart::Dense(&rows.middle[..n])],
             hidden,
             d_hidden,
-            &mut [Some((&mut *d_middle, Store::Add))],
+            &mut [Some((&mut *d_middle, WriteMode::Accumulate))],
         );
 
         let (normalised, scales) = (&rows.normalised[0][..n], &rows.scales[0][..n_rows]);
@@ -187,7 +187,7 @@ impl TransformerLayer {
             sequences,
             &mut rows.attention,
             d_middle,
-            (d_inputs, Store::Add),
+            (d_inputs, WriteMode::Accumulate),
         );
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pace_games::{AnyGame, GameEntry, Preset};
-use pace_play::{Offers, ServerConfig, serve};
+use pace_play::{AgentCatalog, ServerConfig, serve};
 use serde_json::Map;
 
 #[allow(dead_code)]
@@ -17,7 +17,7 @@ mod new_game;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let game: Arc<dyn AnyGame> =
         Arc::from(GameEntry::of::<new_game::Pennies>().open(Preset::Paper, &Map::new())?);
-    let mut offers = Offers::scripted()?;
+    let mut offers = AgentCatalog::scripted()?;
     offers.add_scripted(&game)?;
     // Any free port.
     let config = ServerConfig { port: 0, ..ServerConfig::default() };

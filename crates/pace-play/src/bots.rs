@@ -58,14 +58,14 @@ pub struct LoadReport {
     /// Bots that never came to play, or did not come back.
     pub stranded: usize,
     /// Every answer to an action.
-    pub answers: Vec<Waited>,
+    pub answers: Vec<ReplyLatency>,
     /// How many steps of each encounter, by participant and number, the server has said to have.
     pub acknowledged_steps: BTreeMap<(String, usize), usize>,
 }
 
 /// How long an answer took.
 #[derive(Clone, Copy, Debug)]
-pub struct Waited {
+pub struct ReplyLatency {
     /// When the action was sent, since the bots began.
     pub sent_at: Duration,
     /// From then to the answer.
@@ -227,7 +227,7 @@ impl Bot {
             let answer = hear(&mut socket).await?;
             match &answer.kind[..] {
                 "frames" => {
-                    let waited = Waited { sent_at: sent_at - self.begin, took: sent_at.elapsed() };
+                    let waited = ReplyLatency { sent_at: sent_at - self.begin, took: sent_at.elapsed() };
                     self.report.answers.push(waited);
                     self.report.acknowledged += 1;
                     self.report.resumed += usize::from(std::mem::take(&mut self.is_cut_off));

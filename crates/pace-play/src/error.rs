@@ -5,7 +5,7 @@
 pub enum PlayError {
     /// A game, a peer or a scripted ego that is not there.
     #[error(transparent)]
-    Game(#[from] pace_games::GameError),
+    Game(#[from] pace_games::ConfigError),
     /// An agent that is not on offer.
     #[error("unknown agent {found:?}; choose one of the list")]
     NoSuchOffer {

@@ -3,7 +3,7 @@
 //! Principal components and no more clever projection, because a person's trail is drawn into the map step by step, and with
 //! these a point's place does not depend on the points that come after it.
 
-use pace_games::{AnyGame, GameError, Seed, Split};
+use pace_games::{AnyGame, ConfigError, Seed, Split};
 use pace_learn::Agent;
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ impl LatentMap {
 }
 
 /// The latents after each episode of one encounter with a training tuple.
-fn encounter(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Result<Vec<Vec<f32>>, GameError> {
+fn encounter(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Result<Vec<Vec<f32>>, ConfigError> {
     let seed = Seed::new(0).child("latent-map", &[tuple as u64]);
     let n_episodes = game.spec().episodes_per_encounter;
     let mut session = agent.session(game, Split::Train, tuple, &[], n_episodes, seed)?;

@@ -8,9 +8,9 @@
 
 pub mod error;
 
+pub mod beliefs;
+pub mod catalog;
 pub mod latent_map;
-pub mod mind;
-pub mod offer;
 
 pub mod session;
 
@@ -31,11 +31,11 @@ pub mod study;
 #[cfg(feature = "server")]
 pub mod bots;
 
+pub use catalog::{AgentCatalog, PlayableAgent};
 pub use error::PlayError;
-pub use offer::{Offer, Offers};
 pub use replay::Replay;
 #[cfg(feature = "server")]
 pub use server::{ServeError, ServerConfig, serve};
-pub use session::{Booking, Frame, Session, Summary};
+pub use session::{Session, SessionConfig, SessionFrame, Summary};
 #[cfg(feature = "server")]
 pub use study::{Study, StudyConfig, StudyError, StudyFile};

@@ -3,17 +3,17 @@
 
 use pace_games::Action;
 
+use crate::catalog::AgentCatalog;
 use crate::error::PlayError;
-use crate::offer::Offers;
-use crate::session::{Booking, Detail, Frame, SEED_LIMIT, Session, Summary};
+use crate::session::{Detail, SEED_LIMIT, Session, SessionConfig, SessionFrame, Summary};
 
 /// An encounter, played again.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Replay {
     /// What was booked.
-    pub booking: Booking,
+    pub booking: SessionConfig,
     /// Every moment of it.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SessionFrame>,
     /// What came of it.
     pub summary: Summary,
     /// Whether it was played to its end.
@@ -33,14 +33,19 @@ pub fn link(session: &Session) -> String {
 }
 
 /// The same from its parts, for an encounter that nobody is at.
-pub(crate) fn link_of(booking: &Booking, fingerprint: &str, actions: &[Action], n_actions: usize) -> String {
-    let Booking { offer, slot, tuple, n_episodes, seed } = booking;
+pub(crate) fn link_of(
+    booking: &SessionConfig,
+    fingerprint: &str,
+    actions: &[Action],
+    n_actions: usize,
+) -> String {
+    let SessionConfig { offer, slot, tuple, n_episodes, seed } = booking;
     let (fingerprint, n, actions) = (short(fingerprint), actions.len(), packed(actions, n_actions));
     format!("{MARK}~{offer}~{fingerprint}~{slot}~{tuple}~{n_episodes}~{seed:x}~{n}~{actions}")
 }
 
 /// Plays the encounter of a link again.
-pub fn replay(offers: &Offers, link: &str) -> Result<Replay, PlayError> {
+pub fn replay(offers: &AgentCatalog, link: &str) -> Result<Replay, PlayError> {
     let bad = |reason: &'static str| PlayError::BadLink { reason };
     let parts: Vec<&str> = link.split('~').collect();
     if parts[0] == "1" {
@@ -55,7 +60,7 @@ pub fn replay(offers: &Offers, link: &str) -> Result<Replay, PlayError> {
         return Err(PlayError::OtherAgent { offer: offer.id.clone() });
     }
     let seed = u64::from_str_radix(seed, 16).ok().filter(|seed| *seed < SEED_LIMIT);
-    let booking = Booking {
+    let booking = SessionConfig {
         offer: offer.id.clone(),
         slot: number(slot)?,
         tuple: number(tuple)?,
@@ -127,14 +132,14 @@ mod tests {
     use proptest::{collection::vec, prelude::ProptestConfig};
 
     use super::{link, packed, replay, unpacked};
+    use crate::catalog::AgentCatalog;
     use crate::error::PlayError;
-    use crate::offer::Offers;
     use crate::session::tests::{booking, play_out};
     use crate::session::{Detail, Session};
 
     #[test]
     fn a_link_brings_the_whole_encounter_back() {
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         for offer in offers.all().iter().filter(|offer| !offer.id.contains("bayes-")) {
             let (mut session, _) = Session::begin(offer, booking(offer, 1), Detail::Seen).expect("a session");
             play_out(&mut session, 9);
@@ -151,7 +156,7 @@ mod tests {
 
     #[test]
     fn damaged_links_are_refused_in_words() {
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         let offer = offers.find("kuhn-poker.nash").expect("it is there");
         let (session, _) = Session::begin(offer, booking(offer, 1), Detail::Seen).expect("a session");
         let good = link(&session);
@@ -177,7 +182,7 @@ mod tests {
 
         #[test]
         fn no_link_is_too_strange(link in any::<String>()) {
-            let offers = Offers::default();
+            let offers = AgentCatalog::default();
             prop_assert_eq!(replay(&offers, &link).is_err(), true);
         }
     }

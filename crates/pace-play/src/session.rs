@@ -6,20 +6,20 @@
 use std::sync::Arc;
 
 use pace_games::{
-    Action, AgentSession, Ending, EpisodeOutcome, NO_ACTION, NO_ACTIONS, Portrait, Progress, Seat, Seed,
-    Viewpoint,
+    Action, AgentSession, BehaviourSummary, Ending, EpisodeOutcome, NO_ACTION, NO_ACTIONS, Progress, Seat,
+    Seed, Viewpoint,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::beliefs::{BeliefFrame, BeliefKind, IdentificationTracker};
+use crate::catalog::PlayableAgent;
 use crate::error::PlayError;
-use crate::mind::{MindFrame, MindKind, Recognition};
-use crate::offer::Offer;
 
 /// Everything that an encounter follows from, but for what the person does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Booking {
+pub struct SessionConfig {
     /// The agent's id.
     pub offer: String,
     /// The peer whose seat the person takes.
@@ -35,9 +35,9 @@ pub struct Booking {
 /// Seeds are below this.
 pub const SEED_LIMIT: u64 = 1 << 53;
 
-impl Booking {
+impl SessionConfig {
     /// Refuses what cannot be played.
-    pub fn check(&self, offer: &Offer) -> Result<(), PlayError> {
+    pub fn check(&self, offer: &PlayableAgent) -> Result<(), PlayError> {
         let spec = offer.game.spec();
         if self.slot >= spec.n_peers() {
             return Err(PlayError::NoSuchSeat { found: self.slot, n_peers: spec.n_peers() });
@@ -66,7 +66,7 @@ pub enum Detail {
 
 /// One moment of an encounter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Frame {
+pub struct SessionFrame {
     /// The episode, from 0.
     pub episode: usize,
     /// Moves so far in this episode.
@@ -87,7 +87,7 @@ pub struct Frame {
     pub task_return: Option<f64>,
     /// What the agent thinks.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mind: Option<MindFrame>,
+    pub mind: Option<BeliefFrame>,
 }
 
 /// What one action of the person led to, for those who keep records.
@@ -105,40 +105,40 @@ pub struct MoveRecord {
 
 /// What the person's last action led to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct ActionResult {
     /// The moments since, the last of which is now.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SessionFrame>,
     /// The moves since.
     pub moves: Vec<MoveRecord>,
 }
 
 /// An encounter in play: the agent's session, with a person in one of the peers' seats.
 pub struct Session {
-    offer: Arc<Offer>,
-    booking: Booking,
+    offer: Arc<PlayableAgent>,
+    booking: SessionConfig,
     detail: Detail,
     session: AgentSession,
-    mind: Option<MindFrame>,
-    recognition: Recognition,
+    mind: Option<BeliefFrame>,
+    recognition: IdentificationTracker,
     actions: Vec<Action>,
     /// Moves of the finished episodes.
     moves_of_episodes: Vec<usize>,
-    last_frame: Option<Frame>,
+    last_frame: Option<SessionFrame>,
 }
 
 impl Session {
     /// The person sits down. The frames lead to the first moment at which they must choose.
     pub fn begin(
-        offer: &Arc<Offer>,
-        booking: Booking,
+        offer: &Arc<PlayableAgent>,
+        booking: SessionConfig,
         detail: Detail,
-    ) -> Result<(Session, Vec<Frame>), PlayError> {
+    ) -> Result<(Session, Vec<SessionFrame>), PlayError> {
         booking.check(offer)?;
-        let Booking { tuple, n_episodes, seed, .. } = booking;
+        let SessionConfig { tuple, n_episodes, seed, .. } = booking;
         let mut session = Session {
             session: offer.session(tuple, &[booking.seat()], n_episodes, Seed::new(seed))?,
             mind: None,
-            recognition: Recognition::default(),
+            recognition: IdentificationTracker::default(),
             actions: Vec::new(),
             moves_of_episodes: Vec::with_capacity(n_episodes),
             last_frame: None,
@@ -146,7 +146,7 @@ impl Session {
             booking,
             detail,
         };
-        let mut answer = Answer { frames: Vec::new(), moves: Vec::new() };
+        let mut answer = ActionResult { frames: Vec::new(), moves: Vec::new() };
         session.look(&mut answer);
         session.go_on(NO_ACTION, &mut answer)?;
         session.last_frame = answer.frames.last().cloned();
@@ -154,7 +154,11 @@ impl Session {
     }
 
     /// The encounter as it was after these actions.
-    pub fn resume(offer: &Arc<Offer>, booking: Booking, actions: &[Action]) -> Result<Session, PlayError> {
+    pub fn resume(
+        offer: &Arc<PlayableAgent>,
+        booking: SessionConfig,
+        actions: &[Action],
+    ) -> Result<Session, PlayError> {
         let (mut session, _) = Session::begin(offer, booking, Detail::Seen)?;
         for (index, action) in actions.iter().enumerate() {
             session.act(index, *action)?;
@@ -164,7 +168,7 @@ impl Session {
 
     /// The person acts. `index` counts the person's actions in this encounter, so that an action that arrives twice or at the
     /// wrong time is told from the one that is due.
-    pub fn act(&mut self, index: usize, action: Action) -> Result<Answer, PlayError> {
+    pub fn act(&mut self, index: usize, action: Action) -> Result<ActionResult, PlayError> {
         if index != self.actions.len() {
             return Err(PlayError::OutOfTurn { found: index, expected: self.actions.len() });
         }
@@ -175,13 +179,13 @@ impl Session {
         if usize::from(action) >= n_actions {
             return Err(PlayError::NoSuchAction { found: action.into(), n_actions });
         }
-        if let Some(reason) = self.session.encounter().objection(self.booking.seat(), action) {
+        if let Some(reason) = self.session.encounter().forbidden_reason(self.booking.seat(), action) {
             return Err(PlayError::Forbidden { reason });
         }
         // An agent that could not choose after the last action cannot now, and the person's action does not count.
         self.session.advance(&NO_ACTIONS)?;
         self.actions.push(action);
-        let mut answer = Answer { frames: Vec::new(), moves: Vec::new() };
+        let mut answer = ActionResult { frames: Vec::new(), moves: Vec::new() };
         self.go_on(action, &mut answer)?;
         self.last_frame = answer.frames.last().cloned();
         Ok(answer)
@@ -189,7 +193,7 @@ impl Session {
 
     /// Moves until the person must choose again, or the encounter is over. `action` is the person's for the first of the moves
     /// that asks for one.
-    fn go_on(&mut self, action: Action, answer: &mut Answer) -> Result<(), PlayError> {
+    fn go_on(&mut self, action: Action, answer: &mut ActionResult) -> Result<(), PlayError> {
         let mut people = NO_ACTIONS;
         people[self.booking.seat().0] = action;
         while self.session.advance(&people)? == Progress::Moved {
@@ -200,10 +204,10 @@ impl Session {
     }
 
     /// Adds what there is to see and to write down at this moment.
-    fn look(&mut self, answer: &mut Answer) {
+    fn look(&mut self, answer: &mut ActionResult) {
         let moment = self.session.moment();
         if moment.concerns_ego() {
-            let mind = MindFrame::of(&self.offer, &moment);
+            let mind = BeliefFrame::of(&self.offer, &moment);
             if let Some(kinds) = mind.slots.get(self.booking.slot) {
                 self.recognition.consider(kinds, (moment.episode, moment.n_moves));
             }
@@ -226,7 +230,7 @@ impl Session {
         }
         let looks_back = self.detail == Detail::Everything;
         let encounter = moment.encounter;
-        answer.frames.push(Frame {
+        answer.frames.push(SessionFrame {
             episode: moment.episode,
             n_moves: moment.n_moves,
             scene: encounter.view(Viewpoint::Seat(self.booking.seat())),
@@ -240,12 +244,12 @@ impl Session {
     }
 
     /// What was booked.
-    pub fn booking(&self) -> &Booking {
+    pub fn booking(&self) -> &SessionConfig {
         &self.booking
     }
 
     /// The agent.
-    pub fn offer(&self) -> &Arc<Offer> {
+    pub fn offer(&self) -> &Arc<PlayableAgent> {
         &self.offer
     }
 
@@ -260,7 +264,7 @@ impl Session {
     }
 
     /// Now.
-    pub fn last_frame(&self) -> &Frame {
+    pub fn last_frame(&self) -> &SessionFrame {
         self.last_frame.as_ref().expect("an encounter begins with a frame")
     }
 
@@ -270,28 +274,29 @@ impl Session {
     }
 
     /// The tuple whose oracle score [`Session::summary`] would have to compute first, which takes whole encounters. A caller
-    /// that shares the session computes it beforehand ([`Offer::oracle_score`]).
+    /// that shares the session computes it beforehand ([`PlayableAgent::oracle_score`]).
     pub fn missing_oracle_score(&self) -> Option<usize> {
         let tuple = self.booking.tuple;
-        let is_known = self.session.encounter().portrait(self.booking.seat()).best_answer.is_some()
-            || self.offer.known_oracle_score(tuple).is_some()
-            || !self.offer.has_oracle();
+        let is_known =
+            self.session.encounter().behaviour_summary(self.booking.seat()).best_response_return.is_some()
+                || self.offer.known_oracle_score(tuple).is_some()
+                || !self.offer.has_oracle();
         (!is_known).then_some(tuple)
     }
 
     /// What came of the encounter so far.
     pub fn summary(&self) -> Result<Summary, PlayError> {
         let spec = self.offer.game.spec();
-        let portrait = self.session.encounter().portrait(self.booking.seat());
+        let portrait = self.session.encounter().behaviour_summary(self.booking.seat());
         let scores: Vec<f64> = self.outcomes().iter().map(|outcome| outcome.score(spec.metric)).collect();
-        let oracle = match portrait.best_answer {
-            Some(best_answer) => Some(best_answer),
+        let oracle = match portrait.best_response_return {
+            Some(best_response_return) => Some(best_response_return),
             None if self.offer.has_oracle() => Some(self.offer.oracle_score(self.booking.tuple)?),
             None => None,
         };
         let part = self.part_kind();
         let recognition = self.recognition.best().map(|(kind, probability, since)| {
-            let MindKind { name, data, .. } = &self.offer.slots[self.booking.slot].kinds[kind];
+            let BeliefKind { name, data, .. } = &self.offer.slots[self.booking.slot].kinds[kind];
             // A kind that the agent does not know cannot be recognised.
             let is_known = part.as_ref().filter(|part| self.knows(part));
             RecognitionSummary {
@@ -345,7 +350,7 @@ pub struct Summary {
     /// What the agent took the person for in the end.
     pub recognition: Option<RecognitionSummary>,
     /// How the person played.
-    pub portrait: Portrait,
+    pub portrait: BehaviourSummary,
 }
 
 /// What came of an episode.
@@ -382,19 +387,19 @@ pub struct RecognitionSummary {
 pub(crate) mod tests {
     use std::sync::Arc;
 
-    use pace_games::{Action, AnyGame, GAMES, GameEntry, Meeting, NO_ACTION, Preset, Seed, Split};
+    use pace_games::{Action, AnyGame, GAMES, GameEntry, NO_ACTION, Preset, ScriptedEncounter, Seed, Split};
     use pace_learn::{TrainConfig, Trainer, find_method, resolve};
     use serde_json::{Map, Value};
 
-    use super::{Booking, Detail, Frame, Session};
+    use super::{Detail, Session, SessionConfig, SessionFrame};
+    use crate::catalog::{AgentCatalog, LoadedAgent, OfferKind, PlayableAgent};
     use crate::error::PlayError;
-    use crate::offer::{Offer, OfferKind, Offers, TrainedOffer};
 
-    pub(crate) fn booking(offer: &Offer, seed: u64) -> Booking {
+    pub(crate) fn booking(offer: &PlayableAgent, seed: u64) -> SessionConfig {
         let spec = offer.game.spec();
         let n_episodes = spec.episodes_per_encounter.min(6);
         let slot = seed as usize % spec.n_peers();
-        Booking { offer: offer.id.clone(), slot, tuple: 1, n_episodes, seed }
+        SessionConfig { offer: offer.id.clone(), slot, tuple: 1, n_episodes, seed }
     }
 
     /// Plays to the end, with a person who does anything that is allowed.
@@ -413,7 +418,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_agent_plays_an_encounter_with_a_person_and_it_comes_back_from_its_actions() {
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         for (index, offer) in offers.all().iter().enumerate() {
             let booking = booking(offer, index as u64);
             let (mut session, frames) =
@@ -436,8 +441,8 @@ pub(crate) mod tests {
 
     #[test]
     fn actions_out_of_turn_are_refused_and_change_nothing() {
-        let offers = Offers::scripted().expect("scripted egos");
-        let offer: &Arc<Offer> = offers.find("kuhn-poker.bayes").expect("it is there");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
+        let offer: &Arc<PlayableAgent> = offers.find("kuhn-poker.bayes").expect("it is there");
         let (mut session, _) = Session::begin(offer, booking(offer, 2), Detail::Seen).expect("a session");
         let before = session.last_frame().clone();
         assert!(matches!(session.act(1, 0), Err(PlayError::OutOfTurn { found: 1, expected: 0 })));
@@ -451,24 +456,31 @@ pub(crate) mod tests {
 
     #[test]
     fn what_cannot_be_booked_is_refused() {
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         let offer = offers.find("overcooked.bayes").expect("it is there");
         let good = booking(offer, 0);
-        let begin = |booking: Booking| Session::begin(offer, booking, Detail::Seen).err().expect("a refusal");
-        assert!(matches!(begin(Booking { slot: 1, ..good.clone() }), PlayError::NoSuchSeat { .. }));
-        assert!(matches!(begin(Booking { n_episodes: 6, ..good.clone() }), PlayError::BadEpisodes { .. }));
-        assert!(matches!(begin(Booking { n_episodes: 0, ..good.clone() }), PlayError::BadEpisodes { .. }));
-        assert!(matches!(begin(Booking { tuple: 900, ..good }), PlayError::Game(_)));
+        let begin =
+            |booking: SessionConfig| Session::begin(offer, booking, Detail::Seen).err().expect("a refusal");
+        assert!(matches!(begin(SessionConfig { slot: 1, ..good.clone() }), PlayError::NoSuchSeat { .. }));
+        assert!(matches!(
+            begin(SessionConfig { n_episodes: 6, ..good.clone() }),
+            PlayError::BadEpisodes { .. }
+        ));
+        assert!(matches!(
+            begin(SessionConfig { n_episodes: 0, ..good.clone() }),
+            PlayError::BadEpisodes { .. }
+        ));
+        assert!(matches!(begin(SessionConfig { tuple: 900, ..good }), PlayError::Game(_)));
         assert!(matches!(offers.find("../secret"), Err(PlayError::NoSuchOffer { .. })));
     }
 
     #[test]
     fn the_part_reaches_the_agent_by_what_the_person_does_alone() {
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         for id in ["kuhn-poker.bayes", "overcooked.bayes"] {
             let offer = offers.find(id).expect("it is there");
             let frames = |tuple: usize| {
-                let booking = Booking { tuple, ..booking(offer, 5) };
+                let booking = SessionConfig { tuple, ..booking(offer, 5) };
                 let (mut session, mut frames) =
                     Session::begin(offer, booking, Detail::Seen).expect("a session");
                 let mut rng = Seed::new(1).stream("person");
@@ -485,7 +497,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_person_is_not_shown_what_the_game_hides_while_they_play() {
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         let offer = offers.find("kuhn-poker.random").expect("it is there");
         let (mut session, frames) =
             Session::begin(offer, booking(offer, 3), Detail::Seen).expect("a session");
@@ -502,7 +514,7 @@ pub(crate) mod tests {
     }
 
     /// An agent with first weights.
-    fn trained(method: &str, entry: &GameEntry) -> Arc<Offer> {
+    fn trained(method: &str, entry: &GameEntry) -> Arc<PlayableAgent> {
         let open = || {
             let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(3))]);
             entry.open(Preset::Paper, &keys).expect("every game has this key")
@@ -516,11 +528,18 @@ pub(crate) mod tests {
         let agent = Trainer::new(method, open(), config, 7, 1).expect("good keys").agent();
         let (id, label, fingerprint) = ("trained".to_owned(), "trained".to_owned(), "1".to_owned());
         let game: Arc<dyn AnyGame> = Arc::from(open());
-        Arc::new(Offer::trained(TrainedOffer { id, label, game, agent, identifies: false, fingerprint }))
+        Arc::new(PlayableAgent::trained(LoadedAgent {
+            id,
+            label,
+            game,
+            agent,
+            identifies: false,
+            fingerprint,
+        }))
     }
 
     /// The agent's actions.
-    fn ego_actions(frames: &[Frame]) -> impl Iterator<Item = Action> + '_ {
+    fn ego_actions(frames: &[SessionFrame]) -> impl Iterator<Item = Action> + '_ {
         frames.iter().filter_map(|frame| frame.actions.as_ref()?[0])
     }
 
@@ -530,7 +549,7 @@ pub(crate) mod tests {
             let offer = trained(method, entry);
             let OfferKind::Trained(agent) = &offer.kind else { panic!("it was trained") };
             let (slot, seed) = (offer.game.spec().n_peers() - 1, 11);
-            let booking = Booking { offer: offer.id.clone(), slot, tuple: 1, n_episodes: 3, seed };
+            let booking = SessionConfig { offer: offer.id.clone(), slot, tuple: 1, n_episodes: 3, seed };
             let mut alone =
                 agent.session(&*offer.game, Split::Test, 1, &[], 3, Seed::new(seed)).expect("a tuple");
             let (mut expected, mut person) = (Vec::new(), Vec::new());
@@ -564,18 +583,18 @@ pub(crate) mod tests {
     fn scripted_ego_samples_as_when_it_is_measured() {
         // The first number of this seed lies between two actions in single precision, and not in double precision.
         let seed = 9_776_335;
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         let offer = offers.find("overcooked.random").expect("it is there");
-        let meeting = Meeting {
+        let encounter = ScriptedEncounter {
             reference: "random",
             split: Split::Test,
             tuple: 0,
             n_episodes: 1,
             seed: Seed::new(seed),
         };
-        let measured = offer.game.reference_session(&meeting).expect("a tuple");
+        let measured = offer.game.reference_session(&encounter).expect("a tuple");
         let measured = measured.moment().decision.map(|decision| decision.action);
-        let booking = Booking { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 1, seed };
+        let booking = SessionConfig { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 1, seed };
         let (mut session, _) = Session::begin(offer, booking, Detail::Everything).expect("a session");
         let frames = session.act(0, 0).expect("staying is allowed").frames;
         assert_eq!((ego_actions(&frames).next(), measured), (Some(3), Some(3)));

@@ -2,14 +2,14 @@
 //!
 //! `docs/play.md` describes them for people who write clients of their own.
 
-use pace_games::{Action, EpisodeOutcome, Nouns};
+use pace_games::{Action, DisplayNames, EpisodeOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::beliefs::BeliefSlot;
+use crate::catalog::AssignedRole;
 use crate::error::PlayError;
-use crate::mind::MindSlot;
-use crate::offer::Part;
-use crate::session::{Frame, Summary};
+use crate::session::{SessionFrame, Summary};
 
 /// The version that both sides speak.
 pub const VERSION: u32 = 1;
@@ -144,7 +144,7 @@ impl From<PlayError> for Refusal {
 /// When a person is shown what the agent thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum MindPolicy {
+pub enum BeliefVisibility {
     /// All the time.
     Live,
     /// When the encounter is over.
@@ -166,7 +166,7 @@ pub enum ServerMessage {
         /// The number of the action that is due now.
         seq: usize,
         /// The moments since, the last of which is now.
-        frames: Vec<Frame>,
+        frames: Vec<SessionFrame>,
     },
     /// The encounter is over.
     Over {
@@ -218,7 +218,7 @@ pub struct Welcome {
     /// The game's name for people.
     pub title: &'static str,
     /// What the game's things are called.
-    pub nouns: Nouns,
+    pub nouns: DisplayNames,
     /// The role of each peer, by slot.
     pub roles: Vec<&'static str>,
     /// The constants of the game; see `Game::constants`.
@@ -236,21 +236,21 @@ pub struct Welcome {
     /// The person's role.
     pub role: &'static str,
     /// The part they were given.
-    pub part: Option<Part>,
+    pub part: Option<AssignedRole>,
     /// How many episodes there are.
     pub n_episodes: usize,
     /// The finished ones.
     pub outcomes: Vec<EpisodeOutcome>,
     /// When the agent's mind is shown.
-    pub mind: MindPolicy,
+    pub mind: BeliefVisibility,
     /// What it has opinions about.
-    pub mind_slots: Vec<MindSlot>,
+    pub mind_slots: Vec<BeliefSlot>,
     /// The token of the spectator link.
     pub watch: Option<String>,
     /// The number of the action that is due.
     pub seq: usize,
     /// Now, or in a new encounter how it came to now.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<SessionFrame>,
     /// Whether the encounter is over.
     pub is_over: bool,
     /// Whether the player is connected.

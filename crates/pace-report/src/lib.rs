@@ -48,5 +48,5 @@ pub use record::{
     PeerRecord, RecordError, ReferenceRecord, RegretRecord, RunRecord, ScoreMetric, SwitchRecord,
     TrainRecord, VisitsRecord,
 };
-pub use replay::{ReplayEpisode, ReplayKind, ReplayMoment, ReplayPeer, ReplayRecord};
+pub use replay::{ReplayEpisode, ReplayKind, ReplayPeer, ReplayRecord, ReplayStep};
 pub use stats::{Estimate, Interval};

@@ -35,7 +35,7 @@ pub struct ReplayRecord {
     /// What the agent can do, by number.
     pub action_names: Vec<String>,
     /// What of the game stays as it is, for its drawing. Absent in records whose pictures were drawn for the agent's eyes: there
-    /// [`ReplayMoment::view`] is a `picture` with marks of what the agent sees.
+    /// [`ReplayStep::view`] is a `picture` with marks of what the agent sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constants: Option<Value>,
     /// The peers by slot, with what the agent may take each for.
@@ -85,12 +85,12 @@ pub struct ReplayEpisode {
     /// The sum of task rewards.
     pub task_return: f64,
     /// Every decision, and the end.
-    pub moments: Vec<ReplayMoment>,
+    pub moments: Vec<ReplayStep>,
 }
 
 /// A moment: the agent is about to act, or the episode is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ReplayMoment {
+pub struct ReplayStep {
     /// The whole state, as plain data.
     #[serde(rename = "picture")]
     pub view: Value,

@@ -1,7 +1,7 @@
 //! The arguments that name a game and its keys, shared by every command that plays one.
 
 use clap::Args;
-use pace_games::{AnyGame, GameError, Preset, find_game};
+use pace_games::{AnyGame, ConfigError, Preset, find_game};
 use pace_learn::{METHODS, resolve};
 use serde_json::{Map, Value};
 
@@ -28,14 +28,14 @@ pub struct KeyArgs {
 
 impl GameArgs {
     /// Opens the game with these keys.
-    pub fn open(&self) -> Result<Box<dyn AnyGame>, GameError> {
+    pub fn open(&self) -> Result<Box<dyn AnyGame>, ConfigError> {
         self.keys.open(&self.game)
     }
 }
 
 impl KeyArgs {
     /// Opens the game `id` with these keys.
-    pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, GameError> {
+    pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, ConfigError> {
         let (entry, preset) = (find_game(id)?, Preset::parse(&self.preset)?);
         let (mut keys, _) = resolve(entry, &METHODS[0], preset)?;
         keys.extend(parse_overrides(&self.overrides)?);
@@ -44,12 +44,16 @@ impl KeyArgs {
 }
 
 /// Parses `KEY=VALUE` texts. A value that is valid JSON (a number, a list, `true`) is parsed; any other is a string.
-pub fn parse_overrides(texts: &[String]) -> Result<Map<String, Value>, GameError> {
+pub fn parse_overrides(texts: &[String]) -> Result<Map<String, Value>, ConfigError> {
     texts
         .iter()
         .map(|text| {
             let (key, value) = text.split_once('=').ok_or_else(|| {
-                GameError::bad_value("--set", &format!("{text:?}"), "KEY=VALUE, for example horizon_steps=50")
+                ConfigError::bad_value(
+                    "--set",
+                    &format!("{text:?}"),
+                    "KEY=VALUE, for example horizon_steps=50",
+                )
             })?;
             let value = serde_json::from_str(value).unwrap_or_else(|_| Value::String(value.to_owned()));
             Ok((key.trim().to_owned(), value))

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind as UsageErrorKind;
 use commands::Command;
-use pace_games::GameError;
+use pace_games::ConfigError;
 use pace_lab::LabError;
 use pace_learn::TrainError;
 use pace_play::StudyError;
@@ -74,18 +74,18 @@ fn report(error: &anyhow::Error) -> ExitCode {
 }
 
 fn exit_code(error: &anyhow::Error) -> u8 {
-    let code_of_game_error = |error: &GameError| match error {
-        GameError::Unknown { kind: "key", .. }
-        | GameError::BadValue { .. }
-        | GameError::BadFile { .. }
-        | GameError::NotADistribution { .. } => BAD_INPUT,
+    let code_of_game_error = |error: &ConfigError| match error {
+        ConfigError::Unknown { kind: "key", .. }
+        | ConfigError::BadValue { .. }
+        | ConfigError::BadFile { .. }
+        | ConfigError::NotADistribution { .. } => BAD_INPUT,
         _ => USAGE,
     };
     // Commands return plain strings only for an argument with an invalid value.
     if error.is::<&'static str>() || error.is::<String>() {
         return USAGE;
     }
-    if let Some(error) = error.downcast_ref::<GameError>() {
+    if let Some(error) = error.downcast_ref::<ConfigError>() {
         return code_of_game_error(error);
     }
     if matches!(

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
-use pace_games::GameError;
+use pace_games::ConfigError;
 use pace_games::config::{breaks_a_line, shown};
 use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ fn mistake(error: &clap::Error, command: &Command) -> String {
                 Some(ContextValue::String(found)) => found.as_str(),
                 _ => "",
             };
-            GameError::unknown("command", found, known).to_string()
+            ConfigError::unknown("command", found, known).to_string()
         }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
             let name = argument.split(' ').next().unwrap_or_default();

@@ -19,11 +19,11 @@ pub use rules::{BET, Card, DEALS, Hand, PASS, Stage};
 pub use values::{BetProbabilities, Strategy, region};
 pub use view::OBSERVATION_SIZE;
 
-use crate::config::{Configure, GameError, Preset};
+use crate::config::{ConfigError, Preset, PresetConfig};
 use crate::ego::Reference;
 use crate::game::{
-    DecisionPoint, EarlierStep, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Page, Portrait,
-    Seat, SeatSet, Viewpoint,
+    BehaviourSummary, DecisionPoint, DisplayNames, EarlierStep, Game, GameSpec, JointAction, Metric,
+    MoveOutcome, Page, Seat, SeatSet, Viewpoint,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -37,7 +37,7 @@ pub struct KuhnConfig {
     pub episodes_per_encounter: usize,
 }
 
-impl Configure for KuhnConfig {
+impl PresetConfig for KuhnConfig {
     fn preset(_preset: Preset) -> KuhnConfig {
         KuhnConfig { episodes_per_encounter: 100 }
     }
@@ -62,7 +62,7 @@ impl Game for KuhnPoker {
     type State = Hand;
     type Peer = KuhnPeer;
 
-    fn new(config: KuhnConfig) -> Result<KuhnPoker, GameError> {
+    fn new(config: KuhnConfig) -> Result<KuhnPoker, ConfigError> {
         crate::config::check_episodes(config.episodes_per_encounter)?;
         let spec = GameSpec {
             id: Self::ID,
@@ -75,7 +75,7 @@ impl Game for KuhnPoker {
             horizon_steps: 2,
             metric: Metric::Return,
             keypoint: "the hand ended in a showdown",
-            nouns: Nouns {
+            nouns: DisplayNames {
                 episode: "hand",
                 episodes: "hands",
                 score: "expected reward per hand",
@@ -94,18 +94,18 @@ impl Game for KuhnPoker {
     }
 
     #[inline]
-    fn deal(&self, rng: &mut Stream) -> Hand {
-        Hand::dealt(DEALS[rng.below(6) as usize])
+    fn initial_state(&self, rng: &mut Stream) -> Hand {
+        Hand::initial(DEALS[rng.below(6) as usize])
     }
 
     #[inline]
-    fn movers(&self, hand: &Hand) -> SeatSet {
-        hand.movers()
+    fn acting_seats(&self, hand: &Hand) -> SeatSet {
+        hand.acting_seats()
     }
 
     #[inline]
     fn apply(&self, hand: &mut Hand, actions: &JointAction) -> MoveOutcome {
-        let mover = if hand.movers().contains(Seat::EGO) { Seat::EGO } else { Seat::of_peer(0) };
+        let mover = if hand.acting_seats().contains(Seat::EGO) { Seat::EGO } else { Seat::of_peer(0) };
         hand.play(actions[mover.0])
     }
 
@@ -114,10 +114,10 @@ impl Game for KuhnPoker {
         view::observe(hand, seat, observation);
     }
 
-    fn check_state(&self, hand: &Hand) -> Result<(), GameError> {
+    fn check_state(&self, hand: &Hand) -> Result<(), ConfigError> {
         if hand.ego_card == hand.peer_card {
             let reason = format!("both players hold {:?}, and there is one of each card", hand.ego_card);
-            return Err(GameError::ImpossibleState { game: Self::ID, reason });
+            return Err(ConfigError::ImpossibleState { game: Self::ID, reason });
         }
         Ok(())
     }
@@ -134,8 +134,8 @@ impl Game for KuhnPoker {
         page::view(hand, from)
     }
 
-    fn portrait(&self, _seat: Seat, moves: &[(Hand, JointAction)]) -> Portrait {
-        page::portrait(moves)
+    fn behaviour_summary(&self, _seat: Seat, moves: &[(Hand, JointAction)]) -> BehaviourSummary {
+        page::behaviour_summary(moves)
     }
 
     fn pool(&self) -> PeerPool<KuhnSpec> {

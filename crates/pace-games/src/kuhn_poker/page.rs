@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rules::{BET, Card, DEALS, Hand, Stage};
-use crate::game::{JointAction, Portrait, Seat, Viewpoint};
+use crate::game::{BehaviourSummary, JointAction, Seat, Viewpoint};
 
 /// The hand from a viewpoint; a card that it does not see is null.
 pub(crate) fn view(hand: &Hand, from: Viewpoint) -> Value {
@@ -60,7 +60,7 @@ impl Habit {
 }
 
 /// What the peer did, by card and by what it faced.
-pub(crate) fn portrait(moves: &[(Hand, JointAction)]) -> Portrait {
+pub(crate) fn behaviour_summary(moves: &[(Hand, JointAction)]) -> BehaviourSummary {
     let mut habits = Habits::default();
     for (hand, actions) in moves {
         let habit = match hand.stage {
@@ -75,19 +75,19 @@ pub(crate) fn portrait(moves: &[(Hand, JointAction)]) -> Portrait {
         Card::DECK.map(|card| (format!("{what} {card:?}"), habits[card as usize].as_text()))
     };
     let lines = named("bet with", habits.facing_check).into_iter();
-    Portrait {
+    BehaviourSummary {
         lines: lines.chain(named("called with", habits.facing_bet)).collect(),
         traits: vec![
             habits.facing_check[Card::J as usize].rate(0.5) as f32,
             habits.facing_bet[Card::Q as usize].rate(0.5) as f32,
         ],
-        best_answer: Some(best_answer(&habits)),
+        best_response_return: Some(best_response_return(&habits)),
     }
 }
 
 /// What the best of the 64 egos without chance earns per hand against these habits. A person need not play as the family of
 /// peers does, so its closed form is not enough.
-fn best_answer(habits: &Habits) -> f64 {
+fn best_response_return(habits: &Habits) -> f64 {
     let check = [
         habits.facing_check[0].rate(0.5),
         habits.facing_check[1].rate(0.0),
@@ -116,7 +116,7 @@ fn best_answer(habits: &Habits) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Habit, Habits, best_answer};
+    use super::{Habit, Habits, best_response_return};
     use crate::kuhn_poker::peers::KuhnSpec;
     use crate::kuhn_poker::values::Strategy;
 
@@ -130,7 +130,7 @@ mod tests {
             };
             let spec = KuhnSpec { xi: f64::from(xi) / 10.0, eta: f64::from(eta) / 10.0 };
             let expected = Strategy::best_response(&spec).value(&spec);
-            assert!((best_answer(&habits) - expected).abs() < 1e-12, "{spec:?}");
+            assert!((best_response_return(&habits) - expected).abs() < 1e-12, "{spec:?}");
         }
     }
 }

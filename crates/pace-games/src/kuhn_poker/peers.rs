@@ -40,7 +40,7 @@ impl PeerSpec for KuhnSpec {
         format!("bluffs J {:.3}, calls with Q {:.3}", self.xi, self.eta)
     }
 
-    fn traits(&self) -> Vec<f32> {
+    fn behaviour_vector(&self) -> Vec<f32> {
         vec![self.xi as f32, self.eta as f32]
     }
 
@@ -56,7 +56,7 @@ pub struct KuhnPeer(KuhnSpec);
 impl Peer<KuhnPoker> for KuhnPeer {
     type Spec = KuhnSpec;
 
-    fn meet(_game: &KuhnPoker, spec: &KuhnSpec) -> KuhnPeer {
+    fn new(_game: &KuhnPoker, spec: &KuhnSpec) -> KuhnPeer {
         KuhnPeer(*spec)
     }
 

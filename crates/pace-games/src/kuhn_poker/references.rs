@@ -5,17 +5,20 @@ use super::peers::KuhnSpec;
 use super::rules::{BET, Card, PASS};
 use super::values::Strategy;
 use super::view;
-use crate::ego::{Ego, Opinion, RandomEgo, Reference};
+use crate::ego::{Ego, KindBelief, RandomEgo, Reference};
 use crate::game::{Action, Game};
 
 pub(crate) fn references() -> Vec<(&'static str, Reference<KuhnPoker>)> {
     vec![
-        ("oracle", Reference::Told(|_, specs| Box::new(FixedStrategy(Strategy::best_response(&specs[0]))))),
-        ("bayes", Reference::Blind(|game| Box::new(BayesEgo::new(game, TRAINED_WEIGHT)))),
-        ("bayes-myopic", Reference::Blind(|game| Box::new(BayesEgo::new(game, 0.0)))),
-        ("bayes-explorer", Reference::Blind(|game| Box::new(BayesEgo::new(game, UNIFORM_WEIGHT)))),
-        ("static", Reference::Blind(|game| Box::new(FixedStrategy(best_static(game))))),
-        ("nash", Reference::Blind(|_| Box::new(FixedStrategy(Strategy::nash())))),
+        (
+            "oracle",
+            Reference::Privileged(|_, specs| Box::new(FixedStrategy(Strategy::best_response(&specs[0])))),
+        ),
+        ("bayes", Reference::Uninformed(|game| Box::new(BayesEgo::new(game, TRAINED_WEIGHT)))),
+        ("bayes-myopic", Reference::Uninformed(|game| Box::new(BayesEgo::new(game, 0.0)))),
+        ("bayes-explorer", Reference::Uninformed(|game| Box::new(BayesEgo::new(game, UNIFORM_WEIGHT)))),
+        ("static", Reference::Uninformed(|game| Box::new(FixedStrategy(best_static(game))))),
+        ("nash", Reference::Uninformed(|_| Box::new(FixedStrategy(Strategy::nash())))),
         ("random", RandomEgo::reference()),
     ]
 }
@@ -39,15 +42,15 @@ struct FixedStrategy(Strategy);
 impl Ego for FixedStrategy {
     fn begin_encounter(&mut self) {}
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         write_probabilities(&self.0, observation, probabilities);
     }
 
-    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+    fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
 
-    fn is_fixed(&self) -> bool {
+    fn is_memoryless(&self) -> bool {
         true
     }
 }
@@ -137,11 +140,11 @@ impl Ego for BayesEgo {
         *self = BayesEgo::for_hands(self.n_hands, self.information_weight);
     }
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         write_probabilities(&self.strategy, observation, probabilities);
     }
 
-    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+    fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         match view::read(terminal_observation) {
@@ -164,12 +167,12 @@ impl Ego for BayesEgo {
         self.choose();
     }
 
-    fn opinions(&self) -> Vec<Vec<Opinion>> {
+    fn beliefs(&self) -> Vec<Vec<KindBelief>> {
         let (xis, etas) = (self.xi.coarse(), self.eta.coarse());
         let opinion = |cell: usize| {
             let (xi, eta) = (&xis[cell / COARSE], &etas[cell % COARSE]);
             let spec = KuhnSpec { xi: xi.0, eta: eta.0 };
-            Opinion::of(&spec, xi.1 * eta.1)
+            KindBelief::of(&spec, xi.1 * eta.1)
         };
         vec![(0..COARSE * COARSE).map(opinion).collect()]
     }

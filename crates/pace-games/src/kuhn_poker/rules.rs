@@ -91,13 +91,13 @@ pub struct Hand {
 
 impl Hand {
     /// A hand that has just been dealt.
-    pub fn dealt((ego_card, peer_card): (Card, Card)) -> Hand {
+    pub fn initial((ego_card, peer_card): (Card, Card)) -> Hand {
         Hand { stage: Stage::EgoSpeaks, ego_card, peer_card }
     }
 
     /// Who must choose.
     #[inline]
-    pub fn movers(&self) -> SeatSet {
+    pub fn acting_seats(&self) -> SeatSet {
         match self.stage {
             Stage::EgoSpeaks | Stage::EgoFacesBet => SeatSet::only(Seat::EGO),
             Stage::PeerFacesCheck | Stage::PeerFacesBet => SeatSet::only(Seat::of_peer(0)),

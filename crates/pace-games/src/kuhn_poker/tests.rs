@@ -4,7 +4,7 @@ use super::references::best_static;
 use super::rules::{BET, Card, DEALS, Hand, PASS};
 use super::view;
 use super::{BetProbabilities, KuhnConfig, KuhnPoker, KuhnSpec, Strategy, region};
-use crate::config::{Configure, Preset};
+use crate::config::{Preset, PresetConfig};
 use crate::ego::play_encounter;
 use crate::game::{Action, Game, Seat};
 use crate::seed::Seed;
@@ -20,7 +20,7 @@ fn check(play: &str, reward: f64, stage: usize) {
         let name = cards.split(", ").find_map(|part| part.strip_prefix(who)).expect("both cards").trim();
         Card::DECK.into_iter().find(|card| format!("{card:?}") == name).expect("J, Q or K")
     };
-    let mut hand = Hand::dealt((card("ego"), card("peer")));
+    let mut hand = Hand::initial((card("ego"), card("peer")));
     let mut total = 0.0;
     for word in moves.split(' ') {
         total += hand.play(if matches!(word, "bet" | "call") { BET } else { PASS }).task_reward;
@@ -59,7 +59,7 @@ fn the_chips_change_hands_and_none_appear() {
     for (ego, peer) in DEALS {
         for moves in [&[PASS, PASS][..], &[PASS, BET, BET], &[BET, BET]] {
             let pay = |deal| {
-                moves.iter().fold((Hand::dealt(deal), 0.0), |(mut hand, _), action| {
+                moves.iter().fold((Hand::initial(deal), 0.0), |(mut hand, _), action| {
                     let reward = hand.play(*action).task_reward;
                     (hand, reward)
                 })
@@ -74,11 +74,11 @@ fn observations_have_two_ones_and_three_at_a_showdown() {
     let mut observation = [f32::NAN; 13];
     for deal in DEALS {
         for plan in 0..8u8 {
-            let mut hand = Hand::dealt(deal);
+            let mut hand = Hand::initial(deal);
             loop {
                 let seats: &[Seat] = if hand.stage.is_over() {
                     &[Seat::EGO, Seat::of_peer(0)]
-                } else if hand.movers().contains(Seat::EGO) {
+                } else if hand.acting_seats().contains(Seat::EGO) {
                     &[Seat::EGO]
                 } else {
                     &[Seat::of_peer(0)]
@@ -161,8 +161,8 @@ fn sampled_hands_agree_with_the_closed_form() {
             let bets = strategy.bet_probabilities();
             let (mut total, mut showdowns) = (0.0, 0.0);
             for _ in 0..N_HANDS {
-                let mut hand = game.deal(&mut cards);
-                while !hand.movers().is_empty() {
+                let mut hand = game.initial_state(&mut cards);
+                while !hand.acting_seats().is_empty() {
                     let probability = match hand.stage {
                         super::Stage::EgoSpeaks => bets.first[hand.ego_card as usize],
                         super::Stage::EgoFacesBet => bets.facing_bet[hand.ego_card as usize],
@@ -199,7 +199,7 @@ fn pools_are_the_official_ones() {
 
 #[test]
 fn a_pair_of_equal_cards_is_refused() {
-    let hand = Hand::dealt((Card::Q, Card::Q));
+    let hand = Hand::initial((Card::Q, Card::Q));
     let error = game().check_state(&hand).expect_err("there is one queen");
     assert!(error.to_string().contains("both players hold Q"), "{error}");
 }

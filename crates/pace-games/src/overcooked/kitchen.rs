@@ -179,7 +179,7 @@ impl Object {
     }
 
     /// Whether it stays where it is for ever.
-    pub fn is_fixed(self) -> bool {
+    pub fn is_memoryless(self) -> bool {
         matches!(self, Object::CuttingBoard | Object::DeliveryTile)
     }
 }
@@ -238,7 +238,7 @@ const FIRST_HANDLING: f64 = 0.5;
 
 impl Kitchen {
     /// A random start of an episode. Every object is put uniformly onto the cells it may have that are still free.
-    pub fn dealt(rng: &mut Stream) -> Kitchen {
+    pub fn initial(rng: &mut Stream) -> Kitchen {
         let at = Cell::new;
         let mut cells = [CUTTING_BOARD; N_OBJECTS];
         cells[Object::DeliveryTile as usize] = DELIVERY_TILE;
@@ -495,7 +495,7 @@ impl Kitchen {
             if !cook.cell.is_in_grid() || !cook.cell.is_floor() || !columns.contains(&cook.cell.x) {
                 return Some(format!("the {name} stands at {:?}, which is no floor of its side", cook.cell));
             }
-            if cook.held.is_some_and(Object::is_fixed) {
+            if cook.held.is_some_and(Object::is_memoryless) {
                 return Some(format!("the {name} holds the {:?}, which cannot be moved", cook.held));
             }
             if let Some(held) = cook.held
@@ -559,7 +559,7 @@ impl Kitchen {
             if !cell.is_in_grid() {
                 return Some(format!("the {object:?} is at {cell:?}, outside the grid"));
             }
-            if object.is_fixed() || !self.lies(object) {
+            if object.is_memoryless() || !self.lies(object) {
                 continue;
             }
             if cell.is_floor() {
@@ -569,7 +569,7 @@ impl Kitchen {
                 return Some("the plate lies on the cutting board, which takes only food".to_owned());
             }
             let neighbour = Object::ALL.into_iter().find(|other| {
-                *other > object && !other.is_fixed() && self.lies(*other) && self.cell(*other) == cell
+                *other > object && !other.is_memoryless() && self.lies(*other) && self.cell(*other) == cell
             });
             if let Some(other) = neighbour {
                 return Some(format!("the {object:?} and the {other:?} both lie at {cell:?}"));

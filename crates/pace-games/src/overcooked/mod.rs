@@ -18,14 +18,15 @@ pub use kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, HEIGHT, Handled, INTERACT, Kitchen,
     LAST_UPPER_ROW, LEFT, N_OBJECTS, Object, STAY, WIDTH,
 };
-pub use peers::{CookPeer, CookSpec, Errand, Event, HumanWays, Plan};
+pub use peers::{CookPeer, CookSpec, Event, EventKind, HumanLikeNoise, NextAction};
 pub use recipes::{GoalProgress, Ingredient, N_GOALS, Recipe};
 pub use view::OBSERVATION_SIZE;
 
-use crate::config::{Configure, GameError, Preset};
+use crate::config::{ConfigError, Preset, PresetConfig};
 use crate::ego::Reference;
 use crate::game::{
-    Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Page, Portrait, Seat, SeatSet, Viewpoint,
+    BehaviourSummary, DisplayNames, Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Page, Seat,
+    SeatSet, Viewpoint,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
@@ -103,7 +104,7 @@ pub enum Grid {
     FullDivider,
 }
 
-impl Configure for OvercookedConfig {
+impl PresetConfig for OvercookedConfig {
     fn preset(preset: Preset) -> OvercookedConfig {
         let (peer_random_action, peer_event_across_episodes) = match preset {
             Preset::Paper | Preset::Best => (RandomAction::Any, AcrossEpisodes::Cleared),
@@ -124,24 +125,24 @@ impl Configure for OvercookedConfig {
 }
 
 impl OvercookedConfig {
-    fn check(&self) -> Result<(), GameError> {
+    fn check(&self) -> Result<(), ConfigError> {
         crate::config::check_episodes(self.episodes_per_encounter)?;
         if !(1..=10_000).contains(&self.horizon_steps) {
-            return Err(GameError::bad_value(
+            return Err(ConfigError::bad_value(
                 "horizon_steps",
                 &self.horizon_steps,
                 "a number from 1 to 10000",
             ));
         }
         if !(0.0..=10.0).contains(&self.step_cost) {
-            return Err(GameError::bad_value("step_cost", &self.step_cost, "a number from 0 to 10"));
+            return Err(ConfigError::bad_value("step_cost", &self.step_cost, "a number from 0 to 10"));
         }
         if ![9, 6, 4, 2].contains(&self.pool_recipes) {
-            return Err(GameError::bad_value("pool_recipes", &self.pool_recipes, "9, 6, 4 or 2"));
+            return Err(ConfigError::bad_value("pool_recipes", &self.pool_recipes, "9, 6, 4 or 2"));
         }
         if self.pool == PoolKind::Uniform && self.pool_recipes != 9 {
             let expected = "9 with the uniform pool; fewer dishes are for the official one";
-            return Err(GameError::bad_value("pool_recipes", &self.pool_recipes, expected));
+            return Err(ConfigError::bad_value("pool_recipes", &self.pool_recipes, expected));
         }
         Ok(())
     }
@@ -166,7 +167,7 @@ impl Game for Overcooked {
     type State = Kitchen;
     type Peer = CookPeer;
 
-    fn new(config: OvercookedConfig) -> Result<Overcooked, GameError> {
+    fn new(config: OvercookedConfig) -> Result<Overcooked, ConfigError> {
         config.check()?;
         let spec = GameSpec {
             id: Self::ID,
@@ -179,7 +180,7 @@ impl Game for Overcooked {
             horizon_steps: config.horizon_steps,
             metric: Metric::Success,
             keypoint: "the ego is in the lower room, where it sees which ingredient the peer moves",
-            nouns: Nouns {
+            nouns: DisplayNames {
                 episode: "episode",
                 episodes: "episodes",
                 score: "success",
@@ -198,12 +199,12 @@ impl Game for Overcooked {
     }
 
     #[inline]
-    fn deal(&self, rng: &mut Stream) -> Kitchen {
-        Kitchen::dealt(rng)
+    fn initial_state(&self, rng: &mut Stream) -> Kitchen {
+        Kitchen::initial(rng)
     }
 
     #[inline]
-    fn movers(&self, kitchen: &Kitchen) -> SeatSet {
+    fn acting_seats(&self, kitchen: &Kitchen) -> SeatSet {
         if usize::from(kitchen.n_steps) >= self.config.horizon_steps || kitchen.is_delivered() {
             SeatSet::NONE
         } else {
@@ -238,10 +239,10 @@ impl Game for Overcooked {
         view::observe(kitchen, seat, view::Sight::Everywhere, observation);
     }
 
-    fn check_state(&self, kitchen: &Kitchen) -> Result<(), GameError> {
+    fn check_state(&self, kitchen: &Kitchen) -> Result<(), ConfigError> {
         match kitchen.contradiction(self.config.horizon_steps) {
             None => Ok(()),
-            Some(reason) => Err(GameError::ImpossibleState { game: Self::ID, reason }),
+            Some(reason) => Err(ConfigError::ImpossibleState { game: Self::ID, reason }),
         }
     }
 
@@ -257,8 +258,8 @@ impl Game for Overcooked {
         page::view(kitchen, from)
     }
 
-    fn portrait(&self, seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait {
-        page::portrait(seat, moves)
+    fn behaviour_summary(&self, seat: Seat, moves: &[(Kitchen, JointAction)]) -> BehaviourSummary {
+        page::behaviour_summary(seat, moves)
     }
 
     fn pool(&self) -> PeerPool<CookSpec> {

@@ -8,7 +8,7 @@ use super::kitchen::{
     WIDTH,
 };
 use super::recipes::Recipe;
-use crate::game::{JointAction, Portrait, Seat, Viewpoint};
+use crate::game::{BehaviourSummary, JointAction, Seat, Viewpoint};
 
 /// The grid, the line of sight and the dishes.
 pub(crate) fn constants(game: &Overcooked) -> Value {
@@ -39,7 +39,8 @@ pub(crate) fn view(kitchen: &Kitchen, from: Viewpoint) -> Value {
             .then(|| json!({ "x": cook.cell.x, "y": cook.cell.y, "facing": cook.facing, "held": cook.held }))
     };
     let plated: Vec<Object> = kitchen.dish().collect();
-    let things = Object::ALL.into_iter().filter(|object| !object.is_fixed() && sees(kitchen.cell(*object)));
+    let things =
+        Object::ALL.into_iter().filter(|object| !object.is_memoryless() && sees(kitchen.cell(*object)));
     let thing = |object: Object| {
         let cell = kitchen.cell(object);
         json!({
@@ -67,7 +68,7 @@ pub(crate) fn view(kitchen: &Kitchen, from: Viewpoint) -> Value {
 }
 
 /// Why a cook that has `recipe` to serve may not do this: it serves nothing else.
-pub(crate) fn objection(kitchen: &Kitchen, seat: Seat, recipe: Recipe, action: u8) -> Option<String> {
+pub(crate) fn forbidden_reason(kitchen: &Kitchen, seat: Seat, recipe: Recipe, action: u8) -> Option<String> {
     let cook = kitchen.cooks[seat.0];
     let serves = action == INTERACT
         && cook.held == Some(Object::Plate)
@@ -82,7 +83,7 @@ fn as_text(recipe: Recipe) -> String {
 }
 
 /// What the cook in `seat` did with its time.
-pub(crate) fn portrait(seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait {
+pub(crate) fn behaviour_summary(seat: Seat, moves: &[(Kitchen, JointAction)]) -> BehaviourSummary {
     let (mut n_used, mut n_lower, mut n_held) = (0, 0, 0);
     for (kitchen, actions) in moves {
         let cook = kitchen.cooks[seat.0];
@@ -91,19 +92,19 @@ pub(crate) fn portrait(seat: Seat, moves: &[(Kitchen, JointAction)]) -> Portrait
         n_held += usize::from(cook.held.is_some());
     }
     let of_all = |n: usize| format!("{n} of {} steps", moves.len());
-    Portrait {
+    BehaviourSummary {
         lines: vec![
             ("used an object".to_owned(), of_all(n_used)),
             ("was in the lower room".to_owned(), of_all(n_lower)),
             ("held an object".to_owned(), of_all(n_held)),
         ],
-        ..Portrait::default()
+        ..BehaviourSummary::default()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::objection;
+    use super::forbidden_reason;
     use crate::game::Seat;
     use crate::overcooked::recipes::{Ingredient, Recipe};
     use crate::overcooked::{Cell, Cook, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY};
@@ -112,7 +113,7 @@ mod tests {
     #[test]
     fn a_cook_serves_the_dish_that_was_ordered_and_no_other() {
         let mut stream = Seed::new(1).stream("deal");
-        let cells = Kitchen::dealt(&mut stream).cells;
+        let cells = Kitchen::initial(&mut stream).cells;
         let mut chopped = [false; N_OBJECTS];
         let dish = [Object::Tomato, Object::UpperOnion];
         dish.iter().for_each(|food| chopped[*food as usize] = true);
@@ -123,10 +124,10 @@ mod tests {
         let seat = Seat::of_peer(0);
         let ordered = Recipe { left: Ingredient::Tomato, right: Ingredient::Onion };
         let other = Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot };
-        assert_eq!(objection(&kitchen(Facing::Right), seat, ordered, INTERACT), None);
-        let refused = objection(&kitchen(Facing::Right), seat, other, INTERACT);
+        assert_eq!(forbidden_reason(&kitchen(Facing::Right), seat, ordered, INTERACT), None);
+        let refused = forbidden_reason(&kitchen(Facing::Right), seat, other, INTERACT);
         assert_eq!(refused.as_deref(), Some("The order is tomato with carrot; no other dish can be served."));
-        assert_eq!(objection(&kitchen(Facing::Right), seat, other, STAY), None);
-        assert_eq!(objection(&kitchen(Facing::Left), seat, other, INTERACT), None);
+        assert_eq!(forbidden_reason(&kitchen(Facing::Right), seat, other, STAY), None);
+        assert_eq!(forbidden_reason(&kitchen(Facing::Left), seat, other, INTERACT), None);
     }
 }

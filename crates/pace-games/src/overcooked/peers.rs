@@ -24,17 +24,17 @@ pub struct CookSpec {
     pub p_nav: f64,
     /// P_act: how often it does something random instead of what it planned.
     pub p_act: f64,
-    /// How much it likes each kind of errand, by [`Event`], when several are open.
+    /// How much it likes each kind of errand, by [`EventKind`], when several are open.
     pub weights: [f64; 6],
     /// What it has of a person; the paper's peers have nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub human: Option<HumanWays>,
+    pub human: Option<HumanLikeNoise>,
 }
 
 /// What people do and scripts do not: they pause, and change their ways.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HumanWays {
+pub struct HumanLikeNoise {
     /// How often it begins a pause.
     pub p_pause: f64,
     /// The most steps of a pause; each length is as likely as any other.
@@ -56,7 +56,7 @@ impl CookSpec {
     fn drawn_human_like(recipe: Recipe, rng: &mut Stream) -> CookSpec {
         let spec = CookSpec::drawn(recipe, rng);
         let p_act = rng.between(0.1, 0.3);
-        let human = HumanWays { p_pause: rng.between(0.02, 0.08), longest_pause: 3, p_change: 0.5 };
+        let human = HumanLikeNoise { p_pause: rng.between(0.02, 0.08), longest_pause: 3, p_change: 0.5 };
         CookSpec { p_act, human: Some(human), ..spec }
     }
 }
@@ -77,13 +77,13 @@ impl PeerSpec for CookSpec {
         json!(self.recipe)
     }
 
-    fn aspects(&self) -> Vec<(&'static str, String)> {
+    fn factors(&self) -> Vec<(&'static str, String)> {
         let Recipe { left, right } = self.recipe;
         vec![("left ingredient", format!("{left:?}")), ("right ingredient", format!("{right:?}"))]
     }
 
     /// Its recipe, ingredient by ingredient.
-    fn traits(&self) -> Vec<f32> {
+    fn behaviour_vector(&self) -> Vec<f32> {
         let wanted = self.recipe.ingredients();
         Ingredient::LEFT
             .into_iter()
@@ -97,7 +97,7 @@ impl PeerSpec for CookSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
-pub enum Event {
+pub enum EventKind {
     PutLeft,
     PutRight,
     PutPlate,
@@ -106,40 +106,40 @@ pub enum Event {
     TakePlate,
 }
 
-impl Event {
+impl EventKind {
     /// All kinds, in the order of the weights.
-    pub const ALL: [Event; 6] = [
-        Event::PutLeft,
-        Event::PutRight,
-        Event::PutPlate,
-        Event::TakeLeft,
-        Event::TakeRight,
-        Event::TakePlate,
+    pub const ALL: [EventKind; 6] = [
+        EventKind::PutLeft,
+        EventKind::PutRight,
+        EventKind::PutPlate,
+        EventKind::TakeLeft,
+        EventKind::TakeRight,
+        EventKind::TakePlate,
     ];
 }
 
 /// A kind of errand with the cell where it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Errand {
+pub struct Event {
     /// What is to be done.
-    pub event: Event,
+    pub event: EventKind,
     /// Where.
     pub target: Cell,
 }
 
 /// What a peer would do next: at most two ways, with the probability of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct NextAction {
     ways: [(Action, f64); 2],
     n_ways: usize,
     /// Whether the errand counts as done with this step, even if chance replaces the action.
     pub is_finished: bool,
 }
 
-impl Plan {
-    fn sure(action: Action) -> Plan {
-        Plan { ways: [(action, 1.0), (STAY, 0.0)], n_ways: 1, is_finished: false }
+impl NextAction {
+    fn sure(action: Action) -> NextAction {
+        NextAction { ways: [(action, 1.0), (STAY, 0.0)], n_ways: 1, is_finished: false }
     }
 
     /// The actions that may be planned, with their probabilities.
@@ -153,7 +153,7 @@ impl Plan {
 #[serde(deny_unknown_fields)]
 pub struct CookPeer {
     spec: CookSpec,
-    errand: Option<Errand>,
+    errand: Option<Event>,
     /// P_nav as it is now.
     p_nav: f64,
     /// Steps of a pause still to come.
@@ -162,12 +162,12 @@ pub struct CookPeer {
 
 impl CookPeer {
     /// A peer in the middle of an errand, or free.
-    pub fn on_errand(spec: CookSpec, errand: Option<Errand>) -> CookPeer {
+    pub fn on_errand(spec: CookSpec, errand: Option<Event>) -> CookPeer {
         CookPeer { spec, errand, p_nav: spec.p_nav, n_pauses: 0 }
     }
 
     /// The errand it will go on with, as far as it knows.
-    pub fn errand(&self) -> Option<Errand> {
+    pub fn errand(&self) -> Option<Event> {
         self.errand
     }
 
@@ -176,37 +176,39 @@ impl CookPeer {
     /// has ruined it since.
     #[inline]
     pub fn errand_stands(&self, kitchen: &Kitchen) -> bool {
-        let Some(Errand { event, target }) = self.errand else { return false };
+        let Some(Event { event, target }) = self.errand else { return false };
         let any_at = |foods: &[Object]| foods.iter().any(|food| kitchen.cell(*food) == target);
         match event {
-            Event::PutLeft | Event::PutRight | Event::PutPlate => kitchen.top_at(target).is_none(),
-            Event::TakeLeft => any_at(Object::pieces(self.spec.recipe.left)),
-            Event::TakeRight => any_at(Object::pieces(self.spec.recipe.right)),
-            Event::TakePlate => kitchen.cell(Object::Plate) == target,
+            EventKind::PutLeft | EventKind::PutRight | EventKind::PutPlate => {
+                kitchen.top_at(target).is_none()
+            }
+            EventKind::TakeLeft => any_at(Object::pieces(self.spec.recipe.left)),
+            EventKind::TakeRight => any_at(Object::pieces(self.spec.recipe.right)),
+            EventKind::TakePlate => kitchen.cell(Object::Plate) == target,
         }
     }
 
-    /// The errands a free peer may choose from, by [`Event`].
+    /// The errands a free peer may choose from, by [`EventKind`].
     #[inline]
-    pub fn open_errands(&self, kitchen: &Kitchen, seat: Seat) -> [Option<Errand>; 6] {
+    pub fn open_errands(&self, kitchen: &Kitchen, seat: Seat) -> [Option<Event>; 6] {
         let own = &kitchen.cooks[seat.0];
         let Recipe { left, right } = self.spec.recipe;
         let mut open = [None; 6];
         match own.held {
             None => {
-                open[Event::TakeLeft as usize] = nearest_piece(kitchen, own.cell, left);
-                open[Event::TakeRight as usize] = nearest_piece(kitchen, own.cell, right);
+                open[EventKind::TakeLeft as usize] = nearest_piece(kitchen, own.cell, left);
+                open[EventKind::TakeRight as usize] = nearest_piece(kitchen, own.cell, right);
                 let plate = kitchen.cell(Object::Plate);
                 let plated = kitchen.plated();
                 let is_wanted = plated.len() >= 2 && plated.is_within(self.spec.recipe.ingredients());
-                open[Event::TakePlate as usize] = (is_wanted && plate.x >= DIVIDER).then_some(plate);
+                open[EventKind::TakePlate as usize] = (is_wanted && plate.x >= DIVIDER).then_some(plate);
             }
             Some(Object::Plate) => {
                 let is_served = kitchen.dish[0].is_some() && kitchen.top_at(DELIVERY_TILE).is_none();
-                open[Event::PutPlate as usize] = is_served.then_some(DELIVERY_TILE);
+                open[EventKind::PutPlate as usize] = is_served.then_some(DELIVERY_TILE);
             }
             Some(food) => {
-                for (event, ingredient) in [(Event::PutLeft, left), (Event::PutRight, right)] {
+                for (event, ingredient) in [(EventKind::PutLeft, left), (EventKind::PutRight, right)] {
                     if food.ingredient() == Some(ingredient) {
                         open[event as usize] = nearest_free_divider(kitchen, own.cell);
                     }
@@ -214,32 +216,32 @@ impl CookPeer {
             }
         }
         let mut errands = [None; 6];
-        for ((errand, target), event) in errands.iter_mut().zip(open).zip(Event::ALL) {
-            *errand = target.map(|target| Errand { event, target });
+        for ((errand, target), event) in errands.iter_mut().zip(open).zip(EventKind::ALL) {
+            *errand = target.map(|target| Event { event, target });
         }
         errands
     }
 
     /// How the peer, standing as `own`, goes about `errand`; without one it goes to the delivery tile and waits.
     #[inline]
-    pub fn plan(&self, own: &Cook, errand: Option<Errand>) -> Plan {
-        let Some(Errand { target, .. }) = errand else {
+    pub fn plan(&self, own: &Cook, errand: Option<Event>) -> NextAction {
+        let Some(Event { target, .. }) = errand else {
             let is_there = own.cell.distance(DELIVERY_TILE) <= 1;
-            return if is_there { Plan::sure(STAY) } else { self.walk(own, DELIVERY_TILE) };
+            return if is_there { NextAction::sure(STAY) } else { self.walk(own, DELIVERY_TILE) };
         };
         if own.cell.distance(target) > 1 {
             return self.walk(own, target);
         }
         if own.cell.neighbour(own.facing) == target {
-            return Plan { is_finished: true, ..Plan::sure(INTERACT) };
+            return NextAction { is_finished: true, ..NextAction::sure(INTERACT) };
         }
         let side = Facing::ALL.into_iter().find(|facing| own.cell.neighbour(*facing) == target);
-        Plan::sure(side.map_or(STAY, Facing::action))
+        NextAction::sure(side.map_or(STAY, Facing::action))
     }
 
     /// One step nearer, sideways or up and down, where there is floor.
     #[inline]
-    fn walk(&self, own: &Cook, target: Cell) -> Plan {
+    fn walk(&self, own: &Cook, target: Cell) -> NextAction {
         let towards = |near: u8, far: u8, back: Facing, forth: Facing| {
             let facing = match near.cmp(&far) {
                 std::cmp::Ordering::Less => forth,
@@ -253,21 +255,25 @@ impl CookPeer {
         match (sideways, upright) {
             (Some(sideways), Some(upright)) => {
                 let p_nav = self.p_nav;
-                Plan { ways: [(sideways, p_nav), (upright, 1.0 - p_nav)], n_ways: 2, is_finished: false }
+                NextAction {
+                    ways: [(sideways, p_nav), (upright, 1.0 - p_nav)],
+                    n_ways: 2,
+                    is_finished: false,
+                }
             }
-            (Some(action), None) | (None, Some(action)) => Plan::sure(action),
-            (None, None) => Plan::sure(STAY),
+            (Some(action), None) | (None, Some(action)) => NextAction::sure(action),
+            (None, None) => NextAction::sure(STAY),
         }
     }
 
-    /// How likely each action is, and each errand by [`Event`] with none last; exact, and without consequence.
+    /// How likely each action is, and each errand by [`EventKind`] with none last; exact, and without consequence.
     ///
     /// # Panics
     /// If the peer has human ways: nobody needs their probabilities.
     pub fn probabilities(&self, game: &Overcooked, kitchen: &Kitchen, seat: Seat) -> ([f64; 6], [f64; 7]) {
         assert!(self.spec.human.is_none(), "human ways have no closed form here");
         let (mut actions, mut events) = ([0.0; 6], [0.0; 7]);
-        let mut follow = |errand: Option<Errand>, chance: f64| {
+        let mut follow = |errand: Option<Event>, chance: f64| {
             events[errand.map_or(6, |errand| errand.event as usize)] += chance;
             let p_act = if errand.is_some() { self.spec.p_act } else { 0.0 };
             for (action, share) in self.plan(&kitchen.cooks[seat.0], errand).ways() {
@@ -320,7 +326,7 @@ fn nearest_free_divider(kitchen: &Kitchen, from: Cell) -> Option<Cell> {
     None
 }
 
-fn open_weights(open: &[Option<Errand>; 6], weights: &[f64; 6]) -> [f64; 6] {
+fn open_weights(open: &[Option<Event>; 6], weights: &[f64; 6]) -> [f64; 6] {
     std::array::from_fn(|index| if open[index].is_some() { weights[index] } else { 0.0 })
 }
 
@@ -336,7 +342,7 @@ fn n_random_actions(game: &Overcooked) -> u32 {
 impl Peer<Overcooked> for CookPeer {
     type Spec = CookSpec;
 
-    fn meet(_game: &Overcooked, spec: &CookSpec) -> CookPeer {
+    fn new(_game: &Overcooked, spec: &CookSpec) -> CookPeer {
         CookPeer::on_errand(*spec, None)
     }
 
@@ -390,8 +396,14 @@ impl Peer<Overcooked> for CookPeer {
         if is_random { rng.below(n_random_actions(game)) as Action } else { planned }
     }
 
-    fn objection(&self, _game: &Overcooked, kitchen: &Kitchen, seat: Seat, action: Action) -> Option<String> {
-        page::objection(kitchen, seat, self.spec.recipe, action)
+    fn forbidden_reason(
+        &self,
+        _game: &Overcooked,
+        kitchen: &Kitchen,
+        seat: Seat,
+        action: Action,
+    ) -> Option<String> {
+        page::forbidden_reason(kitchen, seat, self.spec.recipe, action)
     }
 }
 

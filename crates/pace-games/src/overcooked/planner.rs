@@ -64,10 +64,10 @@ fn is_within_reach(counter: Cell) -> bool {
 
 /// The fewest moves between any two poses.
 #[derive(Clone, Debug)]
-pub(crate) struct Walks(Vec<[u8; N_POSES]>);
+pub(crate) struct WalkDistances(Vec<[u8; N_POSES]>);
 
-impl Walks {
-    pub(crate) fn new() -> Walks {
+impl WalkDistances {
+    pub(crate) fn new() -> WalkDistances {
         let from = |start: usize| {
             let mut moves = [u8::MAX; N_POSES];
             moves[start] = 0;
@@ -83,7 +83,7 @@ impl Walks {
             }
             moves
         };
-        Walks((0..N_POSES).map(from).collect())
+        WalkDistances((0..N_POSES).map(from).collect())
     }
 
     pub(crate) fn moves(&self, from: Pose, to: Pose) -> u8 {
@@ -112,7 +112,7 @@ impl Walks {
 
 /// Where the ego takes everything to be: where it sees it now, else where it saw it last.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pantry {
+pub(crate) struct ItemMemory {
     pub(crate) pose: Pose,
     pub(crate) held: Option<Object>,
     pub(crate) cells: [Option<Cell>; N_OBJECTS],
@@ -121,9 +121,9 @@ pub(crate) struct Pantry {
     pub(crate) ready_in: [u8; N_OBJECTS],
 }
 
-impl Pantry {
-    fn new(seen: &Seen) -> Pantry {
-        Pantry {
+impl ItemMemory {
+    fn new(seen: &Seen) -> ItemMemory {
+        ItemMemory {
             pose: Pose { cell: seen.own.cell, facing: seen.own.facing },
             held: None,
             cells: [None; N_OBJECTS],
@@ -133,8 +133,8 @@ impl Pantry {
     }
 
     /// The pantry as it was remembered, if it was, and as it is seen now.
-    pub(crate) fn updated(remembered: Option<&Pantry>, seen: &Seen) -> Pantry {
-        let mut pantry = remembered.cloned().unwrap_or_else(|| Pantry::new(seen));
+    pub(crate) fn updated(remembered: Option<&ItemMemory>, seen: &Seen) -> ItemMemory {
+        let mut pantry = remembered.cloned().unwrap_or_else(|| ItemMemory::new(seen));
         pantry.update(seen);
         pantry
     }
@@ -222,7 +222,7 @@ struct Source {
 
 /// What remains of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Outlook {
+pub(crate) struct RemainingPlan {
     /// Actions until the dish is complete on the divider.
     pub(crate) n_actions: u16,
     /// The row of the divider where it then lies.
@@ -233,14 +233,14 @@ pub(crate) struct Outlook {
 
 /// The plans for one dish from one arrangement of the kitchen.
 #[derive(Clone, Debug)]
-pub(crate) struct Cooking<'a> {
-    walks: &'a Walks,
+pub(crate) struct CookingPlanner<'a> {
+    walks: &'a WalkDistances,
     sources: [[Option<Source>; 2]; 2],
     plate: Cell,
     occupied: [Option<Cell>; N_OBJECTS],
     start: Point,
     pose: Pose,
-    /// Cost to go from a point with the ego at a counter, 0 where it is not known yet; see [`Cooking::index`].
+    /// Cost to go from a point with the ego at a counter, 0 where it is not known yet; see [`CookingPlanner::index`].
     known: Vec<u16>,
 }
 
@@ -267,15 +267,15 @@ fn expected_serving(row: u8) -> u16 {
 /// Costs are kept with the row of the finished dish in the low four bits.
 const HOPELESS: u16 = u16::MAX;
 
-impl<'a> Cooking<'a> {
+impl<'a> CookingPlanner<'a> {
     /// Plans for `recipe`. With `lower_right`, the lower piece of the right ingredient is taken to lie there.
     /// None if the plate is out of reach or has something else in it already.
     pub(crate) fn new(
-        walks: &'a Walks,
-        pantry: &Pantry,
+        walks: &'a WalkDistances,
+        pantry: &ItemMemory,
         recipe: Recipe,
         lower_right: Option<(Cell, u8)>,
-    ) -> Option<Cooking<'a>> {
+    ) -> Option<CookingPlanner<'a>> {
         let wanted = [recipe.left, recipe.right];
         if pantry.dish().any(|food| !wanted.contains(&food.ingredient().expect("a food"))) {
             return None;
@@ -311,7 +311,7 @@ impl<'a> Cooking<'a> {
             }
             _ => NO_CLUTTER,
         };
-        Some(Cooking {
+        Some(CookingPlanner {
             walks,
             sources,
             plate,
@@ -323,7 +323,7 @@ impl<'a> Cooking<'a> {
     }
 
     /// Plans for the left ingredient alone, as long as nobody knows which right one to add.
-    pub(crate) fn without_right(&self) -> Cooking<'a> {
+    pub(crate) fn without_right(&self) -> CookingPlanner<'a> {
         let mut alone = self.clone();
         alone.sources[1] = [None; 2];
         alone
@@ -335,14 +335,14 @@ impl<'a> Cooking<'a> {
     }
 
     /// The quickest plan from where the ego is.
-    pub(crate) fn outlook(&mut self) -> Option<Outlook> {
+    pub(crate) fn outlook(&mut self) -> Option<RemainingPlan> {
         self.outlook_from(self.pose, self.start, 0)
     }
 
     /// The quickest plan from any pose and point, reached `elapsed` steps from now.
-    pub(crate) fn outlook_from(&mut self, pose: Pose, point: Point, elapsed: usize) -> Option<Outlook> {
+    pub(crate) fn outlook_from(&mut self, pose: Pose, point: Point, elapsed: usize) -> Option<RemainingPlan> {
         if let Some(row) = self.finished_row(point) {
-            return Some(Outlook { n_actions: 0, row, next: None });
+            return Some(RemainingPlan { n_actions: 0, row, next: None });
         }
         let mut best = HOPELESS;
         let mut next = None;
@@ -356,7 +356,7 @@ impl<'a> Cooking<'a> {
             }
         }
         let row = (best & 15) as u8;
-        next.map(|_| Outlook { n_actions: (best >> 4) - expected_serving(row), row, next })
+        next.map(|_| RemainingPlan { n_actions: (best >> 4) - expected_serving(row), row, next })
     }
 
     /// All points a plan can pass through, with the pose there and the actions it takes to come there at best; the
@@ -544,7 +544,7 @@ impl Steps {
 }
 
 /// The piece of an ingredient that is nearest to the plate, and its stage.
-fn furthest(pantry: &Pantry, ingredient: Ingredient) -> (Option<Object>, Stage) {
+fn furthest(pantry: &ItemMemory, ingredient: Ingredient) -> (Option<Object>, Stage) {
     let stage = |food: Object| {
         let is_chopped = pantry.chopped[food as usize];
         if pantry.dish().any(|plated| plated == food) {
@@ -563,7 +563,7 @@ fn furthest(pantry: &Pantry, ingredient: Ingredient) -> (Option<Object>, Stage) 
 }
 
 /// The pieces of an ingredient that the ego can fetch.
-fn fetchable(pantry: &Pantry, ingredient: Ingredient, lower: Option<(Cell, u8)>) -> [Option<Source>; 2] {
+fn fetchable(pantry: &ItemMemory, ingredient: Ingredient, lower: Option<(Cell, u8)>) -> [Option<Source>; 2] {
     let mut sources = [None; 2];
     for (source, food) in sources.iter_mut().zip(Object::pieces(ingredient)) {
         let is_chopped = pantry.chopped[*food as usize];
@@ -583,7 +583,7 @@ fn fetchable(pantry: &Pantry, ingredient: Ingredient, lower: Option<(Cell, u8)>)
 }
 
 /// The action that works towards using a counter. An ego that is there too early waits.
-pub(crate) fn act_towards(walks: &Walks, pantry: &Pantry, counter: Cell) -> Action {
+pub(crate) fn act_towards(walks: &WalkDistances, pantry: &ItemMemory, counter: Cell) -> Action {
     let pose = Pose::using(counter);
     if pantry.pose != pose {
         return walks.first_move(pantry.pose, pose);

@@ -6,19 +6,19 @@ use super::Overcooked;
 use super::kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, LAST_UPPER_ROW, Object, STAY,
 };
-use super::peers::{CookPeer, CookSpec, Errand, Event};
-use super::planner::{Cooking, Outlook, Pantry, Walks, act_towards};
+use super::peers::{CookPeer, CookSpec, Event, EventKind};
+use super::planner::{CookingPlanner, ItemMemory, RemainingPlan, WalkDistances, act_towards};
 use super::recipes::{Ingredient, Recipe};
 use super::view::{self, Seen};
-use crate::ego::{Ego, Opinion, RandomEgo, Reference, certain};
+use crate::ego::{Ego, KindBelief, RandomEgo, Reference, one_hot};
 use crate::game::{Action, Game};
 
 pub(crate) fn references() -> Vec<(&'static str, Reference<Overcooked>)> {
     const FIXED: Recipe = Recipe { left: Ingredient::Tomato, right: Ingredient::Onion };
     vec![
-        ("oracle", Reference::Told(|_, specs: &[CookSpec]| Box::new(OneDish::new(specs[0].recipe)))),
-        ("bayes", Reference::Blind(|game| Box::new(BayesEgo::new(game)))),
-        ("static", Reference::Blind(|_| Box::new(OneDish::new(FIXED)))),
+        ("oracle", Reference::Privileged(|_, specs: &[CookSpec]| Box::new(OneDish::new(specs[0].recipe)))),
+        ("bayes", Reference::Uninformed(|game| Box::new(BayesEgo::new(game)))),
+        ("static", Reference::Uninformed(|_| Box::new(OneDish::new(FIXED)))),
         ("random", RandomEgo::reference()),
     ]
 }
@@ -27,13 +27,13 @@ pub(crate) fn references() -> Vec<(&'static str, Reference<Overcooked>)> {
 #[derive(Clone, Debug)]
 struct OneDish {
     recipe: Recipe,
-    walks: Walks,
-    pantry: Option<Pantry>,
+    walks: WalkDistances,
+    pantry: Option<ItemMemory>,
 }
 
 impl OneDish {
     fn new(recipe: Recipe) -> OneDish {
-        OneDish { recipe, walks: Walks::new(), pantry: None }
+        OneDish { recipe, walks: WalkDistances::new(), pantry: None }
     }
 }
 
@@ -42,16 +42,16 @@ impl Ego for OneDish {
         self.pantry = None;
     }
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
-        let pantry = Pantry::updated(self.pantry.as_ref(), &view::read(observation));
-        let outlook =
-            Cooking::new(&self.walks, &pantry, self.recipe, None).and_then(|mut cooking| cooking.outlook());
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+        let pantry = ItemMemory::updated(self.pantry.as_ref(), &view::read(observation));
+        let outlook = CookingPlanner::new(&self.walks, &pantry, self.recipe, None)
+            .and_then(|mut cooking| cooking.outlook());
         let next = outlook.and_then(|outlook| outlook.next);
-        certain(next.map_or(STAY, |counter| act_towards(&self.walks, &pantry, counter)), probabilities);
+        one_hot(next.map_or(STAY, |counter| act_towards(&self.walks, &pantry, counter)), probabilities);
     }
 
-    fn acted(&mut self, observation: &[f32], _action: Action) {
-        self.pantry = Some(Pantry::updated(self.pantry.as_ref(), &view::read(observation)));
+    fn record_action(&mut self, observation: &[f32], _action: Action) {
+        self.pantry = Some(ItemMemory::updated(self.pantry.as_ref(), &view::read(observation)));
     }
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {
@@ -67,20 +67,20 @@ impl Ego for OneDish {
 /// this episode succeeds and by what the posterior will be worth in the episodes that are left.
 #[derive(Clone, Debug)]
 struct BayesEgo {
-    walks: Walks,
+    walks: WalkDistances,
     horizon_steps: usize,
     n_episodes: usize,
-    mind: Mind,
+    mind: BayesMemory,
 }
 
 /// What the ego remembers.
 #[derive(Clone, Debug)]
-struct Mind {
+struct BayesMemory {
     /// How likely each dish of [`Recipe::ALL`] is.
     posterior: [f64; 9],
     episodes_left: usize,
     n_steps: usize,
-    pantry: Option<Pantry>,
+    pantry: Option<ItemMemory>,
     /// Where the peer stood and looked one step ago, if it was in sight.
     peer: Option<Cook>,
     /// Whether the peer's ingredient was seen in this episode, or the search for it was given up.
@@ -138,14 +138,14 @@ impl BayesEgo {
     fn new(game: &Overcooked) -> BayesEgo {
         let n_episodes = game.spec().episodes_per_encounter;
         BayesEgo {
-            walks: Walks::new(),
+            walks: WalkDistances::new(),
             horizon_steps: game.spec().horizon_steps,
             n_episodes,
-            mind: Mind::new(n_episodes),
+            mind: BayesMemory::new(n_episodes),
         }
     }
 
-    fn decide(&self, mind: &Mind) -> Action {
+    fn decide(&self, mind: &BayesMemory) -> Action {
         let pantry = mind.pantry.as_ref().expect("the ego decides after it has seen");
         let is_finished = pantry.dish().count() >= 2 && pantry.held != Some(Object::Plate);
         if is_finished {
@@ -174,13 +174,13 @@ impl BayesEgo {
         }
     }
 
-    fn go_down(&self, pantry: &Pantry) -> Action {
+    fn go_down(&self, pantry: &ItemMemory) -> Action {
         let (lookout, _) = self.walks.lookout(pantry.pose);
         self.walks.first_move(pantry.pose, lookout)
     }
 
     /// With the dish on the divider there is time to watch the peer's answer, and to go down if it is no.
-    fn after_cooking(&self, mind: &Mind, pantry: &Pantry) -> Action {
+    fn after_cooking(&self, mind: &BayesMemory, pantry: &ItemMemory) -> Action {
         let dish_weight: f64 = mind.dish_index().map_or(0.0, |index| mind.posterior[index]);
         if mind.is_right_settled || mind.knows_right() || dish_weight > 0.05 {
             STAY
@@ -190,8 +190,8 @@ impl BayesEgo {
     }
 
     /// Cook `recipe` without looking any further.
-    fn cook_now(&self, mind: &Mind, pantry: &Pantry, recipe: Recipe) -> Option<Prospect> {
-        let outlook = Cooking::new(&self.walks, pantry, recipe, None)?.outlook()?;
+    fn cook_now(&self, mind: &BayesMemory, pantry: &ItemMemory, recipe: Recipe) -> Option<Prospect> {
+        let outlook = CookingPlanner::new(&self.walks, pantry, recipe, None)?.outlook()?;
         let finished = mind.n_steps + usize::from(outlook.n_actions);
         // The walk down to the lower room, after the peer's answer was seen.
         let looked = finished + 2 + usize::from(9u8.saturating_sub(outlook.row));
@@ -220,7 +220,7 @@ impl BayesEgo {
     }
 
     /// Go on with a left ingredient up to the best moment for a look, go down, and then cook with what was seen.
-    fn look_and_cook(&self, mind: &Mind, pantry: &Pantry) -> Option<Prospect> {
+    fn look_and_cook(&self, mind: &BayesMemory, pantry: &ItemMemory) -> Option<Prospect> {
         let mut lefts = self.plans_by_sight(mind, pantry);
         let mut best: Option<Prospect> = None;
         let mut consider = |value: f64, next: Option<Cell>| {
@@ -233,7 +233,7 @@ impl BayesEgo {
         let known = mind.right_known_by(usize::from(walk));
         let mut value = -HASTE * known as f64;
         for sight in 0..N_SIGHTS {
-            let worth = |(left_index, cookings): &mut (usize, Vec<Cooking<'_>>)| {
+            let worth = |(left_index, cookings): &mut (usize, Vec<CookingPlanner<'_>>)| {
                 let point = cookings[sight].start();
                 let outlook = cookings[sight].outlook_from(lookout, point, known - mind.n_steps);
                 self.after_look(mind, known, *left_index, sight, outlook)
@@ -258,14 +258,18 @@ impl BayesEgo {
     }
 
     /// For each left ingredient that still fits the plate, the plans for everything a look may show.
-    fn plans_by_sight(&self, mind: &Mind, pantry: &Pantry) -> Vec<(usize, Vec<Cooking<'_>>)> {
+    fn plans_by_sight(
+        &self,
+        mind: &BayesMemory,
+        pantry: &ItemMemory,
+    ) -> Vec<(usize, Vec<CookingPlanner<'_>>)> {
         let ready_in = PUT_DOWN_BY.saturating_sub(mind.n_steps) as u8;
-        let plans = |left: Ingredient| -> Option<Vec<Cooking<'_>>> {
+        let plans = |left: Ingredient| -> Option<Vec<CookingPlanner<'_>>> {
             let plan = |sight: usize| {
                 let right = Ingredient::RIGHT[sight / N_LOWER_ROWS];
                 let row = LAST_UPPER_ROW + 1 + (sight % N_LOWER_ROWS) as u8;
                 let lower = (Cell::new(DIVIDER, row), ready_in);
-                Cooking::new(&self.walks, pantry, Recipe { left, right }, Some(lower))
+                CookingPlanner::new(&self.walks, pantry, Recipe { left, right }, Some(lower))
             };
             (0..N_SIGHTS).map(plan).collect()
         };
@@ -276,11 +280,11 @@ impl BayesEgo {
     /// What it is worth, weighed by how likely it is, to have seen `sight` at step `known` and to cook on from there.
     fn after_look(
         &self,
-        mind: &Mind,
+        mind: &BayesMemory,
         known: usize,
         left_index: usize,
         sight: usize,
-        outlook: Option<Outlook>,
+        outlook: Option<RemainingPlan>,
     ) -> f64 {
         let right = Ingredient::RIGHT[sight / N_LOWER_ROWS];
         let mut masses = mind.left_masses(right).map(|mass| mass / N_LOWER_ROWS as f64);
@@ -297,7 +301,7 @@ impl BayesEgo {
 }
 
 /// Whether the ego has a right ingredient in work, so that it is too late to wonder which.
-fn handles_right(pantry: &Pantry) -> bool {
+fn handles_right(pantry: &ItemMemory) -> bool {
     let is_right = |food: Object| Ingredient::RIGHT.contains(&food.ingredient().expect("a food"));
     pantry.held.is_some_and(|held| held != Object::Plate && is_right(held))
         || pantry.dish().any(is_right)
@@ -335,9 +339,9 @@ fn future_of_known(masses: &[f64; 3], n_episodes: usize) -> f64 {
     value
 }
 
-impl Mind {
-    fn new(n_episodes: usize) -> Mind {
-        Mind {
+impl BayesMemory {
+    fn new(n_episodes: usize) -> BayesMemory {
+        BayesMemory {
             posterior: [1.0 / 9.0; 9],
             episodes_left: n_episodes.saturating_sub(1),
             n_steps: 0,
@@ -348,10 +352,10 @@ impl Mind {
     }
 
     fn next_episode(&mut self) {
-        *self = Mind {
+        *self = BayesMemory {
             posterior: self.posterior,
             episodes_left: self.episodes_left.saturating_sub(1),
-            ..Mind::new(0)
+            ..BayesMemory::new(0)
         };
     }
 
@@ -382,7 +386,7 @@ impl Mind {
     fn see(&mut self, seen: &Seen) {
         self.learn_right(seen);
         self.learn_answer(seen);
-        self.pantry = Some(Pantry::updated(self.pantry.as_ref(), seen));
+        self.pantry = Some(ItemMemory::updated(self.pantry.as_ref(), seen));
         self.peer = seen.other.map(|(cell, facing)| {
             let held = Object::FOODS.into_iter().find(|food| seen.cell(*food) == Some(cell));
             Cook { cell, facing, held }
@@ -422,7 +426,7 @@ impl Mind {
         let sideways_or_not =
             CookSpec { recipe: Recipe::ALL[dish], p_nav: 0.5, p_act: 0.0, weights: [1.0; 6], human: None };
         let peer = CookPeer::on_errand(sideways_or_not, None);
-        let likelihood = |errand: Option<Errand>| -> f64 {
+        let likelihood = |errand: Option<Event>| -> f64 {
             let ways = peer.plan(&before, errand);
             ways.ways()
                 .iter()
@@ -432,8 +436,8 @@ impl Mind {
         };
         let n_errors = (0..=INTERACT).filter(|action| led_to(&before, *action, cell, facing)).count();
         let errs = MEAN_P_ACT * n_errors as f64 / 6.0;
-        let fetches =
-            errs + (1.0 - MEAN_P_ACT) * likelihood(Some(Errand { event: Event::TakePlate, target: plate }));
+        let fetches = errs
+            + (1.0 - MEAN_P_ACT) * likelihood(Some(Event { event: EventKind::TakePlate, target: plate }));
         let waits = likelihood(None).max(STRAY_MOVE);
         self.weigh(|recipe| if recipe == Recipe::ALL[dish] { fetches.max(STRAY_MOVE) } else { waits });
     }
@@ -469,16 +473,16 @@ fn led_to(before: &Cook, action: Action, cell: Cell, facing: Facing) -> bool {
 
 impl Ego for BayesEgo {
     fn begin_encounter(&mut self) {
-        self.mind = Mind::new(self.n_episodes);
+        self.mind = BayesMemory::new(self.n_episodes);
     }
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         let mut mind = self.mind.clone();
         mind.see(&view::read(observation));
-        certain(self.decide(&mind), probabilities);
+        one_hot(self.decide(&mind), probabilities);
     }
 
-    fn acted(&mut self, observation: &[f32], _action: Action) {
+    fn record_action(&mut self, observation: &[f32], _action: Action) {
         self.mind.see(&view::read(observation));
         self.mind.n_steps += 1;
     }
@@ -493,10 +497,10 @@ impl Ego for BayesEgo {
         self.mind.next_episode();
     }
 
-    fn opinions(&self) -> Vec<Vec<Opinion>> {
+    fn beliefs(&self) -> Vec<Vec<KindBelief>> {
         let opinion = |(recipe, weight): (Recipe, &f64)| {
             let spec = CookSpec { recipe, p_nav: 0.5, p_act: 0.0, weights: [1.0; 6], human: None };
-            Opinion::of(&spec, *weight)
+            KindBelief::of(&spec, *weight)
         };
         vec![Recipe::ALL.into_iter().zip(&self.mind.posterior).map(opinion).collect()]
     }

@@ -8,12 +8,12 @@ use serde_json::{Map, json};
 use super::kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY,
 };
-use super::peers::{CookPeer, CookSpec, Errand, Event};
-use super::planner::{Pantry, Walks};
+use super::peers::{CookPeer, CookSpec, Event, EventKind};
+use super::planner::{ItemMemory, WalkDistances};
 use super::recipes::{GoalProgress, Ingredient, Recipe};
 use super::references::served_within;
 use super::{OBSERVATION_SIZE, Overcooked, OvercookedConfig, view};
-use crate::config::{Configure, GameError, Preset, configure};
+use crate::config::{ConfigError, Preset, PresetConfig, configure};
 use crate::ego::play_encounter;
 use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, Metric, NO_ACTION, Seat};
@@ -26,7 +26,7 @@ fn game(preset: Preset) -> Overcooked {
     Overcooked::new(OvercookedConfig::preset(preset)).expect("presets are valid")
 }
 
-fn game_with(key: &str, value: serde_json::Value) -> Result<Overcooked, GameError> {
+fn game_with(key: &str, value: serde_json::Value) -> Result<Overcooked, ConfigError> {
     let overrides = Map::from_iter([(key.to_owned(), value)]);
     Overcooked::new(configure(Preset::Paper, &overrides)?)
 }
@@ -90,7 +90,7 @@ fn every_deal_is_allowed_and_every_allowed_place_is_dealt() {
     let mut rng = Seed::new(1).stream("deal");
     let mut counts = [[0u32; 91]; N_OBJECTS + 2];
     for _ in 0..100_000 {
-        let kitchen = game.deal(&mut rng);
+        let kitchen = game.initial_state(&mut rng);
         game.check_state(&kitchen).expect("deals are possible");
         assert_eq!(kitchen.cooks.map(|cook| (cook.facing, cook.held)), [(Facing::Left, None); 2]);
         let cells = kitchen.cells.into_iter().chain(kitchen.cooks.map(|cook| cook.cell));
@@ -149,7 +149,7 @@ fn a_dish_is_paid_step_by_step() {
         assert!((moved.task_reward - (earned - 0.2)).abs() < 1e-9, "{letter}: {moved:?}");
         assert_eq!(moved.ending, ending);
     }
-    assert!(game.movers(&kitchen).is_empty());
+    assert!(game.acting_seats(&kitchen).is_empty());
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_third_ingredient_stops_a_free_peer_but_not_a_committed_one() {
     let wants = spec(Ingredient::Tomato, Ingredient::Carrot);
     let (end, ending) = left_alone(&game, ruined.clone(), CookPeer::on_errand(wants, None));
     assert_eq!((ending, end.cell(Object::Plate)), (Ending::TimedOut, Cell::new(3, 3)));
-    let committed = Errand { event: Event::TakePlate, target: Cell::new(3, 3) };
+    let committed = Event { event: EventKind::TakePlate, target: Cell::new(3, 3) };
     let (end, ending) = left_alone(&game, ruined, CookPeer::on_errand(wants, Some(committed)));
     assert_eq!((ending, end.cell(Object::Plate)), (Ending::TimedOut, DELIVERY_TILE));
 }
@@ -257,7 +257,7 @@ fn a_delivery_in_the_last_step_is_a_success() {
 
 #[test]
 fn an_errand_outlives_the_episode_only_in_the_authors_code() {
-    let errand = Some(Errand { event: Event::PutPlate, target: DELIVERY_TILE });
+    let errand = Some(Event { event: EventKind::PutPlate, target: DELIVERY_TILE });
     for (preset, expected) in [(Preset::Paper, None), (Preset::Reference, errand)] {
         let mut peer = CookPeer::on_errand(spec(Ingredient::Tomato, Ingredient::Carrot), errand);
         peer.begin_episode(&game(preset));
@@ -273,7 +273,7 @@ fn an_erring_peer_interacts_only_under_the_papers_preset() {
     for (preset, left, interact) in [(Preset::Paper, 0.5, 0.1), (Preset::Reference, 0.52, 0.0)] {
         let (actions, events) = CookPeer::on_errand(wants, None).probabilities(&game(preset), &kitchen, PEER);
         assert!((actions[1] - left).abs() < 1e-12 && (actions[5] - interact).abs() < 1e-12, "{actions:?}");
-        assert_eq!(events[Event::TakePlate as usize], 1.0);
+        assert_eq!(events[EventKind::TakePlate as usize], 1.0);
     }
 }
 
@@ -315,7 +315,7 @@ fn human_like_peers_err_pause_and_change_their_ways() {
     for recipe in Recipe::ALL {
         assert_eq!(pool.test().iter().filter(|tuple| tuple.specs[0].recipe == recipe).count(), 2);
     }
-    let kitchen = Kitchen::dealt(&mut Seed::new(1).stream("deal"));
+    let kitchen = Kitchen::initial(&mut Seed::new(1).stream("deal"));
     for tuple in pool.test() {
         let spec = tuple.specs[0];
         let human = spec.human.expect("human ways");
@@ -324,7 +324,7 @@ fn human_like_peers_err_pause_and_change_their_ways() {
         let mut rng = Seed::new(7).stream("peer");
         let (mut n_stays, mut ways) = (0, std::collections::BTreeSet::new());
         for _ in 0..2000 {
-            let mut peer = CookPeer::meet(&game, &spec);
+            let mut peer = CookPeer::new(&game, &spec);
             n_stays += u32::from(peer.act(&game, &kitchen, PEER, &mut rng) == STAY);
             ways.insert(peer.act(&game, &kitchen, PEER, &mut rng));
         }
@@ -349,7 +349,10 @@ fn keys_take_only_what_they_name() {
         ("grid", json!("open")),
     ] {
         let error = game_with(key, value.clone()).expect_err("the value is not allowed");
-        assert!(matches!(&error, GameError::BadValue { key: named, .. } if named == key), "{value}: {error}");
+        assert!(
+            matches!(&error, ConfigError::BadValue { key: named, .. } if named == key),
+            "{value}: {error}"
+        );
     }
     let both = Map::from_iter([("pool".to_owned(), json!("uniform")), ("pool_recipes".to_owned(), json!(4))]);
     assert!(Overcooked::new(configure(Preset::Paper, &both).expect("each is allowed")).is_err());
@@ -406,7 +409,7 @@ fn impossible_states_are_refused_with_a_reason() {
 
 #[test]
 fn turns_cost_an_action_and_walks_are_shortest() {
-    let walks = Walks::new();
+    let walks = WalkDistances::new();
     let pose = |x, y, facing| super::planner::Pose { cell: Cell::new(x, y), facing };
     let check = |from, to, expected| assert_eq!(walks.moves(from, to), expected, "{from:?} to {to:?}");
     // From the board to the plate on (3,3): one move, which also turns.
@@ -428,7 +431,7 @@ fn the_ego_forgets_what_was_carried_out_of_its_room() {
         let kitchen = Kitchen::arranged([ego, peer], tidy_cells(), [false; N_OBJECTS], &[]);
         let mut observation = [0.0; OBSERVATION_SIZE];
         game.observe(&kitchen, Seat::EGO, &mut observation);
-        let pantry = Pantry::updated(remembered.as_ref(), &view::read(&observation));
+        let pantry = ItemMemory::updated(remembered.as_ref(), &view::read(&observation));
         assert_eq!(pantry.cell(Object::LowerCarrot), expected);
         remembered = Some(pantry);
     }
@@ -492,7 +495,7 @@ fn serving_takes_as_long_as_the_bayes_ego_reckons() {
             let dish = [Object::Tomato, Object::UpperCarrot];
             dish.iter().for_each(|food| chopped[*food as usize] = true);
             let mut kitchen = Kitchen::arranged(tidy_cooks(), cells, chopped, &dish);
-            let mut peer = CookPeer::meet(&game, &wants);
+            let mut peer = CookPeer::new(&game, &wants);
             for served in &mut served {
                 let act = peer.act(&game, &kitchen, PEER, &mut rng);
                 if game.apply(&mut kitchen, &joint(STAY, act)).ending.is_some() {
@@ -585,10 +588,10 @@ proptest! {
     ) {
         // A long horizon, so that things get far from where they were dealt.
         let game = game_with("horizon_steps", json!(1000)).expect("a valid horizon");
-        let mut kitchen = game.deal(&mut Seed::new(seed).stream("deal"));
+        let mut kitchen = game.initial_state(&mut Seed::new(seed).stream("deal"));
         check_invariants(&game, &kitchen);
         for (ego, peer) in actions {
-            if game.movers(&kitchen).is_empty() {
+            if game.acting_seats(&kitchen).is_empty() {
                 break;
             }
             let before = kitchen.clone();
@@ -642,15 +645,15 @@ proptest! {
             let pool = game.pool();
             let tuple = pool.train().iter().chain(pool.test()).nth(peer).expect("27 peers");
             let mut rng = Seed::new(seed).stream("play");
-            let mut kitchen = game.deal(&mut rng);
-            let mut peer = CookPeer::meet(&game, &tuple.specs[0]);
-            while !game.movers(&kitchen).is_empty() {
+            let mut kitchen = game.initial_state(&mut rng);
+            let mut peer = CookPeer::new(&game, &tuple.specs[0]);
+            while !game.acting_seats(&kitchen).is_empty() {
                 let (actions, events) = peer.probabilities(&game, &kitchen, PEER);
                 prop_assert!((actions.iter().sum::<f64>() - 1.0).abs() < 1e-12);
                 prop_assert!((events.iter().sum::<f64>() - 1.0).abs() < 1e-12);
                 let act = peer.act(&game, &kitchen, PEER, &mut rng);
                 prop_assert!(actions[usize::from(act)] > 0.0);
-                if let Some(Errand { event: Event::PutLeft | Event::PutRight, target }) = peer.errand() {
+                if let Some(Event { event: EventKind::PutLeft | EventKind::PutRight, target }) = peer.errand() {
                     prop_assert_eq!(target.x, DIVIDER);
                 }
                 let ego = rng.below(6) as Action;

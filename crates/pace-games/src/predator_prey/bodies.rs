@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::row::Row;
+use super::inline_vec::InlineVec;
 use crate::game::{Action, JointAction};
 
 /// A place or a velocity on the plane, as (x, y).
@@ -43,7 +43,7 @@ pub const OBSTACLE_SIZE: f64 = 0.2;
 
 /// What an agent does for a living, and what its body is like.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Build {
+pub struct BodyParams {
     /// Radius.
     pub size: f64,
     /// How strongly it pushes.
@@ -53,24 +53,24 @@ pub struct Build {
 }
 
 /// The ego and the predators among its peers.
-pub const PREDATOR: Build = Build { size: 0.075, accel: 3.0, max_speed: 1.0 };
+pub const PREDATOR: BodyParams = BodyParams { size: 0.075, accel: 3.0, max_speed: 1.0 };
 /// Those who walk their paths.
-pub const PREY: Build = Build { size: 0.05, accel: 4.0, max_speed: 1.3 };
+pub const PREY: BodyParams = BodyParams { size: 0.05, accel: 4.0, max_speed: 1.3 };
 
 /// Who takes part: predators come first, the ego at their head, then the prey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cast {
+pub struct AgentCounts {
     /// Predators, the ego included.
     pub n_predators: usize,
     /// Prey.
     pub n_prey: usize,
 }
 
-impl Cast {
+impl AgentCounts {
     /// The cast with `n_peers` peers: half of all agents are prey.
-    pub fn with_peers(n_peers: usize) -> Cast {
+    pub fn with_peers(n_peers: usize) -> AgentCounts {
         let n_prey = n_peers.div_ceil(2);
-        Cast { n_predators: 1 + n_peers - n_prey, n_prey }
+        AgentCounts { n_predators: 1 + n_peers - n_prey, n_prey }
     }
 
     /// Everybody.
@@ -81,7 +81,7 @@ impl Cast {
 
     /// The body of agent `agent`.
     #[inline]
-    pub fn build(self, agent: usize) -> Build {
+    pub fn build(self, agent: usize) -> BodyParams {
         if agent < self.n_predators { PREDATOR } else { PREY }
     }
 }
@@ -101,11 +101,11 @@ pub struct Body {
 #[serde(deny_unknown_fields)]
 pub struct World {
     /// The ego, the other predators, the prey.
-    pub agents: Row<Body, MAX_AGENTS>,
+    pub agents: InlineVec<Body, MAX_AGENTS>,
     /// Where the obstacles stand.
-    pub obstacles: Row<Point, MAX_OBSTACLES>,
+    pub obstacles: InlineVec<Point, MAX_OBSTACLES>,
     /// Which prey has been caught at least once.
-    pub caught: Row<bool, MAX_PREY>,
+    pub caught: InlineVec<bool, MAX_PREY>,
     /// Steps taken in this episode.
     pub n_steps: usize,
 }
@@ -132,13 +132,13 @@ pub enum Physics {
 
 /// The laws of motion under one configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Laws {
-    pub cast: Cast,
+pub(crate) struct Dynamics {
+    pub cast: AgentCounts,
     pub control_force: ControlForce,
     pub physics: Physics,
 }
 
-impl Laws {
+impl Dynamics {
     /// Moves all agents by one step. Forces are taken from where everybody is at its start.
     #[inline]
     pub(crate) fn advance(&self, agents: &mut [Body], obstacles: &[Point], actions: &JointAction) {
@@ -155,7 +155,13 @@ impl Laws {
 
     /// Moves one agent by one step as if nobody else were there; for those who have to guess what comes.
     #[inline]
-    pub(crate) fn advance_alone(&self, body: &mut Body, build: Build, obstacles: &[Point], action: Action) {
+    pub(crate) fn advance_alone(
+        &self,
+        body: &mut Body,
+        build: BodyParams,
+        obstacles: &[Point],
+        action: Action,
+    ) {
         let mut force = self.control(build, action);
         for obstacle in obstacles {
             if let Some(push) = contact(body.position, *obstacle, build.size + OBSTACLE_SIZE) {
@@ -180,7 +186,7 @@ impl Laws {
     }
 
     /// Whether an agent that pushed like this may have come to have this velocity, from whatever it had before.
-    pub(crate) fn may_lead_to(&self, velocity: Point, build: Build, action: Action) -> bool {
+    pub(crate) fn may_lead_to(&self, velocity: Point, build: BodyParams, action: Action) -> bool {
         let gained = self.control(build, action).map(|part| part * STEP_SECS);
         let kept = (1.0 - DAMPING) * build.max_speed;
         // A velocity at the maximum was cut to it from any greater length.
@@ -192,7 +198,7 @@ impl Laws {
     }
 
     #[inline]
-    fn control(&self, build: Build, action: Action) -> Point {
+    fn control(&self, build: BodyParams, action: Action) -> Point {
         let strength = match self.control_force {
             ControlForce::AccelSquared => build.accel * build.accel,
             ControlForce::Accel => build.accel,

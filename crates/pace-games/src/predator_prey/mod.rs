@@ -2,11 +2,11 @@
 #![doc = include_str!("README.md")]
 
 mod bodies;
+mod inline_vec;
 mod page;
 mod peers;
 mod pools;
 mod references;
-mod row;
 mod steering;
 #[cfg(test)]
 mod tests;
@@ -19,27 +19,27 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use bodies::{
-    Body, Build, Cast, ControlForce, DIRECTIONS, EAST, MAX_AGENTS, MAX_OBSTACLES, MAX_PREY, NORTH,
-    OBSTACLE_SIZE, PREDATOR, PREY, Physics, Point, SOUTH, STAY, STEP_SECS, WEST, World,
+    AgentCounts, Body, BodyParams, ControlForce, DIRECTIONS, EAST, MAX_AGENTS, MAX_OBSTACLES, MAX_PREY,
+    NORTH, OBSTACLE_SIZE, PREDATOR, PREY, Physics, Point, SOUTH, STAY, STEP_SECS, WEST, World,
 };
+pub use inline_vec::InlineVec;
 pub use peers::{PredatorPreyPeer, PredatorPreySpec};
 pub use references::BayesEgo;
-pub use row::Row;
 pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 
-use crate::config::{Configure, GameError, Preset};
+use crate::config::{ConfigError, Preset, PresetConfig};
 use crate::ego::Reference;
 use crate::game::{
-    Action, Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Nouns, Page, Portrait, Seat, SeatSet,
-    Viewpoint,
+    Action, BehaviourSummary, DisplayNames, Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Page,
+    Seat, SeatSet, Viewpoint,
 };
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
-use crate::side::{Sides, Turn};
-use bodies::{Laws, distance};
+use crate::symmetry::{Symmetries, SymmetryTransform};
+use bodies::{Dynamics, distance};
 use peers::prey::N_SIDES;
-use references::whereabouts::Cloud;
+use references::prey_belief::ParticleSet;
 use view::Layout;
 use watchtowers::Sight;
 
@@ -80,7 +80,7 @@ pub struct PredatorPreyConfig {
     pub clock: bool,
 }
 
-impl Configure for PredatorPreyConfig {
+impl PresetConfig for PredatorPreyConfig {
     fn preset(preset: Preset) -> PredatorPreyConfig {
         let is_paper = preset != Preset::Reference;
         PredatorPreyConfig {
@@ -102,10 +102,10 @@ impl Configure for PredatorPreyConfig {
 }
 
 impl PredatorPreyConfig {
-    fn check(&self) -> Result<(), GameError> {
+    fn check(&self) -> Result<(), ConfigError> {
         crate::config::check_episodes(self.episodes_per_encounter)?;
         let expect = |holds: bool, key: &str, found: usize, expected: &str| {
-            if holds { Ok(()) } else { Err(GameError::bad_value(key, &found, expected)) }
+            if holds { Ok(()) } else { Err(ConfigError::bad_value(key, &found, expected)) }
         };
         expect([3, 5].contains(&self.n_peers), "n_peers", self.n_peers, "3 or 5")?;
         let horizon = self.horizon_steps;
@@ -135,23 +135,23 @@ impl PredatorPreyConfig {
 pub struct PredatorPrey {
     config: PredatorPreyConfig,
     spec: GameSpec,
-    cast: Cast,
-    laws: Laws,
+    cast: AgentCounts,
+    laws: Dynamics,
     layout: Layout,
     /// Made by the first Bayes ego, for all of them.
-    cloud: OnceLock<Arc<Cloud>>,
+    cloud: OnceLock<Arc<ParticleSet>>,
 }
 
 impl PredatorPrey {
     /// Who takes part.
     #[inline]
-    pub fn cast(&self) -> Cast {
+    pub fn cast(&self) -> AgentCounts {
         self.cast
     }
 
     /// How far each prey is from the predator that is nearest to it.
     #[inline]
-    fn distances(&self, world: &World) -> Row<f64, MAX_PREY> {
+    fn distances(&self, world: &World) -> InlineVec<f64, MAX_PREY> {
         let (predators, prey) = world.agents.split_at(self.cast.n_predators);
         let mut distances = [0.0; MAX_PREY];
         for (least, prey) in distances.iter_mut().zip(prey) {
@@ -159,7 +159,7 @@ impl PredatorPrey {
                 .iter()
                 .fold(f64::INFINITY, |least, predator| least.min(distance(predator.position, prey.position)));
         }
-        Row::of(&distances[..prey.len()])
+        InlineVec::of(&distances[..prey.len()])
     }
 
     #[inline]
@@ -180,12 +180,12 @@ impl Game for PredatorPrey {
     type State = World;
     type Peer = PredatorPreyPeer;
 
-    fn new(config: PredatorPreyConfig) -> Result<PredatorPrey, GameError> {
+    fn new(config: PredatorPreyConfig) -> Result<PredatorPrey, ConfigError> {
         config.check()?;
-        let cast = Cast::with_peers(config.n_peers);
+        let cast = AgentCounts::with_peers(config.n_peers);
         let n_slots = if config.observation_slots == 0 { config.n_peers } else { config.observation_slots };
         let clock = config.clock.then_some(config.horizon_steps);
-        let layout = Layout::new(cast, Cast::with_peers(n_slots), clock);
+        let layout = Layout::new(cast, AgentCounts::with_peers(n_slots), clock);
         // As they are drawn, so that people can tell them apart.
         let predators = ["predator 1", "predator 2"].into_iter().take(cast.n_predators - 1);
         let prey = ["prey A", "prey B", "prey C"].into_iter().take(cast.n_prey);
@@ -200,14 +200,14 @@ impl Game for PredatorPrey {
             horizon_steps: config.horizon_steps,
             metric: Metric::Return,
             keypoint: "the ego touches a watchtower",
-            nouns: Nouns {
+            nouns: DisplayNames {
                 episode: "episode",
                 episodes: "episodes",
                 score: "reward per episode",
                 keypoint: "watchtower",
             },
         };
-        let laws = Laws { cast, control_force: config.control_force, physics: config.physics };
+        let laws = Dynamics { cast, control_force: config.control_force, physics: config.physics };
         Ok(PredatorPrey { config, spec, cast, laws, layout, cloud: OnceLock::new() })
     }
 
@@ -220,7 +220,7 @@ impl Game for PredatorPrey {
     }
 
     #[inline]
-    fn deal(&self, rng: &mut Stream) -> World {
+    fn initial_state(&self, rng: &mut Stream) -> World {
         let mut within = |extent: f64| [rng.between(-extent, extent), rng.between(-extent, extent)];
         let mut bodies = [Body::default(); MAX_AGENTS];
         let mut obstacles = [Point::default(); MAX_OBSTACLES];
@@ -229,15 +229,15 @@ impl Game for PredatorPrey {
         bodies.iter_mut().for_each(|body| body.position = within(1.0));
         obstacles.iter_mut().for_each(|obstacle| *obstacle = within(0.9));
         World {
-            agents: Row::of(bodies),
-            obstacles: Row::of(obstacles),
-            caught: Row::of(&[false; MAX_PREY][..self.cast.n_prey]),
+            agents: InlineVec::of(bodies),
+            obstacles: InlineVec::of(obstacles),
+            caught: InlineVec::of(&[false; MAX_PREY][..self.cast.n_prey]),
             n_steps: 0,
         }
     }
 
     #[inline]
-    fn movers(&self, world: &World) -> SeatSet {
+    fn acting_seats(&self, world: &World) -> SeatSet {
         if self.is_over(world) { SeatSet::NONE } else { SeatSet::first(self.cast.n_agents()) }
     }
 
@@ -276,9 +276,9 @@ impl Game for PredatorPrey {
         self.layout.observe(world, seat.0, Sight::Everywhere, observation);
     }
 
-    fn check_state(&self, world: &World) -> Result<(), GameError> {
+    fn check_state(&self, world: &World) -> Result<(), ConfigError> {
         self.find_fault(world)
-            .map_or(Ok(()), |reason| Err(GameError::ImpossibleState { game: Self::ID, reason }))
+            .map_or(Ok(()), |reason| Err(ConfigError::ImpossibleState { game: Self::ID, reason }))
     }
 
     fn render(&self, world: &World) -> String {
@@ -293,12 +293,12 @@ impl Game for PredatorPrey {
         page::view(self, world, from)
     }
 
-    fn portrait(&self, seat: Seat, moves: &[(World, JointAction)]) -> Portrait {
-        page::portrait(self, seat, moves)
+    fn behaviour_summary(&self, seat: Seat, moves: &[(World, JointAction)]) -> BehaviourSummary {
+        page::behaviour_summary(self, seat, moves)
     }
 
     fn pool(&self) -> PeerPool<PredatorPreySpec> {
-        let training = pools::Training {
+        let training = pools::TrainingPoolOptions {
             n_tuples: self.config.n_train_tuples,
             is_turned: self.config.turned_tuples,
             n_copies: self.config.practice_copies,
@@ -306,7 +306,7 @@ impl Game for PredatorPrey {
         pools::official(self.cast, training, self.config.n_test_tuples)
     }
 
-    fn sides(&self) -> Option<Sides> {
+    fn sides(&self) -> Option<Symmetries> {
         // Otherwise the authors' tuples are not the same from another side.
         self.config.turned_tuples.then(|| self.quarter_turns())
     }
@@ -327,15 +327,15 @@ const SPEED_TOLERANCE: f64 = 1e-6;
 
 impl PredatorPrey {
     /// The square from its four sides.
-    fn quarter_turns(&self) -> Sides {
+    fn quarter_turns(&self) -> Symmetries {
         let pool = self.pool();
-        let turns = (0..N_SIDES).map(|n| {
+        let transforms = (0..N_SIDES).map(|n| {
             let class = |slot: usize, class: usize| {
                 let is_prey = Seat::of_peer(slot).0 >= self.cast.n_predators;
                 if is_prey { pools::class_turned(class, n) } else { class }
             };
             let classes = pool.n_classes().iter().enumerate();
-            Turn {
+            SymmetryTransform {
                 numbers: self.layout.numbers_turned(n),
                 actions: (0..self.spec.n_actions() as Action)
                     .map(|action| steering::turned(action, N_SIDES - n))
@@ -343,9 +343,9 @@ impl PredatorPrey {
                 classes: classes.map(|(slot, n)| (0..*n).map(|of| class(slot, of)).collect()).collect(),
             }
         });
-        Sides {
-            turns: turns.collect(),
-            own_if_positive: [0, 1].map(|axis| view::OWN_POSITION + axis).to_vec(),
+        Symmetries {
+            transforms: transforms.collect(),
+            canonical_if_positive: [0, 1].map(|axis| view::OWN_POSITION + axis).to_vec(),
         }
     }
 

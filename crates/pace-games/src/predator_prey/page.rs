@@ -6,7 +6,7 @@ use super::PredatorPrey;
 use super::bodies::{OBSTACLE_SIZE, Point, World, distance, from_to};
 use super::peers::prey;
 use super::watchtowers::{SIGHT_RADIUS, Sight, TOWER_SIZE, TOWERS};
-use crate::game::{JointAction, Portrait, Seat, Viewpoint};
+use crate::game::{BehaviourSummary, JointAction, Seat, Viewpoint};
 
 /// The agents, the towers and the paths of prey.
 pub(crate) fn constants(game: &PredatorPrey) -> Value {
@@ -58,7 +58,11 @@ pub(crate) fn view(game: &PredatorPrey, world: &World, from: Viewpoint) -> Value
 }
 
 /// Whom the agent in `seat` was near to.
-pub(crate) fn portrait(game: &PredatorPrey, seat: Seat, moves: &[(World, JointAction)]) -> Portrait {
+pub(crate) fn behaviour_summary(
+    game: &PredatorPrey,
+    seat: Seat,
+    moves: &[(World, JointAction)],
+) -> BehaviourSummary {
     let is_predator = seat.0 < game.cast.n_predators;
     let others =
         if is_predator { game.cast.n_predators..game.cast.n_agents() } else { 0..game.cast.n_predators };
@@ -74,5 +78,5 @@ pub(crate) fn portrait(game: &PredatorPrey, seat: Seat, moves: &[(World, JointAc
         moves.iter().map(way).sum::<f64>() / moves.len().max(1) as f64
     };
     let line = |agent: usize| (format!("mean distance to {}", name(agent)), format!("{:.2}", mean(agent)));
-    Portrait { lines: others.map(line).collect(), ..Portrait::default() }
+    BehaviourSummary { lines: others.map(line).collect(), ..BehaviourSummary::default() }
 }

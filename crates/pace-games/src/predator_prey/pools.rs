@@ -1,6 +1,6 @@
 //! Which predators and prey meet the ego together: the authors' pools, and the whole family they were drawn from.
 
-use super::bodies::Cast;
+use super::bodies::AgentCounts;
 use super::peers::PredatorPreySpec;
 use super::peers::prey::{N_LINES, N_PATHS, line_along, turned};
 use crate::peer::PeerTuple;
@@ -17,7 +17,7 @@ pub(crate) const MAX_COPIES: usize = N_LINES;
 
 /// What training meets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Training {
+pub(crate) struct TrainingPoolOptions {
     /// So many of the authors' tuples.
     pub n_tuples: usize,
     /// Whether also what quarter turns make of them.
@@ -28,7 +28,11 @@ pub(crate) struct Training {
 
 /// The first tuples of the authors' pools, in their order; those for training as `training` wants them. Paths with an odd
 /// number are for training, the others for testing: the ego is tested with prey whose paths it has never seen.
-pub(crate) fn official(cast: Cast, training: Training, n_test: usize) -> PeerPool<PredatorPreySpec> {
+pub(crate) fn official(
+    cast: AgentCounts,
+    training: TrainingPoolOptions,
+    n_test: usize,
+) -> PeerPool<PredatorPreySpec> {
     let (train, test) = match cast.n_prey {
         2 => (training.of(&TRAIN_OF_3), tuples(&TEST_OF_3[..n_test])),
         3 => (training.of(&TRAIN_OF_5), tuples(&TEST_OF_5[..n_test])),
@@ -37,17 +41,17 @@ pub(crate) fn official(cast: Cast, training: Training, n_test: usize) -> PeerPoo
     PeerPool::new(train, test).expect("training and test tuples have no path in common")
 }
 
-impl Training {
+impl TrainingPoolOptions {
     fn of<const P: usize, const Q: usize>(
         self,
-        meetings: &[Meeting<P, Q>],
+        tuples_of_paths: &[PathTuple<P, Q>],
     ) -> Vec<PeerTuple<PredatorPreySpec>> {
         let n_sides = if self.is_turned { 4 } else { 1 };
-        let mut all = from_sides(n_sides, &meetings[..self.n_tuples]);
-        // What quarter turns make of one meeting takes the same lines, so that the copies too are there from every side.
-        let apart = apart_from_turns(n_sides, &meetings[..self.n_tuples]);
+        let mut all = from_sides(n_sides, &tuples_of_paths[..self.n_tuples]);
+        // What quarter turns make of one tuple takes the same lines, so that the copies too are there from every side.
+        let apart = apart_from_turns(n_sides, &tuples_of_paths[..self.n_tuples]);
         let n_lines = N_LINES.min(apart.len() * self.n_copies);
-        let mut copies: Vec<Meeting<P, Q>> = Vec::new();
+        let mut copies: Vec<PathTuple<P, Q>> = Vec::new();
         for (preferences, paths) in apart {
             for _ in 0..self.n_copies {
                 // Every prey takes the lines in turn, and they are shifted against each other from round to round.
@@ -64,7 +68,7 @@ impl Training {
 }
 
 /// Any paths that differ from each other, any preferences that differ from each other, all equally likely.
-pub(crate) fn draw(cast: Cast, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
+pub(crate) fn draw(cast: AgentCounts, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
     let mut prey: Vec<usize> = (0..cast.n_prey).collect();
     let mut paths: Vec<usize> = (0..N_PATHS).collect();
     rng.shuffle(&mut prey);
@@ -72,39 +76,41 @@ pub(crate) fn draw(cast: Cast, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> 
     tuple(&prey[..cast.n_predators - 1], &paths[..cast.n_prey])
 }
 
-/// The meetings, and what becomes of them when the square is looked at from so many of its sides; each once.
+/// The tuples_of_paths, and what becomes of them when the square is looked at from so many of its sides; each once.
 fn from_sides<const P: usize, const Q: usize>(
     n_sides: usize,
-    meetings: &[Meeting<P, Q>],
-) -> Vec<Meeting<P, Q>> {
-    let mut all = meetings.to_vec();
-    for (preferences, paths) in meetings {
+    tuples_of_paths: &[PathTuple<P, Q>],
+) -> Vec<PathTuple<P, Q>> {
+    let mut all = tuples_of_paths.to_vec();
+    for (preferences, paths) in tuples_of_paths {
         for n in 1..n_sides {
-            let meeting = (*preferences, paths.map(|path| turned(path, n)));
-            if !all.contains(&meeting) {
-                all.push(meeting);
+            let tuple = (*preferences, paths.map(|path| turned(path, n)));
+            if !all.contains(&tuple) {
+                all.push(tuple);
             }
         }
     }
     all
 }
 
-/// The meetings without those that are an earlier one looked at from another of so many sides.
+/// The tuples_of_paths without those that are an earlier one looked at from another of so many sides.
 fn apart_from_turns<const P: usize, const Q: usize>(
     n_sides: usize,
-    meetings: &[Meeting<P, Q>],
-) -> Vec<Meeting<P, Q>> {
-    let mut apart: Vec<Meeting<P, Q>> = Vec::new();
-    for meeting in meetings {
-        if !from_sides(n_sides, &apart).contains(meeting) {
-            apart.push(*meeting);
+    tuples_of_paths: &[PathTuple<P, Q>],
+) -> Vec<PathTuple<P, Q>> {
+    let mut apart: Vec<PathTuple<P, Q>> = Vec::new();
+    for tuple in tuples_of_paths {
+        if !from_sides(n_sides, &apart).contains(tuple) {
+            apart.push(*tuple);
         }
     }
     apart
 }
 
-fn tuples<const P: usize, const Q: usize>(meetings: &[Meeting<P, Q>]) -> Vec<PeerTuple<PredatorPreySpec>> {
-    meetings.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
+fn tuples<const P: usize, const Q: usize>(
+    tuples_of_paths: &[PathTuple<P, Q>],
+) -> Vec<PeerTuple<PredatorPreySpec>> {
+    tuples_of_paths.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
 }
 
 /// The class of a prey is the number of its path within its split, which half the path's number is in both; the lines come
@@ -129,10 +135,10 @@ fn tuple(preferences: &[usize], paths: &[usize]) -> PeerTuple<PredatorPreySpec> 
 }
 
 /// The preferred prey of each predator among the peers, then the path of each prey.
-type Meeting<const P: usize, const Q: usize> = ([usize; P], [usize; Q]);
+type PathTuple<const P: usize, const Q: usize> = ([usize; P], [usize; Q]);
 
 #[rustfmt::skip]
-const TRAIN_OF_3: [Meeting<1, 2>; N_TRAIN] = [
+const TRAIN_OF_3: [PathTuple<1, 2>; N_TRAIN] = [
     ([1], [5, 1]), ([0], [7, 1]), ([1], [1, 5]), ([0], [5, 3]),
     ([0], [7, 3]), ([1], [5, 7]), ([0], [3, 7]), ([0], [1, 7]),
     ([0], [1, 5]), ([1], [7, 1]), ([0], [3, 1]), ([1], [3, 1]),
@@ -140,7 +146,7 @@ const TRAIN_OF_3: [Meeting<1, 2>; N_TRAIN] = [
 ];
 
 #[rustfmt::skip]
-const TEST_OF_3: [Meeting<1, 2>; N_TEST] = [
+const TEST_OF_3: [PathTuple<1, 2>; N_TEST] = [
     ([0], [4, 0]), ([0], [2, 4]), ([0], [0, 4]), ([1], [6, 2]),
     ([1], [0, 4]), ([1], [0, 6]), ([1], [6, 4]), ([1], [2, 6]),
     ([0], [2, 6]), ([0], [6, 4]), ([1], [0, 2]), ([1], [4, 2]),
@@ -150,7 +156,7 @@ const TEST_OF_3: [Meeting<1, 2>; N_TEST] = [
 ];
 
 #[rustfmt::skip]
-const TRAIN_OF_5: [Meeting<2, 3>; N_TRAIN] = [
+const TRAIN_OF_5: [PathTuple<2, 3>; N_TRAIN] = [
     ([2, 0], [5, 3, 7]), ([0, 2], [5, 3, 7]), ([0, 1], [5, 3, 1]), ([0, 1], [3, 5, 1]),
     ([2, 1], [3, 5, 1]), ([2, 1], [1, 3, 5]), ([0, 1], [3, 1, 7]), ([1, 2], [1, 7, 5]),
     ([2, 0], [7, 1, 3]), ([0, 1], [7, 1, 3]), ([1, 0], [1, 5, 3]), ([2, 0], [1, 5, 3]),
@@ -158,7 +164,7 @@ const TRAIN_OF_5: [Meeting<2, 3>; N_TRAIN] = [
 ];
 
 #[rustfmt::skip]
-const TEST_OF_5: [Meeting<2, 3>; N_TEST] = [
+const TEST_OF_5: [PathTuple<2, 3>; N_TEST] = [
     ([1, 2], [4, 6, 2]), ([2, 0], [4, 2, 0]), ([0, 2], [0, 2, 4]), ([0, 2], [4, 2, 0]),
     ([1, 0], [4, 0, 6]), ([1, 0], [6, 2, 4]), ([1, 0], [6, 4, 2]), ([1, 2], [2, 4, 6]),
     ([1, 2], [6, 4, 0]), ([1, 2], [2, 4, 0]), ([1, 0], [2, 6, 4]), ([2, 0], [2, 4, 0]),

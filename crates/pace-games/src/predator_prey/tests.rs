@@ -3,15 +3,15 @@
 use proptest::prelude::*;
 
 use super::bodies::{
-    Body, Cast, ControlForce, EAST, MAX_PREY, NORTH, PREDATOR, PREY, Point, SOUTH, STAY, WEST, World,
+    AgentCounts, Body, ControlForce, EAST, MAX_PREY, NORTH, PREDATOR, PREY, Point, SOUTH, STAY, WEST, World,
     distance,
 };
+use super::inline_vec::InlineVec;
 use super::peers::prey::{N_LINES, N_PATHS, in_the_game, turned, waypoint_of};
 use super::references::fixed::{CANDIDATES, FixedEgo, best_static};
-use super::row::Row;
 use super::watchtowers::TOWERS;
 use super::{PredatorPrey, PredatorPreyConfig, PredatorPreyPeer, PredatorPreySpec};
-use crate::config::{Configure, GameError, Preset};
+use crate::config::{ConfigError, Preset, PresetConfig};
 use crate::ego::{Ego, Reference, play_encounter};
 use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Seat};
@@ -34,9 +34,9 @@ fn world_at(places: &[Point]) -> World {
         places.iter().map(|place| Body { position: *place, velocity: [0.0; 2] }).collect();
     let n_prey = places.len() / 2;
     World {
-        agents: Row::of(&agents),
-        obstacles: Row::of(&[[50.0, 50.0], [-50.0, 50.0]]),
-        caught: Row::of(&[false; MAX_PREY][..n_prey]),
+        agents: InlineVec::of(&agents),
+        obstacles: InlineVec::of(&[[50.0, 50.0], [-50.0, 50.0]]),
+        caught: InlineVec::of(&[false; MAX_PREY][..n_prey]),
         n_steps: 0,
     }
 }
@@ -78,7 +78,7 @@ fn from_rest_everybody_is_at_full_speed_after_two_steps() {
     );
 }
 
-impl<const N: usize> Row<Body, N> {
+impl<const N: usize> InlineVec<Body, N> {
     fn map_velocities(&self) -> Vec<Point> {
         self.iter().map(|body| body.velocity).collect()
     }
@@ -124,7 +124,7 @@ fn bodies_in_the_same_place_stay_finite() {
     world.obstacles[1] = [0.3, 0.3];
     for _ in 0..5 {
         // All prey count as caught at once; the flags are taken back to go on.
-        world.caught = Row::of(&[false; 2]);
+        world.caught = InlineVec::of(&[false; 2]);
         game.apply(&mut world, &joint(&[STAY; 4]));
         game.check_state(&world).expect("finite");
     }
@@ -201,7 +201,7 @@ fn padding_keeps_the_roles_places_and_is_zero() {
 fn missing_obstacles_leave_their_places_empty() {
     let game = game_with(Preset::Paper, |config| config.n_obstacles = 1);
     let mut world = world_at(&FAR_APART);
-    world.obstacles = Row::of(&[[0.0, 0.0]]);
+    world.obstacles = InlineVec::of(&[[0.0, 0.0]]);
     let mut observation = vec![f32::NAN; 37];
     game.observe_everything(&world, Seat::EGO, &mut observation);
     assert_eq!(observation[4..10], [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
@@ -213,7 +213,7 @@ fn a_prey_alone_walks_its_path_and_stays_inside() {
     let game = game_of(3);
     let mut rng = Seed::new(1).stream("unused");
     for path in 0..N_PATHS {
-        let mut peer = PredatorPreyPeer::meet(&game, &PredatorPreySpec::Prey { path });
+        let mut peer = PredatorPreyPeer::new(&game, &PredatorPreySpec::Prey { path });
         let mut places = [[50.0, -50.0]; 4];
         (places[1], places[2], places[3]) = ([-50.0, -50.0], [0.1, -0.3], [-50.0, 20.0]);
         let mut world = world_at(&places);
@@ -252,7 +252,7 @@ fn paths_are_sides_and_corners() {
 #[test]
 fn a_new_episode_sends_prey_to_their_first_point() {
     let game = game_of(3);
-    let peer = PredatorPreyPeer::meet(&game, &PredatorPreySpec::Prey { path: 3 });
+    let peer = PredatorPreyPeer::new(&game, &PredatorPreySpec::Prey { path: 3 });
     let mut peer = peer.heading_for(2);
     peer.begin_episode(&game);
     assert_eq!(peer.waypoint(), 0);
@@ -294,7 +294,7 @@ fn an_episode_ends_with_the_last_catch_or_at_the_horizon() {
     (world.agents[2].velocity, world.agents[3].velocity) = ([-1.3, 0.0], [1.3, 0.0]);
     let moved = game.apply(&mut world, &joint(&[STAY; 4]));
     assert_eq!((moved.ending, world.caught.to_vec()), (Some(Ending::Succeeded), vec![true, true]));
-    assert!(game.movers(&world).is_empty());
+    assert!(game.acting_seats(&world).is_empty());
 
     let mut world = world_at(&FAR_APART);
     world.n_steps = 39;
@@ -317,10 +317,10 @@ fn impossible_worlds_are_refused_with_the_reason() {
     assert!(refusal(|world| world.obstacles[0] = [f64::NAN, 0.0]).contains("obstacle 0"));
     assert!(refusal(|world| world.n_steps = 41).contains("41 steps, the horizon is 40"));
     assert!(
-        refusal(|world| world.agents = Row::of(&[Body::default(); 6]))
+        refusal(|world| world.agents = InlineVec::of(&[Body::default(); 6]))
             .contains("6 agents, there should be 4")
     );
-    assert!(refusal(|world| world.caught = Row::of(&[false])).contains("1 caught flags"));
+    assert!(refusal(|world| world.caught = InlineVec::of(&[false])).contains("1 caught flags"));
     game.check_state(&world_at(&FAR_APART)).expect("nothing is wrong with it");
 }
 
@@ -338,7 +338,7 @@ fn bad_keys_are_refused() {
         let mut config = PredatorPreyConfig::preset(Preset::Paper);
         change(&mut config);
         match PredatorPrey::new(config) {
-            Err(GameError::BadValue { key, .. }) => key,
+            Err(ConfigError::BadValue { key, .. }) => key,
             other => panic!("expected a bad value, found {other:?}"),
         }
     };
@@ -452,7 +452,7 @@ fn a_clock_comes_last_and_changes_nothing_else() {
     for n_peers in [3, 5] {
         let plain = game_of(n_peers);
         let timed = game_with(Preset::Paper, |config| (config.n_peers, config.clock) = (n_peers, true));
-        let mut world = plain.deal(&mut Seed::new(1).stream("test"));
+        let mut world = plain.initial_state(&mut Seed::new(1).stream("test"));
         for step in 0..=40 {
             let [plain, timed] = [&plain, &timed].map(|game| observed(game, &world, 0));
             let (time, others) = timed.split_last().expect("a clock");
@@ -484,10 +484,10 @@ fn the_game_is_the_same_from_every_side() {
         let sides = game.sides().expect("a square has four");
         let mut rng = Seed::new(3).stream("test");
         for _ in 0..20 {
-            let mut world = game.deal(&mut rng);
+            let mut world = game.initial_state(&mut rng);
             let mut own_sides = Vec::new();
             for n in 0..4 {
-                own_sides.push(sides.own(&observed(&game, &world_turned(&world, n), 0)));
+                own_sides.push(sides.canonical(&observed(&game, &world_turned(&world, n), 0)));
             }
             own_sides.sort_unstable();
             assert_eq!(own_sides, [0, 1, 2, 3], "each of them once");
@@ -497,9 +497,9 @@ fn the_game_is_the_same_from_every_side() {
             for _ in 0..15 {
                 let chosen: Vec<Action> = (0..=n_peers).map(|_| rng.below(5) as Action).collect();
                 let mut paid = Vec::new();
-                for (n, turn) in sides.turns.iter().enumerate() {
+                for (n, turn) in sides.transforms.iter().enumerate() {
                     let mut seen = Vec::new();
-                    turn.see(&observed(&game, &from_side[0], 0), &mut seen);
+                    turn.transform_observation(&observed(&game, &from_side[0], 0), &mut seen);
                     assert_eq!(seen, observed(&game, &from_side[n], 0), "from side {n}");
                     let theirs: Vec<Action> =
                         chosen.iter().map(|action| turn.action_from_here(*action)).collect();
@@ -518,7 +518,7 @@ fn the_game_is_the_same_from_every_side() {
         // The classes turn with the peers.
         let pool = game.pool();
         for tuple in pool.train() {
-            for (n, turn) in sides.turns.iter().enumerate() {
+            for (n, turn) in sides.transforms.iter().enumerate() {
                 let seen = tuple.specs.iter().map(|spec| match spec {
                     PredatorPreySpec::Prey { path } => PredatorPreySpec::Prey { path: turned(*path, n) },
                     predator => *predator,
@@ -682,7 +682,7 @@ fn bayes_gets_better_from_episode_to_episode() {
 fn asking_bayes_about_other_observations_changes_nothing() {
     let game = game_of(3);
     let tuple = game.pool().test()[3].clone();
-    let Reference::Blind(make) = reference(&game, "bayes") else { panic!("bayes is told nothing") };
+    let Reference::Uninformed(make) = reference(&game, "bayes") else { panic!("bayes is told nothing") };
     let (mut plain, mut teased) = (make(&game), make(&game));
     let mut encounter = Encounter::<PredatorPrey>::begin(&game, &tuple.specs, 2, Seed::new(4));
     let distractions = [world_at(&FAR_APART), world_at(&[[1.0, 1.0], [0.2, 0.1], [0.3, 0.1], [0.1, 0.3]])];
@@ -691,15 +691,15 @@ fn asking_bayes_about_other_observations_changes_nothing() {
     teased.begin_encounter();
     loop {
         let observation = observed(&game, encounter.state(), 0);
-        plain.probabilities(&observation, &mut probabilities);
-        teased.probabilities(&observation, &mut other);
+        plain.action_probabilities(&observation, &mut probabilities);
+        teased.action_probabilities(&observation, &mut other);
         assert_eq!(probabilities, other);
         for world in &distractions {
-            teased.probabilities(&observed(&game, world, 0), &mut other);
+            teased.action_probabilities(&observed(&game, world, 0), &mut other);
         }
         let action = probabilities.iter().position(|p| *p == 1.0).expect("a sure ego") as Action;
-        plain.acted(&observation, action);
-        teased.acted(&observation, action);
+        plain.record_action(&observation, action);
+        teased.record_action(&observation, action);
         let views = PeerStepBuffers { observations: &mut [], actions: &mut [] };
         match encounter.step(&game, action, views).boundary {
             Boundary::WithinEpisode => {}
@@ -748,9 +748,9 @@ fn play_alone(game: &PredatorPrey, mut ego: Box<dyn Ego>, specs: &[PredatorPreyS
     ego.begin_encounter();
     loop {
         let observation = observed(game, encounter.state(), 0);
-        ego.probabilities(&observation, &mut probabilities);
+        ego.action_probabilities(&observation, &mut probabilities);
         let action = probabilities.iter().position(|p| *p == 1.0).expect("a sure ego") as Action;
-        ego.acted(&observation, action);
+        ego.record_action(&observation, action);
         let step = encounter.step(game, action, PeerStepBuffers { observations: &mut [], actions: &mut [] });
         total += step.task_reward;
         if step.boundary != Boundary::WithinEpisode {
@@ -769,7 +769,7 @@ fn any_actions(n_agents: usize) -> impl Strategy<Value = Vec<Vec<Action>>> {
 
 fn cast_and_actions() -> impl Strategy<Value = (usize, u64, Vec<Vec<Action>>)> {
     prop_oneof![Just(3usize), Just(5usize)].prop_flat_map(|n_peers| {
-        (Just(n_peers), any::<u64>(), any_actions(Cast::with_peers(n_peers).n_agents()))
+        (Just(n_peers), any::<u64>(), any_actions(AgentCounts::with_peers(n_peers).n_agents()))
     })
 }
 
@@ -779,14 +779,14 @@ proptest! {
     #[test]
     fn any_legal_play_keeps_the_world_possible((n_peers, number, play) in cast_and_actions(), crowd in 0.0..1.0f64) {
         let game = game_of(n_peers);
-        let mut world = game.deal(&mut Seed::new(number).stream("deal"));
+        let mut world = game.initial_state(&mut Seed::new(number).stream("deal"));
         // Squeezed towards one place, so that contacts are frequent.
         for body in world.agents.iter_mut() {
             body.position = body.position.map(|coordinate| coordinate * crowd);
         }
         let mut observation = vec![0.0; game.spec().observation_size];
         for actions in play {
-            if game.movers(&world).is_empty() {
+            if game.acting_seats(&world).is_empty() {
                 break;
             }
             let moved = game.apply(&mut world, &joint(&actions));
@@ -803,9 +803,9 @@ proptest! {
     fn the_same_seed_and_actions_give_the_same_play((n_peers, number, play) in cast_and_actions()) {
         let game = game_of(n_peers);
         let run = || {
-            let mut world = game.deal(&mut Seed::new(number).stream("deal"));
+            let mut world = game.initial_state(&mut Seed::new(number).stream("deal"));
             for actions in &play {
-                if !game.movers(&world).is_empty() {
+                if !game.acting_seats(&world).is_empty() {
                     game.apply(&mut world, &joint(actions));
                 }
             }
@@ -832,11 +832,11 @@ proptest! {
         let mut specs: Vec<PredatorPreySpec> = vec![PredatorPreySpec::Predator { prefers: 2 }; 2];
         specs.extend([PredatorPreySpec::Prey { path }; 3]);
         let mut rng = Seed::new(number).stream("deal");
-        let mut world = game.deal(&mut rng);
+        let mut world = game.initial_state(&mut rng);
         let mut swapped = world;
         // Prey A and B; both predators chase prey C.
         (swapped.agents[3], swapped.agents[4]) = (world.agents[4], world.agents[3]);
-        let mut peers: Vec<_> = specs.iter().map(|spec| PredatorPreyPeer::meet(&game, spec)).collect();
+        let mut peers: Vec<_> = specs.iter().map(|spec| PredatorPreyPeer::new(&game, spec)).collect();
         let mut peers_swapped = peers.clone();
         for _ in 0..n_steps {
             let ego_action = rng.below(5) as Action;
@@ -845,7 +845,7 @@ proptest! {
                 for (slot, peer) in peers.iter_mut().enumerate() {
                     actions[1 + slot] = peer.act(&game, world, Seat::of_peer(slot), &mut rng);
                 }
-                if !game.movers(world).is_empty() {
+                if !game.acting_seats(world).is_empty() {
                     game.apply(world, &actions);
                 }
             };
@@ -869,6 +869,6 @@ proptest! {
 #[test]
 fn sizes_are_the_papers() {
     assert_eq!(PREDATOR.size + PREY.size, 0.125);
-    assert_eq!(Cast::with_peers(3), Cast { n_predators: 2, n_prey: 2 });
-    assert_eq!(Cast::with_peers(5), Cast { n_predators: 3, n_prey: 3 });
+    assert_eq!(AgentCounts::with_peers(3), AgentCounts { n_predators: 2, n_prey: 2 });
+    assert_eq!(AgentCounts::with_peers(5), AgentCounts { n_predators: 3, n_prey: 3 });
 }

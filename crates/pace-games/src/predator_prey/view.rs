@@ -2,9 +2,11 @@
 //!
 //! Who sees how far is in `watchtowers`.
 
-use super::bodies::{Body, Cast, MAX_AGENTS, MAX_OBSTACLES, OBSTACLE_SIZE, Point, World, distance, from_to};
+use super::bodies::{
+    AgentCounts, Body, MAX_AGENTS, MAX_OBSTACLES, OBSTACLE_SIZE, Point, World, distance, from_to,
+};
+use super::inline_vec::InlineVec;
 use super::peers::prey;
-use super::row::Row;
 use super::watchtowers::{Sight, TOWERS};
 
 /// Obstacles first, then the towers.
@@ -22,8 +24,8 @@ const OTHER_FLAGS: usize = LANDMARK_WAYS + 2 * N_LANDMARKS;
 /// keeps the place of its role, and the places of those who are not there stay zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    cast: Cast,
-    room: Cast,
+    cast: AgentCounts,
+    room: AgentCounts,
     /// The steps of an episode, where the last number says how much of it has passed.
     clock: Option<usize>,
 }
@@ -36,12 +38,12 @@ pub(crate) struct Seen {
     /// The places of the obstacles in sight.
     pub obstacles: [Option<Point>; MAX_OBSTACLES],
     /// Everybody by agent number; the observer itself and those out of sight are missing.
-    pub others: Row<Option<Body>, MAX_AGENTS>,
+    pub others: InlineVec<Option<Body>, MAX_AGENTS>,
 }
 
 impl Layout {
     /// For `cast`, with as much room as `room` needs, and a clock for an episode of so many steps.
-    pub(crate) fn new(cast: Cast, room: Cast, clock: Option<usize>) -> Layout {
+    pub(crate) fn new(cast: AgentCounts, room: AgentCounts, clock: Option<usize>) -> Layout {
         assert!(cast.n_predators <= room.n_predators && cast.n_prey <= room.n_prey, "{cast:?} in {room:?}");
         Layout { cast, room, clock }
     }
@@ -159,7 +161,7 @@ impl Layout {
         let obstacles = [0, 1].map(|index| {
             (observation[LANDMARK_FLAGS + index] == 1.0).then(|| there(LANDMARK_WAYS + 2 * index))
         });
-        Seen { own, obstacles, others: Row::of(&others[..n_agents]) }
+        Seen { own, obstacles, others: InlineVec::of(&others[..n_agents]) }
     }
 }
 
@@ -185,7 +187,7 @@ pub(crate) const LEGEND: [&str; 2] = [
 ];
 
 /// The world as a map, north at the top, with a line of explanation.
-pub(crate) fn render(world: &World, cast: Cast) -> String {
+pub(crate) fn render(world: &World, cast: AgentCounts) -> String {
     let mut map = [[' '; MAP_COLUMNS]; MAP_ROWS];
     for (row, line) in map.iter_mut().enumerate() {
         for (column, cell) in line.iter_mut().enumerate() {
@@ -221,7 +223,7 @@ pub(crate) fn render(world: &World, cast: Cast) -> String {
     text
 }
 
-fn sign(agent: usize, cast: Cast, world: &World) -> char {
+fn sign(agent: usize, cast: AgentCounts, world: &World) -> char {
     if agent == 0 {
         'E'
     } else if agent < cast.n_predators {

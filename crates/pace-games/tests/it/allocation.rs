@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use pace_games::{Action, GAMES, PeerSight, Preset, Seed, Split};
+use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split};
 
 struct Counting;
 
@@ -36,7 +36,7 @@ fn a_step_allocates_nothing() {
         for preset in Preset::RULES {
             let game = entry.open(preset, &serde_json::Map::new()).expect("presets are valid");
             let n_lanes = game.pool(Split::Train).tuples.len();
-            let mut lanes = game.lanes(Split::Train, n_lanes, PeerSight::Recorded);
+            let mut lanes = game.lanes(Split::Train, n_lanes, PeerObservationMode::Recorded);
             let seed = Seed::new(3);
             let mut rng = seed.stream("ego");
             for lane in 0..n_lanes {
@@ -45,7 +45,7 @@ fn a_step_allocates_nothing() {
             }
             let mut actions = vec![0; n_lanes];
             let mut n_steps = 0;
-            while lanes.resting().contains(&false) {
+            while lanes.idle().contains(&false) {
                 for action in &mut actions {
                     *action = rng.below(game.spec().n_actions() as u32) as Action;
                 }

@@ -1,7 +1,7 @@
 //! Kuhn poker plays every recorded hand of the original as it was recorded, and agrees with OpenSpiel.
 
 use pace_games::kuhn_poker::{Card, Hand, KuhnConfig, KuhnPoker, KuhnSpec, Stage, Strategy};
-use pace_games::{Action, Configure, Game, MAX_SEATS, NO_ACTION, Preset, Seat};
+use pace_games::{Action, Game, MAX_SEATS, NO_ACTION, Preset, PresetConfig, Seat};
 use serde_json::Value;
 
 use crate::traces::{assert_close, document, integers, records};
@@ -21,7 +21,7 @@ fn recorded_hands_are_replayed() {
     for record in records("kuhn.jsonl.gz") {
         let place = || format!("hand {}", record["id"]);
         let deal = integers(&record["deal"]);
-        let mut hand = Hand::dealt((Card::DECK[deal[0] as usize], Card::DECK[deal[1] as usize]));
+        let mut hand = Hand::initial((Card::DECK[deal[0] as usize], Card::DECK[deal[1] as usize]));
         let peer_action = number(&record["peer_action"]) as Action;
         let ego_actions = integers(&record["ego_actions"]);
         let stages = integers(&record["stages"]);
@@ -35,7 +35,7 @@ fn recorded_hands_are_replayed() {
                 asks.push((Seat::of_peer(0), peer_action));
             }
             for (seat, action) in asks {
-                assert!(game.movers(&hand).contains(seat), "{}", place());
+                assert!(game.acting_seats(&hand).contains(seat), "{}", place());
                 if seat != Seat::EGO {
                     game.observe(&hand, seat, &mut observation);
                     assert_close(&observation, &record["peer_obs"], place);
@@ -49,7 +49,7 @@ fn recorded_hands_are_replayed() {
             }
             assert_eq!(task_reward, number(&record["rewards"][step]), "{}", place());
         }
-        assert!(game.movers(&hand).is_empty(), "{}", place());
+        assert!(game.acting_seats(&hand).is_empty(), "{}", place());
         let last = ego_actions.len();
         assert_eq!(hand.stage.number(), Some(stages[last] as usize), "{}", place());
         game.observe(&hand, Seat::EGO, &mut observation);
@@ -99,9 +99,12 @@ fn best_response_values_equal_openspiels() {
 
 #[test]
 fn the_peer_speaks_exactly_once_per_hand() {
-    let mut hand = Hand::dealt((Card::Q, Card::K));
+    let mut hand = Hand::initial((Card::Q, Card::K));
     hand.play(0);
     assert_eq!(hand.stage, Stage::PeerFacesCheck);
     hand.play(1);
-    assert!(game().movers(&hand).contains(Seat::EGO) && !game().movers(&hand).contains(Seat::of_peer(0)));
+    assert!(
+        game().acting_seats(&hand).contains(Seat::EGO)
+            && !game().acting_seats(&hand).contains(Seat::of_peer(0))
+    );
 }

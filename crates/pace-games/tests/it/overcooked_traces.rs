@@ -2,10 +2,10 @@
 //! graphs, and the inner life of the rule-based peer. The recordings show the authors' code, so the preset is theirs.
 
 use pace_games::overcooked::{
-    CUTTING_BOARD, Cell, Cook, CookPeer, CookSpec, DELIVERY_TILE, Errand, Event, Facing, Ingredient, Kitchen,
-    N_OBJECTS, OBSERVATION_SIZE, Object, Overcooked, OvercookedConfig, Recipe,
+    CUTTING_BOARD, Cell, Cook, CookPeer, CookSpec, DELIVERY_TILE, Event, EventKind, Facing, Ingredient,
+    Kitchen, N_OBJECTS, OBSERVATION_SIZE, Object, Overcooked, OvercookedConfig, Recipe,
 };
-use pace_games::{Action, Configure, Ending, Game, MAX_SEATS, NO_ACTION, Preset, Seat};
+use pace_games::{Action, Ending, Game, MAX_SEATS, NO_ACTION, Preset, PresetConfig, Seat};
 use serde_json::Value;
 
 use crate::traces::{assert_close, document, integers, numbers, records};
@@ -39,7 +39,7 @@ fn check_episodes(file: &str) {
         check_state(&game, &kitchen, &record["init"], &|| format!("{file} episode {id} at the start"));
         for (index, step) in record["steps"].as_array().expect("steps").iter().enumerate() {
             let place = || format!("{file} episode {id} step {index}");
-            assert!(!game.movers(&kitchen).is_empty(), "{}: the episode is over", place());
+            assert!(!game.acting_seats(&kitchen).is_empty(), "{}: the episode is over", place());
             let mut actions = [NO_ACTION; MAX_SEATS];
             for (seat, action) in integers(&step["a"]).into_iter().enumerate() {
                 actions[seat] = action as Action;
@@ -55,7 +55,7 @@ fn check_episodes(file: &str) {
                 flags => panic!("{}: flags {flags:?}", place()),
             };
             assert_eq!(moved.ending, ending, "{}", place());
-            assert_eq!(game.movers(&kitchen).is_empty(), ending.is_some(), "{}", place());
+            assert_eq!(game.acting_seats(&kitchen).is_empty(), ending.is_some(), "{}", place());
             let is_lower = kitchen.cooks.map(|cook| i64::from(!cook.cell.is_upper()));
             assert_eq!(is_lower.to_vec(), integers(&step["k"]), "{}", place());
             assert_eq!(i64::from(moved.keypoint_visited), is_lower[0], "{}", place());
@@ -149,8 +149,8 @@ fn decisions_in_prepared_states() {
 fn check_open_errands(peer: &CookPeer, kitchen: &Kitchen, recorded: &Value, place: &dyn Fn() -> String) {
     assert_eq!(peer.errand_stands(kitchen), recorded.is_null() && peer.errand().is_some(), "{}", place());
     if let Some(list) = recorded.as_array() {
-        let open: Vec<Errand> = peer.open_errands(kitchen, PEER).into_iter().flatten().collect();
-        let recorded: Vec<Errand> = list.iter().map(|errand| recorded_errand(errand).expect("one")).collect();
+        let open: Vec<Event> = peer.open_errands(kitchen, PEER).into_iter().flatten().collect();
+        let recorded: Vec<Event> = list.iter().map(|errand| recorded_errand(errand).expect("one")).collect();
         assert_eq!(open, recorded, "{}", place());
     }
 }
@@ -204,9 +204,9 @@ fn recorded_kitchen(block: &Value) -> Kitchen {
     kitchen
 }
 
-fn recorded_errand(value: &Value) -> Option<Errand> {
+fn recorded_errand(value: &Value) -> Option<Event> {
     let [event, x, y] = integers(value.is_array().then_some(value)?)[..] else { panic!("{value}") };
-    Some(Errand { event: Event::ALL[event as usize], target: Cell::new(x as u8, y as u8) })
+    Some(Event { event: EventKind::ALL[event as usize], target: Cell::new(x as u8, y as u8) })
 }
 
 fn recorded_spec(value: &Value) -> CookSpec {

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use pace_games::{GAMES, GameEntry, GameSpec, Meeting, Moment, NO_ACTION, Preset, Seed, Split};
+use pace_games::{GAMES, GameEntry, GameSpec, Moment, NO_ACTION, Preset, ScriptedEncounter, Seed, Split};
 
 /// A few hands of poker, or one long episode of the others.
 const N_STEPS: usize = 24;
@@ -26,9 +26,14 @@ fn playthrough(entry: &GameEntry) -> String {
         .unwrap();
         for reference in ["random", "oracle"] {
             writeln!(text, "\n=== {reference} ===").unwrap();
-            let meeting =
-                Meeting { reference, split: Split::Test, tuple: 1, n_episodes: 12, seed: Seed::new(7) };
-            let mut session = game.reference_session(&meeting).expect("every game has these references");
+            let encounter = ScriptedEncounter {
+                reference,
+                split: Split::Test,
+                tuple: 1,
+                n_episodes: 12,
+                seed: Seed::new(7),
+            };
+            let mut session = game.reference_session(&encounter).expect("every game has these references");
             for _ in 0..N_STEPS {
                 write_moment(&mut text, spec, session.moment());
                 session.step().expect("references are distributions");

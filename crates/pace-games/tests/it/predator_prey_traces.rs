@@ -1,11 +1,12 @@
 //! Predator-Prey-W replays what the authors' environment did, and mpe2's physics with that game's settings.
 
 use pace_games::predator_prey::{
-    Body, ControlForce, Physics, Point, PredatorPrey, PredatorPreyConfig, PredatorPreyPeer, PredatorPreySpec,
-    Row, World,
+    Body, ControlForce, InlineVec, Physics, Point, PredatorPrey, PredatorPreyConfig, PredatorPreyPeer,
+    PredatorPreySpec, World,
 };
 use pace_games::{
-    Action, Configure, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Peer, PeerTuple, Preset, Seat, Seed,
+    Action, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Peer, PeerTuple, Preset, PresetConfig, Seat,
+    Seed,
 };
 use serde_json::Value;
 
@@ -62,9 +63,9 @@ fn world_before(game: &PredatorPrey, episode: &Value, step: usize) -> World {
         None => (&episode["init"], vec![false; game.cast().n_prey]),
     };
     World {
-        agents: Row::of(&bodies(moment)),
-        obstacles: Row::of(&points(&episode["init"]["obst"])),
-        caught: Row::of(&caught),
+        agents: InlineVec::of(&bodies(moment)),
+        obstacles: InlineVec::of(&points(&episode["init"]["obst"])),
+        caught: InlineVec::of(&caught),
         n_steps: step,
     }
 }
@@ -113,7 +114,7 @@ fn one_step_from_every_recorded_state() {
             let all_caught = world.caught.iter().all(|is_caught| *is_caught);
             assert_eq!(moved.ending == Some(Ending::Succeeded), all_caught, "{place}: {moved:?}");
             assert_eq!(moved.keypoint_visited, recorded["k"] == 1, "{place}");
-            assert_eq!(game.movers(&world).is_empty(), moved.ending.is_some(), "{place}");
+            assert_eq!(game.acting_seats(&world).is_empty(), moved.ending.is_some(), "{place}");
             recorded_world.caught = caught_before;
             game.check_state(&recorded_world).unwrap_or_else(|error| panic!("{place}: {error}"));
         }
@@ -160,7 +161,7 @@ fn ask(
     let mut actions = Vec::new();
     let mut after = Vec::new();
     for (slot, spec) in specs.iter().enumerate() {
-        let mut peer = PredatorPreyPeer::meet(game, spec);
+        let mut peer = PredatorPreyPeer::new(game, spec);
         peer.begin_episode(game);
         if slot >= n_peer_predators {
             peer = peer.heading_for(waypoints[slot - n_peer_predators]);
@@ -205,9 +206,9 @@ fn scripted_peers_decide_as_recorded_in_prepared_states() {
             .map(|position| Body { position, velocity: [0.0; 2] })
             .collect();
         let world = World {
-            agents: Row::of(&agents),
-            obstacles: Row::of(&[[0.5, 0.5], [-0.5, 0.5]]),
-            caught: Row::of(&[false; 2]),
+            agents: InlineVec::of(&agents),
+            obstacles: InlineVec::of(&[[0.5, 0.5], [-0.5, 0.5]]),
+            caught: InlineVec::of(&[false; 2]),
             n_steps: 0,
         };
         let (actions, after) = ask(&game, &world, &specs(2, &record), &indices(&record["w0"]));
@@ -261,16 +262,16 @@ fn mpe2_settings_move_bodies_as_mpe2_does() {
             .map(|(position, velocity)| Body { position: *position, velocity })
             .collect();
         let mut world = World {
-            agents: Row::of(&agents),
-            obstacles: Row::of(obstacles),
-            caught: Row::of(&[false; 2]),
+            agents: InlineVec::of(&agents),
+            obstacles: InlineVec::of(obstacles),
+            caught: InlineVec::of(&[false; 2]),
             n_steps: 0,
         };
         for (step, actions) in list(&trace["acts"]).iter().enumerate() {
             let mut actions = joint(actions);
             actions[..4].iter_mut().for_each(|action| *action = translate(*action));
             // In mpe2 a touch does not end anything.
-            (world.caught, world.n_steps) = (Row::of(&[false; 2]), 0);
+            (world.caught, world.n_steps) = (InlineVec::of(&[false; 2]), 0);
             game.apply(&mut world, &actions);
             let recorded = [&trace["pos"][step], &trace["vel"][step]].map(points);
             let expected: Vec<Body> = std::iter::zip(&recorded[0], &recorded[1])
@@ -278,7 +279,7 @@ fn mpe2_settings_move_bodies_as_mpe2_does() {
                 .collect();
             let difference = worst_difference(&world.agents, &expected);
             assert!(difference <= MPE2_STEP, "trace {index}, step {step}: off by {difference:e}");
-            world.agents = Row::of(&expected);
+            world.agents = InlineVec::of(&expected);
         }
     }
 }

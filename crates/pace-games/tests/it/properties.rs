@@ -1,8 +1,8 @@
 //! What must hold for any play of any game, tried on many.
 
 use pace_games::{
-    Action, Boundary, GAMES, NO_ACTION, NO_ACTIONS, PeerSight, PeerStepBuffers, Preset, Seat, Seed, Split,
-    StepBlock,
+    Action, Boundary, GAMES, NO_ACTION, NO_ACTIONS, PeerObservationMode, PeerStepBuffers, Preset, Seat, Seed,
+    Split, StepBatch,
 };
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
@@ -10,7 +10,7 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, propte
 fn play(game: usize, preset: Preset, lane: usize, n_lanes: usize, tuple: usize, seed: u64) -> Vec<Report> {
     let game = GAMES[game].open(preset, &serde_json::Map::new()).expect("presets are valid");
     let n_tuples = game.pool(Split::Train).tuples.len();
-    let mut lanes = game.lanes(Split::Train, n_lanes, PeerSight::Recorded);
+    let mut lanes = game.lanes(Split::Train, n_lanes, PeerObservationMode::Recorded);
     let n_episodes = 2;
     for other in 0..n_lanes {
         let seed = Seed::new(seed).child("other", &[other as u64]);
@@ -19,7 +19,7 @@ fn play(game: usize, preset: Preset, lane: usize, n_lanes: usize, tuple: usize, 
     lanes.begin(lane, tuple % n_tuples, n_episodes, Seed::new(seed));
     let mut rng = Seed::new(seed).stream("ego");
     let mut reports = vec![report(lanes.block(), lane, n_lanes)];
-    while !lanes.resting()[lane] {
+    while !lanes.idle()[lane] {
         let action = rng.below(game.spec().n_actions() as u32) as Action;
         lanes.step(&vec![action; n_lanes]);
         reports.push(report(lanes.block(), lane, n_lanes));
@@ -37,7 +37,7 @@ struct Report {
     facts: String,
 }
 
-fn report(block: &StepBlock, lane: usize, n_lanes: usize) -> Report {
+fn report(block: &StepBatch, lane: usize, n_lanes: usize) -> Report {
     let part = |values: &[f32]| {
         let size = values.len() / n_lanes;
         values[lane * size..][..size].to_vec()

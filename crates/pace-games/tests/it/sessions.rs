@@ -17,7 +17,7 @@ fn games() -> impl Iterator<Item = Box<dyn AnyGame>> {
 /// A session of a scripted ego with people, at its beginning.
 fn begin(game: &dyn AnyGame, ego: &str, people: &[Seat], n_episodes: usize, seed: Seed) -> AgentSession {
     let encounter = game.encounter(Split::Test, 0, people, n_episodes, seed).expect("a tuple");
-    let mut ego = game.blind_ego(ego).expect("a blind ego");
+    let mut ego = game.uninformed_reference(ego).expect("a blind ego");
     ego.begin_encounter();
     AgentSession::begin(encounter, ego, seed).expect("a distribution")
 }
@@ -127,8 +127,8 @@ fn every_ego_plays_with_any_person() {
                         habit
                     };
                     assert!(play(&mut session, &mut person, &mut |_| {}) >= n_episodes);
-                    assert!(!session.encounter().portrait(seat).lines.is_empty());
-                    for opinions in session.moment().opinions() {
+                    assert!(!session.encounter().behaviour_summary(seat).lines.is_empty());
+                    for opinions in session.moment().beliefs() {
                         let total: f32 = opinions.iter().map(|opinion| opinion.probability).sum();
                         assert!((total - 1.0).abs() < 1e-3, "{} {name}: {total}", game.spec().id);
                     }
@@ -198,7 +198,7 @@ fn a_view_shows_a_seat_what_its_observation_shows_and_no_more() {
 fn an_ego_that_is_told_its_peers_plays_with_no_person() {
     for game in games() {
         assert!(!game.blind_names().contains(&"oracle"));
-        assert!(game.blind_ego("oracle").is_err() && game.blind_ego("nobody").is_err());
+        assert!(game.uninformed_reference("oracle").is_err() && game.uninformed_reference("nobody").is_err());
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use pace_games::{
-    Action, AgentSession, Arena, Configure, Ego, Ending, Game, GameEntry, GameError, GameSpec, JointAction,
-    Metric, MoveOutcome, NO_ACTION, NO_ACTIONS, Nouns, Peer, PeerPool, PeerSight, PeerSpec, PeerTuple,
-    Preset, Progress, RandomEgo, Reference, Seat, SeatSet, Seed, Split, StepFeedback, Stream, certain,
-    check_contract,
+    Action, AgentSession, Arena, ConfigError, DisplayNames, Ego, Ending, Game, GameEntry, GameSpec,
+    JointAction, Metric, MoveOutcome, NO_ACTION, NO_ACTIONS, Peer, PeerObservationMode, PeerPool, PeerSpec,
+    PeerTuple, Preset, PresetConfig, Progress, RandomEgo, Reference, Seat, SeatSet, Seed, Split,
+    StepFeedback, Stream, check_contract, one_hot,
 };
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const ORDER: [usize; 7] = [1, 0, 1, 2, 1, 0, 2];
 #[serde(deny_unknown_fields)]
 struct NoKeys {}
 
-impl Configure for NoKeys {
+impl PresetConfig for NoKeys {
     fn preset(_preset: Preset) -> NoKeys {
         NoKeys {}
     }
@@ -39,7 +39,7 @@ struct Player(Always);
 impl Peer<Turns> for Player {
     type Spec = Always;
 
-    fn meet(_game: &Turns, spec: &Always) -> Player {
+    fn new(_game: &Turns, spec: &Always) -> Player {
         Player(spec.clone())
     }
 
@@ -69,7 +69,7 @@ impl Game for Turns {
     type State = usize;
     type Peer = Player;
 
-    fn new(keys: NoKeys) -> Result<Turns, GameError> {
+    fn new(keys: NoKeys) -> Result<Turns, ConfigError> {
         let spec = GameSpec {
             id: Self::ID,
             title: "Turns",
@@ -81,7 +81,7 @@ impl Game for Turns {
             horizon_steps: 2,
             metric: Metric::Return,
             keypoint: "never",
-            nouns: Nouns { episode: "round", episodes: "rounds", score: "reward", keypoint: "never" },
+            nouns: DisplayNames { episode: "round", episodes: "rounds", score: "reward", keypoint: "never" },
         };
         Ok(Turns { keys, spec })
     }
@@ -94,11 +94,11 @@ impl Game for Turns {
         &self.spec
     }
 
-    fn deal(&self, _rng: &mut Stream) -> usize {
+    fn initial_state(&self, _rng: &mut Stream) -> usize {
         0
     }
 
-    fn movers(&self, turn: &usize) -> SeatSet {
+    fn acting_seats(&self, turn: &usize) -> SeatSet {
         ORDER.get(*turn).map_or(SeatSet::NONE, |seat| SeatSet::only(Seat(*seat)))
     }
 
@@ -112,7 +112,7 @@ impl Game for Turns {
         observation.copy_from_slice(&[seat.0 as f32, *turn as f32]);
     }
 
-    fn check_state(&self, _turn: &usize) -> Result<(), GameError> {
+    fn check_state(&self, _turn: &usize) -> Result<(), ConfigError> {
         Ok(())
     }
 
@@ -145,11 +145,11 @@ struct Listener(Arc<Mutex<Vec<Heard>>>);
 impl Ego for Listener {
     fn begin_encounter(&mut self) {}
 
-    fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
-        certain(0, probabilities);
+    fn action_probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+        one_hot(0, probabilities);
     }
 
-    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+    fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
     fn observe_feedback(&mut self, feedback: &StepFeedback<'_>) {
         let StepFeedback { peer_actions, peer_observations, task_reward } = *feedback;
@@ -159,8 +159,8 @@ impl Ego for Listener {
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
 
-    fn peer_sight(&self) -> PeerSight {
-        PeerSight::Recorded
+    fn peer_observation_mode(&self) -> PeerObservationMode {
+        PeerObservationMode::Recorded
     }
 }
 
@@ -190,7 +190,7 @@ fn the_ego_is_told_what_peers_saw_when_they_acted_and_nothing_of_those_who_did_n
         assert_eq!(heard_in_session(&people), [expected.clone(), expected.clone()].concat(), "{people:?}");
     }
     let game = Turns::new(NoKeys {}).expect("it has no keys");
-    let mut arena = Arena::<Turns>::new(game.clone(), 1, PeerSight::Recorded);
+    let mut arena = Arena::<Turns>::new(game.clone(), 1, PeerObservationMode::Recorded);
     arena.begin(0, &game.pool().test()[0].specs, 2, Seed::new(1));
     for (actions, observations, task_reward) in expected.iter().cycle().take(4) {
         arena.step(&[0]);
@@ -198,7 +198,7 @@ fn the_ego_is_told_what_peers_saw_when_they_acted_and_nothing_of_those_who_did_n
         assert_eq!((&block.peer_actions, &block.peer_observations), (actions, observations));
         assert_eq!(block.task_rewards[0], *task_reward);
     }
-    assert!(arena.resting()[0]);
+    assert!(arena.idle()[0]);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
-use pace_games::GameError;
+use pace_games::ConfigError;
 
 /// A rule that says when the context is cleared within an encounter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,16 +60,16 @@ pub const DETECTORS: &[DetectorEntry] = &[
 ];
 
 impl FromStr for Detector {
-    type Err = GameError;
+    type Err = ConfigError;
 
     /// Reads a detector as [`DETECTORS`] writes them.
-    fn from_str(text: &str) -> Result<Detector, GameError> {
+    fn from_str(text: &str) -> Result<Detector, ConfigError> {
         let (id, argument) = text.split_once(':').map_or((text, None), |(id, rest)| (id, Some(rest)));
         let is_it = |entry: &&DetectorEntry| entry.form.split(':').next() == Some(id);
         let Some(entry) = DETECTORS.iter().find(is_it) else {
-            return Err(GameError::unknown("detector", text, DETECTORS.iter().map(|entry| entry.form)));
+            return Err(ConfigError::unknown("detector", text, DETECTORS.iter().map(|entry| entry.form)));
         };
-        (entry.read)(argument).ok_or_else(|| GameError::bad_value("detector", &text, entry.expected))
+        (entry.read)(argument).ok_or_else(|| ConfigError::bad_value("detector", &text, entry.expected))
     }
 }
 
@@ -107,13 +107,13 @@ impl ClearKeeps {
 }
 
 impl FromStr for ClearKeeps {
-    type Err = GameError;
+    type Err = ConfigError;
 
-    fn from_str(text: &str) -> Result<ClearKeeps, GameError> {
+    fn from_str(text: &str) -> Result<ClearKeeps, ConfigError> {
         ClearKeeps::ALL
             .into_iter()
             .find(|keeps| keeps.name() == text)
-            .ok_or_else(|| GameError::unknown("clear-keeps", text, ClearKeeps::ALL.map(ClearKeeps::name)))
+            .ok_or_else(|| ConfigError::unknown("clear-keeps", text, ClearKeeps::ALL.map(ClearKeeps::name)))
     }
 }
 
@@ -130,16 +130,16 @@ pub struct Alarm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The peers had not changed.
-    False,
+    FalseAlarm,
     /// They had, and this is the first alarm since.
-    Right,
+    Detection,
     /// They had, and it was known already.
     Repeated,
 }
 
 /// The detector's eye on one encounter.
 #[derive(Clone, Debug)]
-pub(crate) struct Watch {
+pub(crate) struct DetectorState {
     detector: Detector,
     keeps: ClearKeeps,
     /// Episodes with the first peers.
@@ -152,15 +152,15 @@ pub(crate) struct Watch {
     is_found: bool,
 }
 
-impl Watch {
+impl DetectorState {
     /// On an encounter whose context has room for `context_episodes` with the current one.
     pub(crate) fn new(
         detector: Detector,
         keeps: ClearKeeps,
         switch_after: Option<usize>,
         context_episodes: usize,
-    ) -> Watch {
-        Watch {
+    ) -> DetectorState {
+        DetectorState {
             detector,
             // The last episode before the switch says nothing about the peers after it.
             keeps: if detector == Detector::Known { ClearKeeps::Nothing } else { keeps },
@@ -201,8 +201,8 @@ impl Watch {
             self.n_finished > after || (self.detector == Detector::Known && self.n_finished == after)
         });
         let verdict = match (is_after, self.is_found) {
-            (false, _) => Verdict::False,
-            (true, false) => Verdict::Right,
+            (false, _) => Verdict::FalseAlarm,
+            (true, false) => Verdict::Detection,
             (true, true) => Verdict::Repeated,
         };
         self.is_found |= is_after;
@@ -212,14 +212,14 @@ impl Watch {
 
 #[cfg(test)]
 mod tests {
-    use super::{ClearKeeps, DETECTORS, Detector, Verdict, Watch};
+    use super::{ClearKeeps, DETECTORS, Detector, DetectorState, Verdict};
 
     /// The episodes after which there is an alarm, with its verdict as a letter: `2f 7r 9R`.
-    fn alarms(mut watch: Watch, scores: &[f64]) -> String {
+    fn alarms(mut watch: DetectorState, scores: &[f64]) -> String {
         let found = scores.iter().filter_map(|score| watch.episode_ended(*score)).map(|(alarm, _)| {
             let letter = match alarm.verdict {
-                Verdict::False => "f",
-                Verdict::Right => "r",
+                Verdict::FalseAlarm => "f",
+                Verdict::Detection => "r",
                 Verdict::Repeated => "R",
             };
             format!("{}{letter}", alarm.after_episode)
@@ -230,7 +230,7 @@ mod tests {
     #[track_caller]
     fn check(scores: &[u8], expected: &str) {
         let scores: Vec<f64> = scores.iter().map(|score| f64::from(*score)).collect();
-        let watch = Watch::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, Some(5), 5);
+        let watch = DetectorState::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, Some(5), 5);
         assert_eq!(alarms(watch, &scores), expected, "{scores:?}");
     }
 
@@ -256,7 +256,8 @@ mod tests {
 
     #[test]
     fn with_returns_the_alarm_lies_below_four_fifths_of_the_range() {
-        let watch = |share, context| Watch::new(Detector::Drop { share }, ClearKeeps::Last, None, context);
+        let watch =
+            |share, context| DetectorState::new(Detector::Drop { share }, ClearKeeps::Last, None, context);
         // Of −5 to −3 the threshold is −3.4.
         assert_eq!(alarms(watch(0.8, 9), &[-5.0, -3.0, -3.39]), "");
         assert_eq!(alarms(watch(0.8, 9), &[-5.0, -3.0, -3.41]), "3f");
@@ -271,7 +272,8 @@ mod tests {
 
     #[test]
     fn what_the_context_has_dropped_does_not_count() {
-        let watch = |context| Watch::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, None, context);
+        let watch =
+            |context| DetectorState::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, None, context);
         // While the bad first episode counts, a small loss is within the range.
         assert_eq!(alarms(watch(9), &[-10.0, 1.0, 1.0, 0.9]), "");
         // A context of four has room for three finished episodes.
@@ -284,7 +286,7 @@ mod tests {
 
     #[test]
     fn who_keeps_nothing_needs_two_new_episodes() {
-        let watch = |keeps| Watch::new(Detector::Drop { share: 0.8 }, keeps, None, 9);
+        let watch = |keeps| DetectorState::new(Detector::Drop { share: 0.8 }, keeps, None, 9);
         assert_eq!(alarms(watch(ClearKeeps::Last), &[9.0, 5.0, 4.0]), "2f 3f");
         assert_eq!(alarms(watch(ClearKeeps::Nothing), &[9.0, 5.0, 4.0]), "2f");
         assert_eq!(alarms(watch(ClearKeeps::Nothing), &[9.0, 5.0, 4.0, 3.0]), "2f 4f");
@@ -292,13 +294,13 @@ mod tests {
 
     #[test]
     fn who_is_told_clears_everything_exactly_then() {
-        let mut watch = Watch::new(Detector::Known, ClearKeeps::Last, Some(2), 5);
+        let mut watch = DetectorState::new(Detector::Known, ClearKeeps::Last, Some(2), 5);
         assert_eq!(watch.episode_ended(1.0), None);
         let (alarm, keeps) = watch.episode_ended(1.0).expect("the switch");
-        assert_eq!((alarm.after_episode, alarm.verdict, keeps), (2, Verdict::Right, ClearKeeps::Nothing));
+        assert_eq!((alarm.after_episode, alarm.verdict, keeps), (2, Verdict::Detection, ClearKeeps::Nothing));
         assert_eq!(watch.episode_ended(0.0), None);
-        assert_eq!(alarms(Watch::new(Detector::Known, ClearKeeps::Last, None, 5), &[1.0, 0.0]), "");
-        assert_eq!(alarms(Watch::new(Detector::None, ClearKeeps::Last, Some(1), 5), &[1.0, 0.0]), "");
+        assert_eq!(alarms(DetectorState::new(Detector::Known, ClearKeeps::Last, None, 5), &[1.0, 0.0]), "");
+        assert_eq!(alarms(DetectorState::new(Detector::None, ClearKeeps::Last, Some(1), 5), &[1.0, 0.0]), "");
     }
 
     #[test]

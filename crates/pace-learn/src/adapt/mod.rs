@@ -4,8 +4,8 @@ mod detector;
 mod switch;
 
 use pace_games::{
-    AnyGame, Boundary, Ending, EpisodeOutcome, GameError, Metric, NO_ACTION, Seed, Split, Turn,
-    check_distribution,
+    AnyGame, Boundary, ConfigError, Ending, EpisodeOutcome, Metric, NO_ACTION, Seed, Split,
+    SymmetryTransform, check_distribution,
 };
 use pace_nn::loss::softmax_rows;
 use pace_nn::threads::for_each_shard;
@@ -15,7 +15,7 @@ use crate::network::{Actor, Decisions, PolicyOutputs};
 use crate::policy::Policy;
 use crate::policy_runner::{PolicyRunner, see};
 
-use detector::Watch;
+use detector::DetectorState;
 pub use detector::{Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, Verdict};
 pub use switch::Switch;
 
@@ -64,12 +64,12 @@ impl AdaptConfig {
     }
 
     /// Refuses numbers with which nothing could be played, or not to an end.
-    fn check(&self, n_tuples: usize) -> Result<(), GameError> {
+    fn check(&self, n_tuples: usize) -> Result<(), ConfigError> {
         let check = |key: &str, found: usize, max: usize| {
             if (1..=max).contains(&found) {
                 return Ok(());
             }
-            Err(GameError::bad_value(key, &found, &format!("a number from 1 to {max}")))
+            Err(ConfigError::bad_value(key, &found, &format!("a number from 1 to {max}")))
         };
         // A pool of no tuples, or of more than there can be, has no name.
         self.split.to_string().parse::<Split>()?;
@@ -79,7 +79,7 @@ impl AdaptConfig {
         if let Detector::Drop { share } = self.detector
             && !(0.0..=1.0).contains(&share)
         {
-            return Err(GameError::bad_value(
+            return Err(ConfigError::bad_value(
                 "detector",
                 &self.detector.to_string(),
                 "drop:C with C from 0 to 1",
@@ -89,10 +89,10 @@ impl AdaptConfig {
         if !(1..self.episodes).contains(&after) {
             let expected =
                 format!("a number from 1 to {}, below the episodes of an encounter", self.episodes - 1);
-            return Err(GameError::bad_value("switch_at", &after, &expected));
+            return Err(ConfigError::bad_value("switch_at", &after, &expected));
         }
         if n_tuples < 2 {
-            return Err(GameError::bad_value(
+            return Err(ConfigError::bad_value(
                 "switch_at",
                 &after,
                 "a pool of two tuples or more to switch between",
@@ -130,7 +130,7 @@ pub struct EncounterOutcome {
     /// The identifier's confidence in these guesses, averaged over peers.
     pub confidence: Vec<f32>,
     /// How right the identifier was at every decision; empty where no class is known.
-    pub identified: Vec<Identified>,
+    pub identified: Vec<IdentificationScore>,
     /// When the detector found that the peers had changed.
     pub alarms: Vec<Alarm>,
     /// The latent of every decision, one after the other; empty unless asked for.
@@ -139,7 +139,7 @@ pub struct EncounterOutcome {
 
 /// How right the identifier was at one decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Identified {
+pub struct IdentificationScore {
     /// The share of peers whose best guess is right.
     pub accuracy: f32,
     /// The probability given to the truth, averaged over peers.
@@ -169,13 +169,13 @@ pub fn adapt(
     game: &dyn AnyGame,
     config: &AdaptConfig,
     n_threads: usize,
-) -> Result<Vec<EncounterOutcome>, GameError> {
+) -> Result<Vec<EncounterOutcome>, ConfigError> {
     let shape = (game.spec().observation_size, game.spec().n_actions());
     assert_eq!(shape, agent.shape(), "observation size and number of actions");
     let n_tuples = game.n_tuples(config.split);
     config.check(n_tuples)?;
     let n_encounters = n_tuples * config.passes;
-    let mut shards: Vec<(usize, Result<Vec<EncounterOutcome>, GameError>)> =
+    let mut shards: Vec<(usize, Result<Vec<EncounterOutcome>, ConfigError>)> =
         (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Ok(Vec::new()))).collect();
     for_each_shard(n_threads, &mut shards, |_, (first, outcomes)| {
         let last = (*first + LANES_PER_SHARD).min(n_encounters);
@@ -189,12 +189,12 @@ pub fn adapt(
 }
 
 /// Plays encounters in the lanes of one runner. They are numbered pass after pass, and inside a pass tuple after tuple.
-pub(crate) fn play_side_by_side(
+pub(crate) fn play_batched(
     agent: &Policy,
     game: &dyn AnyGame,
     config: &AdaptConfig,
     encounters: std::ops::Range<usize>,
-) -> Result<Vec<EncounterOutcome>, GameError> {
+) -> Result<Vec<EncounterOutcome>, ConfigError> {
     let spec = agent.spec();
     let n_tuples = game.n_tuples(config.split);
     let slots = &spec.slots;
@@ -206,7 +206,7 @@ pub(crate) fn play_side_by_side(
         if classes.len() != n_tuples || !(slots.is_empty() || classes.iter().all(is_known)) {
             let found = format!("classes of {} tuples", classes.len());
             let expected = format!("a class of the identifier for each peer of {n_tuples} tuples");
-            return Err(GameError::bad_value("classes", &found, &expected));
+            return Err(ConfigError::bad_value("classes", &found, &expected));
         }
     }
     let metric = game.spec().metric;
@@ -241,7 +241,7 @@ pub(crate) fn play_side_by_side(
     let mut current: Vec<EpisodeOutcome> = (0..n_lanes).map(|_| blank()).collect();
     // Who sits in each lane now.
     let mut tuples: Vec<usize> = outcomes.iter().map(|outcome| outcome.tuple).collect();
-    let watch = Watch::new(
+    let watch = DetectorState::new(
         config.detector,
         config.clear_keeps,
         config.switch.map(|switch| switch.after),
@@ -273,7 +273,7 @@ pub(crate) fn play_side_by_side(
             if let Some(classes) = config.classes.as_ref().filter(|_| !slots.is_empty()) {
                 let classes = classes[tuples[lane]].iter().enumerate();
                 let classes = classes.map(|(slot, class)| spec.class_from(runner.side(lane), slot, *class));
-                outcome.identified.push(judge(posteriors, slots, classes));
+                outcome.identified.push(score_identification(posteriors, slots, classes));
             }
             if config.keep_latents && outcome.pass == 0 {
                 let size = spec.latent_size;
@@ -327,12 +327,12 @@ fn best_guess(posterior: &[f32]) -> usize {
     best.expect("a peer has classes")
 }
 
-fn judge(
+fn score_identification(
     posteriors: &[f32],
     slots: &[std::ops::Range<usize>],
     classes: impl Iterator<Item = usize>,
-) -> Identified {
-    let mut judged = Identified { accuracy: 0.0, posterior: 0.0 };
+) -> IdentificationScore {
+    let mut judged = IdentificationScore { accuracy: 0.0, posterior: 0.0 };
     for (slot, class) in slots.iter().zip(classes) {
         let is_right = best_guess(&posteriors[slot.clone()]) == class;
         judged.accuracy += f32::from(u8::from(is_right)) / slots.len() as f32;
@@ -363,7 +363,7 @@ impl ClosedForm {
         fresh: &[(usize, usize)],
         tuples: &[usize],
         current: &mut [EpisodeOutcome],
-    ) -> Result<(), GameError> {
+    ) -> Result<(), ConfigError> {
         if self.points.is_empty() || fresh.is_empty() {
             return Ok(());
         }
@@ -373,22 +373,23 @@ impl ClosedForm {
             fresh.iter().flat_map(|(_, lane)| self.points.iter().map(|_| *lane)).collect();
         let mut state = runner.select_contexts(&lanes);
         // The transform of each context's side; `None` where the agent knows of one side only.
-        let turns: Vec<Option<&Turn>> = lanes.iter().map(|lane| spec.turn(runner.side(*lane))).collect();
+        let transforms: Vec<Option<&SymmetryTransform>> =
+            lanes.iter().map(|lane| spec.transform(runner.side(*lane))).collect();
         let n_steps = self.points.iter().map(|point| point.earlier.len()).max().unwrap_or(0);
-        (0..n_steps).for_each(|step| self.update_contexts(agent, &mut state, &turns, step));
+        (0..n_steps).for_each(|step| self.update_contexts(agent, &mut state, &transforms, step));
         let rows: Vec<usize> = (0..lanes.len()).collect();
         let mut observations = Vec::new();
-        for (point, turn) in self.points.iter().cycle().zip(&turns) {
-            see(*turn, &point.observation, &mut observations);
+        for (point, transform) in self.points.iter().cycle().zip(&transforms) {
+            see(*transform, &point.observation, &mut observations);
         }
         agent.forward_policy(&observations, &rows, &mut state, &mut self.outputs);
         let logits = &self.outputs.logits[..];
         let (mut logs, mut answers) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
         softmax_rows(logits, &[n_actions], &mut logs, &mut answers);
-        for (answer, turn) in answers.chunks_exact_mut(n_actions).zip(&turns) {
+        for (answer, transform) in answers.chunks_exact_mut(n_actions).zip(&transforms) {
             check_distribution(answer)?;
-            if let Some(turn) = turn {
-                turn.unturn_actions(answer);
+            if let Some(transform) = transform {
+                transform.to_game_actions(answer);
             }
         }
         for ((_, lane), answers) in fresh.iter().zip(answers.chunks_exact(self.points.len() * n_actions)) {
@@ -403,19 +404,21 @@ impl ClosedForm {
         &mut self,
         agent: &Policy,
         state: &mut <Policy as Actor>::State,
-        turns: &[Option<&Turn>],
+        transforms: &[Option<&SymmetryTransform>],
         step: usize,
     ) {
         let n_peers = agent.spec().sizes.n_peers;
         let (mut rows, mut observations) = (Vec::new(), Vec::new());
         let (mut ego_actions, mut peer_actions) = (Vec::new(), Vec::new());
-        for (row, turn) in turns.iter().enumerate() {
+        for (row, transform) in transforms.iter().enumerate() {
             let point = &self.points[row % self.points.len()];
             let Some(earlier) = point.earlier.get(step) else { continue };
             rows.push(row);
-            see(*turn, &earlier.observation, &mut observations);
-            ego_actions
-                .push(turn.map_or(earlier.ego_action, |turn| turn.action_from_here(earlier.ego_action)));
+            see(*transform, &earlier.observation, &mut observations);
+            ego_actions.push(
+                transform
+                    .map_or(earlier.ego_action, |transform| transform.action_from_here(earlier.ego_action)),
+            );
             let told = earlier.peer_actions.iter().copied();
             peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
         }

@@ -8,7 +8,7 @@ use super::recorded::{
     Recording, check_differences, check_recorded, check_recurring, everything, gradient, set_weights,
 };
 use super::recurrent::{RecurrentNet, RecurrentState};
-use super::{PaceNet, Setting, find_method};
+use super::{MethodInputs, PaceNet, find_method};
 use crate::batch::Batch;
 use crate::config::{EmptyContext, Span, TrainConfig};
 use crate::gae::estimate_advantages;
@@ -17,7 +17,7 @@ use crate::nets::TransformerEncoder;
 use crate::network::{Actor, Decisions, Network, PolicyOutputs};
 use crate::ppo::Ppo;
 use crate::preset::paper_keys;
-use crate::train::RunPoint;
+use crate::train::IterationContext;
 
 type GeneralistNet = RecurrentNet<false>;
 type LiamNet = RecurrentNet<true>;
@@ -62,8 +62,8 @@ fn check_case<N: Network>(recording: &Recording, case: &Value, own: &[&str]) {
 fn check_parts<N: Network>(net: &N, job: &UpdateJob<'_>) {
     let whole = gradient(net, job);
     let mut parts = vec![0.0; net.weights().len()];
-    for piece in job.due.iter().rev() {
-        let part = gradient(net, &UpdateJob { due: &[*piece], ..*job });
+    for segment in job.segment_indices.iter().rev() {
+        let part = gradient(net, &UpdateJob { segment_indices: &[*segment], ..*job });
         parts.iter_mut().zip(part.gradients).for_each(|(sum, value)| *sum += value);
     }
     for (one, other) in whole.gradients.iter().zip(&parts) {
@@ -114,7 +114,7 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
         // First policies are nearly uniform whatever they see; these are not.
         let mut rng = pace_games::Seed::new(1).stream("weights");
         ppo.learner.net.weights_mut().iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
-        let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+        let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
         let mut batch = ppo.play(&at).expect("finite weights");
         estimate_advantages(&mut batch, 0.0, &config);
         let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
@@ -129,7 +129,7 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
             assert_eq!(sums.n, batch.n_decisions() as f64, "{label}");
             assert!(sums.entropy / sums.n < 0.99 * (game.spec().n_actions() as f64).ln(), "{label}");
             assert_eq!(sums.clipped, 0.0, "{label}");
-            assert!(sums.divergence / sums.n < 1e-6, "{label}: {}", sums.divergence / sums.n);
+            assert!(sums.approx_kl / sums.n < 1e-6, "{label}: {}", sums.approx_kl / sums.n);
             assert!(sums.value_loss / sums.n < 1e-8, "{label}: {}", sums.value_loss / sums.n);
         });
     }
@@ -262,13 +262,13 @@ fn chunks_begin_from_the_states_of_the_rollout() {
     let pool = game.pool(Split::Train);
     let config = small(entry.id, "liamx", |config| config.chunk_steps = 7);
     let mut ppo = Ppo::<LiamNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
-    let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+    let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
     let batch: Batch = ppo.play(&at).expect("finite weights");
-    let pieces = ppo.learner.net.pieces(&batch);
-    assert_eq!(batch.kept.len(), pieces.len() * config.hidden_width);
-    for (piece, state) in pieces.iter().zip(batch.kept.chunks_exact(config.hidden_width)) {
+    let segments = ppo.learner.net.segments(&batch);
+    assert_eq!(batch.saved_states.len(), segments.len() * config.hidden_width);
+    for (segment, state) in segments.iter().zip(batch.saved_states.chunks_exact(config.hidden_width)) {
         let is_first = (0..batch.n_encounters())
-            .any(|encounter| batch.decisions(encounter).start == piece.decisions.start);
+            .any(|encounter| batch.decisions(encounter).start == segment.decisions.start);
         assert_eq!(state.iter().all(|value| *value == 0.0), is_first);
     }
     let n_peers = game.spec().n_peers();
@@ -282,8 +282,8 @@ fn keys_that_a_method_cannot_follow_are_refused() {
     let pool = game.pool(Split::Train);
     let refused = |method: &str, key: &str, change: &dyn Fn(&mut TrainConfig)| {
         let config = small(GAMES[0].id, method, change);
-        let setting = Setting { game: &*game, pool: &pool, config: &config, needed: None };
-        let result = find_method(method).expect("a method").begin(&setting, 1, 1);
+        let inputs = MethodInputs { game: &*game, pool: &pool, config: &config, needed: None };
+        let result = find_method(method).expect("a method").begin(&inputs, 1, 1);
         let error = result.map(drop).expect_err("a key that means nothing").to_string();
         assert!(error.contains(key), "{error}");
     };

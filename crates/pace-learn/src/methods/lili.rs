@@ -6,17 +6,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
-use pace_nn::{Activation, Layout, Linear, MlpBuffers, Part, Store, kernels};
+use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, PoolListing, Seed};
+use pace_nn::{Activation, InputPart, Layout, Linear, MlpBuffers, WriteMode, kernels};
 
 use super::{Method, baseline, check_baseline};
 use crate::config::{ContextAction, EmptyContext, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
-    ActorCritic, ActorCriticRows, CHUNK_ROWS, ContextEncoder, TransitionPredictor, TransitionRows,
-    blank_first, entry_parts, fit,
+    ActorCritic, ActorCriticBuffers, CHUNK_ROWS, ContextEncoder, TransitionBuffers, TransitionPredictor,
+    ensure_len, entry_parts, zero_empty_contexts,
 };
-use crate::network::{Actor, Contexts, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes, copy_to};
+use crate::network::{Actor, Contexts, Decisions, Network, NetworkDims, NetworkSpec, PolicyOutputs, copy_to};
 use crate::ppo::policy_and_value;
 
 /// The method.
@@ -48,7 +48,7 @@ pub(crate) struct PreviousEpisode {
 }
 
 impl Actor for LiliNet {
-    type State = Contexts<PreviousEpisode, LiliActRows>;
+    type State = Contexts<PreviousEpisode, LiliInferenceBuffers>;
 
     fn spec(&self) -> &NetworkSpec {
         &self.spec
@@ -85,8 +85,8 @@ impl Actor for LiliNet {
             rows.pooled.extend_from_slice(&state.lanes[*lane].mean);
             rows.is_first.push(!state.lanes[*lane].is_there);
         }
-        self.encoder.g.forward(&self.weights, &[Part::Dense(&rows.pooled)], n_rows, &mut rows.latents);
-        blank_first(self.empty_context, &rows.is_first, width, &mut rows.latents.out);
+        self.encoder.g.forward(&self.weights, &[InputPart::Dense(&rows.pooled)], n_rows, &mut rows.latents);
+        zero_empty_contexts(self.empty_context, &rows.is_first, width, &mut rows.latents.out);
         copy_to(&mut out.latents, &rows.latents.out[..n_rows * width]);
         self.actor_critic.forward(&self.weights, observations, &out.latents, n_rows, &mut rows.decisions);
         rows.decisions.write_to(n_rows, out);
@@ -103,7 +103,7 @@ impl Actor for LiliNet {
     }
 
     fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut Self::State) {
-        let LiliActRows { entries, no_actions, .. } = &mut state.buffers;
+        let LiliInferenceBuffers { entries, no_actions, .. } = &mut state.buffers;
         no_actions.resize(lanes.len(), NO_ACTION);
         let parts = entry_parts(terminal_observations, no_actions);
         self.encoder.f.forward(&self.weights, &parts, lanes.len(), entries);
@@ -118,11 +118,11 @@ impl Actor for LiliNet {
 }
 
 impl Network for LiliNet {
-    type Buffers = LiliLearnRows;
+    type Buffers = LiliTrainingBuffers;
 
     fn new(game: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> LiliNet {
         let mut layout = Layout::default();
-        let Sizes { observation, n_actions, .. } = Sizes::of(game);
+        let NetworkDims { observation, n_actions, .. } = NetworkDims::of(game);
         let (width, hidden_width) = (config.encoder_width, config.hidden_width);
         let (inputs, relu) = ([observation, width], Activation::Relu);
         LiliNet {
@@ -138,10 +138,10 @@ impl Network for LiliNet {
         }
     }
 
-    fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), GameError> {
+    fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), ConfigError> {
         check_baseline(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])?;
         if config.context_action != ContextAction::Ego {
-            return Err(GameError::bad_value("context_action", &"peer", "\"ego\" for this method"));
+            return Err(ConfigError::bad_value("context_action", &"peer", "\"ego\" for this method"));
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Network for LiliNet {
         &self,
         transposed: &[f32],
         job: &UpdateJob<'_>,
-        rows: &mut LiliLearnRows,
+        rows: &mut LiliTrainingBuffers,
         shard: &mut UpdateShard,
     ) {
         for chunk in job.chunks(CHUNK_ROWS) {
@@ -188,7 +188,7 @@ impl LiliNet {
         &self,
         transposed: &[f32],
         job: &UpdateJob<'_>,
-        rows: &mut LiliLearnRows,
+        rows: &mut LiliTrainingBuffers,
         shard: &mut UpdateShard,
     ) {
         let (width, parameters) = (self.width(), &self.weights[..]);
@@ -200,21 +200,21 @@ impl LiliNet {
         let (entries, n_entries) =
             (entry_parts(&rows.entries, &rows.entry_actions), rows.entry_actions.len());
         self.encoder.f.forward(parameters, &entries, n_entries, &mut rows.features);
-        let pooled = fit(&mut rows.pooled, n_episodes * width);
+        let pooled = ensure_len(&mut rows.pooled, n_episodes * width);
         pooled.fill(0.0);
         for (pooled, source) in pooled.chunks_exact_mut(width).zip(&rows.sources) {
             let Some(source) = source else { continue };
             kernels::add_rows(&rows.features.out[source.start * width..source.end * width], pooled);
             pooled.iter_mut().for_each(|value| *value /= source.len() as f32);
         }
-        self.encoder.g.forward(parameters, &[Part::Dense(pooled)], n_episodes, &mut rows.episodes);
-        blank_first(self.empty_context, &rows.is_first, width, &mut rows.episodes.out);
-        let latents = fit(&mut rows.latents, n_selected * width);
+        self.encoder.g.forward(parameters, &[InputPart::Dense(pooled)], n_episodes, &mut rows.episodes);
+        zero_empty_contexts(self.empty_context, &rows.is_first, width, &mut rows.episodes.out);
+        let latents = ensure_len(&mut rows.latents, n_selected * width);
         for (latent, episode) in latents.chunks_exact_mut(width).zip(&rows.selected_episodes) {
             latent.copy_from_slice(&rows.episodes.out[episode * width..][..width]);
         }
         let latents = &*latents;
-        let d_latents = fit(&mut rows.d_latents, n_selected * width);
+        let d_latents = ensure_len(&mut rows.d_latents, n_selected * width);
 
         // What the decisions led to.
         let (observations, actions) = (&rows.observations[..], &rows.actions[..]);
@@ -261,10 +261,10 @@ impl LiliNet {
         for (d_latent, episode) in d_latents.chunks_exact(width).zip(&rows.selected_episodes) {
             kernels::add(&mut d_episodes[episode * width..][..width], d_latent);
         }
-        blank_first(self.empty_context, &rows.is_first, width, d_episodes);
-        let d_pooled = fit(&mut rows.d_pooled, n_episodes * width);
-        let mut d_parts = [Some((&mut *d_pooled, Store::Overwrite))];
-        let parts = [Part::Dense(&*pooled)];
+        zero_empty_contexts(self.empty_context, &rows.is_first, width, d_episodes);
+        let d_pooled = ensure_len(&mut rows.d_pooled, n_episodes * width);
+        let mut d_parts = [Some((&mut *d_pooled, WriteMode::Overwrite))];
+        let parts = [InputPart::Dense(&*pooled)];
         self.encoder.g.backward(transposed, gradients, &parts, n_episodes, &mut rows.episodes, &mut d_parts);
         for (d_pooled, source) in d_pooled.chunks_exact(width).zip(&rows.sources) {
             let Some(source) = source else { continue };
@@ -279,18 +279,18 @@ impl LiliNet {
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
-pub(crate) struct LiliActRows {
+pub(crate) struct LiliInferenceBuffers {
     entries: MlpBuffers,
     no_actions: Vec<Action>,
     pooled: Vec<f32>,
     is_first: Vec<bool>,
     latents: MlpBuffers,
-    decisions: ActorCriticRows,
+    decisions: ActorCriticBuffers,
 }
 
 /// The inputs and activations of one chunk.
 #[derive(Debug, Default)]
-pub(crate) struct LiliLearnRows {
+pub(crate) struct LiliTrainingBuffers {
     /// The entries of all episodes that have a next one, and where those of each episode's previous one lie.
     entries: Vec<f32>,
     entry_actions: Vec<Action>,
@@ -309,12 +309,12 @@ pub(crate) struct LiliLearnRows {
     actions: Vec<Action>,
     latents: Vec<f32>,
     d_latents: Vec<f32>,
-    predicted: TransitionRows,
-    decisions: ActorCriticRows,
+    predicted: TransitionBuffers,
+    decisions: ActorCriticBuffers,
     probabilities: Vec<f32>,
 }
 
-impl LiliLearnRows {
+impl LiliTrainingBuffers {
     fn gather(&mut self, chunk: &[u32], job: &UpdateJob<'_>, size: usize) {
         let batch = job.batch;
         self.entries.clear();
@@ -335,7 +335,7 @@ impl LiliLearnRows {
                 let decisions = first..first + batch.episode_lengths[episode] as usize;
                 first = decisions.end;
                 let terminal = &batch.terminal_observations[episode * size..][..size];
-                for decision in decisions.clone().filter(|decision| job.is_due(*decision)) {
+                for decision in decisions.clone().filter(|decision| job.is_in_minibatch(*decision)) {
                     self.batch_rows.push(decision);
                     self.selected_episodes.push(self.sources.len());
                     self.actions.push(batch.actions[decision]);

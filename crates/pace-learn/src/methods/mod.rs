@@ -22,7 +22,7 @@ pub(crate) use pace::PaceNet;
 #[cfg(test)]
 pub(crate) use {gscu::GscuNet, lili::LiliNet, recurrent::RecurrentNet};
 
-use pace_games::{AnyGame, GameError, PoolListing};
+use pace_games::{AnyGame, ConfigError, PoolListing};
 
 use crate::agent::Agent;
 use crate::config::{Minibatch, TrainConfig};
@@ -30,7 +30,7 @@ use crate::network::Network;
 use crate::policy::Policy;
 use crate::ppo::Ppo;
 use crate::train::{TrainError, Training};
-use crate::workbench::{AnyBench, UpdateBench, WorkShape};
+use crate::update_benchmark::{AnyBench, BatchShape, UpdateBench};
 
 /// Every method that can be trained, in the column order of every table.
 pub const METHODS: &[Method] = &[
@@ -46,11 +46,11 @@ pub const METHODS: &[Method] = &[
 ];
 
 /// The method with this id.
-pub fn find_method(id: &str) -> Result<&'static Method, GameError> {
+pub fn find_method(id: &str) -> Result<&'static Method, ConfigError> {
     METHODS
         .iter()
         .find(|method| method.id == id)
-        .ok_or_else(|| GameError::unknown("method", id, METHODS.iter().map(|method| method.id)))
+        .ok_or_else(|| ConfigError::unknown("method", id, METHODS.iter().map(|method| method.id)))
 }
 
 /// The keys of a method without an identifier: nobody to be sure of, nothing to warm up; and it looks as the game says.
@@ -61,32 +61,32 @@ fn baseline(config: &mut TrainConfig) {
 }
 
 /// Refuses keys that such a method could not follow, and mini-batches that it is not trained with.
-fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(), GameError> {
+fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(), ConfigError> {
     let expected = "0: this method identifies nobody";
     if config.exploration_weight != 0.0 {
-        return Err(GameError::bad_value("exploration_weight", &config.exploration_weight, expected));
+        return Err(ConfigError::bad_value("exploration_weight", &config.exploration_weight, expected));
     }
     if config.warm_up_steps != 0 {
-        return Err(GameError::bad_value("warm_up_steps", &config.warm_up_steps, expected));
+        return Err(ConfigError::bad_value("warm_up_steps", &config.warm_up_steps, expected));
     }
     if config.own_side {
-        return Err(GameError::bad_value("own_side", &true, "false: PACE alone looks from its own side"));
+        return Err(ConfigError::bad_value("own_side", &true, "false: PACE alone looks from its own side"));
     }
     check_minibatch(config, minibatches)
 }
 
 /// Refuses mini-batches that a method is not trained with.
-fn check_minibatch(config: &TrainConfig, known: &[Minibatch]) -> Result<(), GameError> {
+fn check_minibatch(config: &TrainConfig, known: &[Minibatch]) -> Result<(), ConfigError> {
     if config.minibatch == Minibatch::Chunks && config.minibatch_spread != 1 {
         let expected = "1: a chunk is learned from as a whole";
-        return Err(GameError::bad_value("minibatch_spread", &config.minibatch_spread, expected));
+        return Err(ConfigError::bad_value("minibatch_spread", &config.minibatch_spread, expected));
     }
     if known.contains(&config.minibatch) {
         return Ok(());
     }
     let names: Vec<String> = known.iter().map(|minibatch| format!("\"{}\"", minibatch.name())).collect();
     let expected = format!("{} for this method", names.join(" or "));
-    Err(GameError::bad_value("minibatch", &config.minibatch.name(), &expected))
+    Err(ConfigError::bad_value("minibatch", &config.minibatch.name(), &expected))
 }
 
 /// A way to train: a network, and the keys that make the method what it is.
@@ -100,7 +100,7 @@ pub struct Method {
     need: for<'a> fn(&'a TrainConfig) -> Option<Need<'a>>,
     begin: Begin,
     load: Load,
-    bench: fn(&WorkShape, TrainConfig) -> Box<dyn AnyBench>,
+    bench: fn(&BatchShape, TrainConfig) -> Box<dyn AnyBench>,
 }
 
 /// A run that another run needs: its agent is a part of the other's.
@@ -112,12 +112,12 @@ pub struct Need<'a> {
     pub run: &'a str,
 }
 
-type Begin = fn(&Setting<'_>, u64, usize) -> Result<Box<dyn Training>, GameError>;
-type Load = fn(&Setting<'_>, &[u8]) -> Result<Agent, TrainError>;
+type Begin = fn(&MethodInputs<'_>, u64, usize) -> Result<Box<dyn Training>, ConfigError>;
+type Load = fn(&MethodInputs<'_>, &[u8]) -> Result<Agent, TrainError>;
 
 /// What a run or an agent of a method is made for.
 #[derive(Clone, Copy)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct MethodInputs<'a> {
     pub(crate) game: &'a dyn AnyGame,
     /// The game's training pool.
     pub(crate) pool: &'a PoolListing,
@@ -140,11 +140,11 @@ impl Method {
             summary,
             adjust,
             need: |_| None,
-            begin: |setting, seed, n_threads| {
-                let Setting { game, pool, config, .. } = *setting;
+            begin: |inputs, seed, n_threads| {
+                let MethodInputs { game, pool, config, .. } = *inputs;
                 Ok(Box::new(Ppo::<N>::new(game, pool, config, seed, n_threads)?))
             },
-            load: |setting, model| load(N::new(setting.game.spec(), setting.pool, setting.config), model),
+            load: |inputs, model| load(N::new(inputs.game.spec(), inputs.pool, inputs.config), model),
             bench: |shape, config| Box::new(UpdateBench::<N>::new(shape, config)),
         }
     }
@@ -161,18 +161,18 @@ impl Method {
 
     pub(crate) fn begin(
         &self,
-        setting: &Setting<'_>,
+        inputs: &MethodInputs<'_>,
         seed: u64,
         n_threads: usize,
-    ) -> Result<Box<dyn Training>, GameError> {
-        (self.begin)(setting, seed, n_threads)
+    ) -> Result<Box<dyn Training>, ConfigError> {
+        (self.begin)(inputs, seed, n_threads)
     }
 
-    pub(crate) fn load(&self, setting: &Setting<'_>, model: &[u8]) -> Result<Agent, TrainError> {
-        (self.load)(setting, model)
+    pub(crate) fn load(&self, inputs: &MethodInputs<'_>, model: &[u8]) -> Result<Agent, TrainError> {
+        (self.load)(inputs, model)
     }
 
-    pub(crate) fn bench(&self, shape: &WorkShape, config: TrainConfig) -> Box<dyn AnyBench> {
+    pub(crate) fn bench(&self, shape: &BatchShape, config: TrainConfig) -> Box<dyn AnyBench> {
         (self.bench)(shape, config)
     }
 }

@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, PoolListing, Seed};
+use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::{Activation, DropoutKey, Layout, Linear};
 
 use super::{Method, check_minibatch};
-use crate::config::{ContextAction, EncoderKind, Identify, Minibatch, TrainConfig};
+use crate::config::{ContextAction, EncoderKind, IdentifierTarget, Minibatch, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
-    ActorCritic, ActorCriticRows, ContextChunk, Encoder, PeerIdentifier, PoolEncoder, Span,
-    TransformerEncoder, fit,
+    ActorCritic, ActorCriticBuffers, ContextChunk, Encoder, EncounterRange, PeerIdentifier, PoolEncoder,
+    TransformerEncoder, ensure_len,
 };
-use crate::network::{Actor, Contexts, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes, copy_to};
+use crate::network::{Actor, Contexts, Decisions, Network, NetworkDims, NetworkSpec, PolicyOutputs, copy_to};
 use crate::ppo::policy_and_value;
 
 /// The paper's method.
@@ -61,8 +61,8 @@ const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut Tr
         summary,
         adjust,
         need: |_| None,
-        begin: |setting, seed, n_threads| of(setting.config).begin(setting, seed, n_threads),
-        load: |setting, model| of(setting.config).load(setting, model),
+        begin: |inputs, seed, n_threads| of(inputs.config).begin(inputs, seed, n_threads),
+        load: |inputs, model| of(inputs.config).load(inputs, model),
         bench: |shape, config| of(&config).bench(shape, config),
     }
 }
@@ -79,7 +79,7 @@ pub(crate) struct PaceNet<E: Encoder = PoolEncoder> {
 }
 
 impl<E: Encoder> Actor for PaceNet<E> {
-    type State = Contexts<E::Context, PaceActRows<E::ActRows>>;
+    type State = Contexts<E::Context, PaceInferenceBuffers<E::InferenceBuffers>>;
 
     fn spec(&self) -> &NetworkSpec {
         &self.spec
@@ -90,16 +90,16 @@ impl<E: Encoder> Actor for PaceNet<E> {
     }
 
     fn clear_context(&self, state: &mut Self::State, lane: usize) {
-        self.encoder.forget(&mut state.lanes[lane]);
+        self.encoder.clear(&mut state.lanes[lane]);
     }
 
     fn keep_last_episode(&self, state: &mut Self::State, lane: usize) {
-        self.encoder.forget_but_last(&mut state.lanes[lane]);
+        self.encoder.keep_last_episode(&mut state.lanes[lane]);
     }
 
     fn reveal_tuple(&self, state: &mut Self::State, lane: usize, _tuple: usize, seed: Seed) {
         let key = DropoutKey(u64::from(seed.stream("dropout").below(u32::MAX)));
-        self.encoder.drop_in_play(&mut state.lanes[lane], key);
+        self.encoder.enable_rollout_dropout(&mut state.lanes[lane], key);
     }
 
     fn forward_policy(
@@ -113,8 +113,8 @@ impl<E: Encoder> Actor for PaceNet<E> {
         self.encoder.encode(weights, &state.lanes, lanes, &mut rows.encoder);
         copy_to(&mut out.latents, &E::latents(&rows.encoder)[..n_rows * self.width()]);
         let (n_outputs, n_posteriors) = (self.identifier.n_outputs(), self.identifier.n_posteriors());
-        let outputs = fit(&mut rows.outputs, n_rows * n_outputs);
-        let room = fit(&mut rows.room, n_rows * n_outputs);
+        let outputs = ensure_len(&mut rows.outputs, n_rows * n_outputs);
+        let room = ensure_len(&mut rows.room, n_rows * n_outputs);
         out.guesses.resize(n_rows * n_outputs, 0.0);
         self.identifier.forward(weights, &out.latents, n_rows, outputs, room, &mut out.guesses);
         out.posteriors.resize(n_rows * n_posteriors, 0.0);
@@ -152,11 +152,11 @@ impl<E: Encoder> Actor for PaceNet<E> {
 }
 
 impl<E: Encoder> Network for PaceNet<E> {
-    type Buffers = PaceLearnRows<E::LearnRows>;
+    type Buffers = PaceTrainingBuffers<E::TrainingBuffers>;
 
     fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet<E> {
         let mut layout = Layout::default();
-        let Sizes { observation, n_actions, .. } = Sizes::of(game);
+        let NetworkDims { observation, n_actions, .. } = NetworkDims::of(game);
         let encoder = E::new(&mut layout, game, config);
         let width = encoder.width();
         let identifier = PeerIdentifier::new(&mut layout, width, pool, config.identify);
@@ -180,19 +180,19 @@ impl<E: Encoder> Network for PaceNet<E> {
         }
     }
 
-    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError> {
-        if config.identify == Identify::Traits && pool.traits.iter().any(|slot| slot[0].is_empty()) {
+    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
+        if config.identify == IdentifierTarget::Traits && pool.traits.iter().any(|slot| slot[0].is_empty()) {
             let expected = "\"classes\": the peers of this game have no traits";
-            return Err(GameError::bad_value("identify", &"traits", expected));
+            return Err(ConfigError::bad_value("identify", &"traits", expected));
         }
         if config.own_side && pool.sides.is_none() {
             let expected = "false: this game and its training pool are not the same from several sides (with the key \
                             `turned_tuples`, where a game has it, set it to true)";
-            return Err(GameError::bad_value("own_side", &true, expected));
+            return Err(ConfigError::bad_value("own_side", &true, expected));
         }
         if config.own_side && config.context_action != ContextAction::Ego {
             let expected = "\"ego\" beside own_side = true: what peers do is not turned";
-            return Err(GameError::bad_value("context_action", &"peer", expected));
+            return Err(ConfigError::bad_value("context_action", &"peer", expected));
         }
         E::check(config)?;
         check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
@@ -240,7 +240,7 @@ impl<E: Encoder> PaceNet<E> {
         transposed: &[f32],
         job: &UpdateJob<'_>,
         chunk: &[u32],
-        rows: &mut PaceLearnRows<E::LearnRows>,
+        rows: &mut PaceTrainingBuffers<E::TrainingBuffers>,
         shard: &mut UpdateShard,
     ) {
         let (batch, parameters) = (job.batch, &self.weights[..]);
@@ -254,7 +254,7 @@ impl<E: Encoder> PaceNet<E> {
         let observations: &[f32] = if rows.chunk.is_whole() {
             &rows.chunk.observations[..n_selected * size]
         } else {
-            let observations = fit(&mut rows.selected_observations, n_selected * size);
+            let observations = ensure_len(&mut rows.selected_observations, n_selected * size);
             for (observation, decision) in observations.chunks_exact_mut(size).zip(&rows.chunk.selected) {
                 observation.copy_from_slice(&rows.chunk.observations[decision * size..][..size]);
             }
@@ -268,9 +268,9 @@ impl<E: Encoder> PaceNet<E> {
         // The identifier's loss, on every selected decision.
         if job.weights.auxiliary > 0.0 {
             let n_outputs = self.identifier.n_outputs();
-            let outputs = fit(&mut rows.outputs, n_selected * n_outputs);
-            let d_outputs = fit(&mut rows.d_outputs, n_selected * n_outputs);
-            let guesses = fit(&mut rows.probabilities, n_selected * n_outputs);
+            let outputs = ensure_len(&mut rows.outputs, n_selected * n_outputs);
+            let d_outputs = ensure_len(&mut rows.d_outputs, n_selected * n_outputs);
+            let guesses = ensure_len(&mut rows.probabilities, n_selected * n_outputs);
             self.identifier.forward(parameters, latents, n_selected, outputs, d_outputs, guesses);
             let share = 1.0 / self.identifier.slots().len() as f32;
             let weight = job.weights.per_row * job.weights.auxiliary * share;
@@ -314,7 +314,7 @@ impl<E: Encoder> PaceNet<E> {
     }
 
     /// Brings the inputs of a chunk together.
-    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut PaceLearnRows<E::LearnRows>) {
+    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut PaceTrainingBuffers<E::TrainingBuffers>) {
         let (batch, size) = (job.batch, self.spec.sizes.observation);
         rows.chunk.clear();
         rows.batch_rows.clear();
@@ -325,7 +325,7 @@ impl<E: Encoder> PaceNet<E> {
             let first_row = rows.chunk.actions.len();
             let first_episode = rows.chunk.lengths.len();
             for decision in decisions.clone() {
-                if job.is_due(decision) {
+                if job.is_in_minibatch(decision) {
                     rows.chunk.selected.push(first_row + decision - decisions.start);
                     rows.batch_rows.push(decision);
                     rows.encounters.push(*encounter);
@@ -344,7 +344,7 @@ impl<E: Encoder> PaceNet<E> {
                 }
             }
             rows.chunk.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
-            rows.chunk.spans.push(Span {
+            rows.chunk.spans.push(EncounterRange {
                 decisions: first_row..rows.chunk.actions.len(),
                 episodes: first_episode..rows.chunk.lengths.len(),
             });
@@ -362,7 +362,7 @@ impl<E: Encoder> PaceNet<E> {
             let decisions = encounters().flat_map(|one| &numbers.decisions[batch.decisions(one)]);
             decisions.chain(encounters().flat_map(|one| &numbers.ends[batch.episodes(one)])).copied()
         });
-        rows.chunk.find_recurring(numbers, size);
+        rows.chunk.deduplicate(numbers, size);
     }
 }
 
@@ -373,11 +373,11 @@ fn first_peers(peer_actions: &[Action], n_peers: usize) -> impl Iterator<Item = 
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
-pub(crate) struct PaceActRows<R> {
+pub(crate) struct PaceInferenceBuffers<R> {
     encoder: R,
     /// What is stored in the contexts with the entries.
     actions: Vec<Action>,
-    decisions: ActorCriticRows,
+    decisions: ActorCriticBuffers,
     /// What the identifier says before it is squashed, and room for as much.
     outputs: Vec<f32>,
     room: Vec<f32>,
@@ -385,7 +385,7 @@ pub(crate) struct PaceActRows<R> {
 
 /// The inputs and activations of one chunk: what a thread works in, and finds still in its cache at the next chunk.
 #[derive(Debug, Default)]
-pub(crate) struct PaceLearnRows<R> {
+pub(crate) struct PaceTrainingBuffers<R> {
     chunk: ContextChunk,
     encoder: R,
     /// The selected decisions, as rows of the batch and by encounter.
@@ -396,5 +396,5 @@ pub(crate) struct PaceLearnRows<R> {
     d_outputs: Vec<f32>,
     /// Of classes, then of actions.
     probabilities: Vec<f32>,
-    decisions: ActorCriticRows,
+    decisions: ActorCriticBuffers,
 }

@@ -1,6 +1,6 @@
 //! The whole loss of PACE: against PyTorch's recording, against finite differences, and what the warm-up leaves alone.
 
-use pace_games::{PoolListing, Sides, Turn};
+use pace_games::{PoolListing, Symmetries, SymmetryTransform};
 use serde_json::Value;
 
 use super::PaceNet;
@@ -23,7 +23,7 @@ fn net(recording: &Recording, encoder: EncoderKind, case: &Value) -> PaceNet {
 }
 
 /// The same, of an ego that looks from its own side where there are several.
-fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Option<Sides>) -> PaceNet {
+fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Option<Symmetries>) -> PaceNet {
     let mut config = paper_keys("kuhn-poker", "pace");
     config.encoder_width = recording.size("encoder_width");
     config.hidden_width = recording.size("hidden_width");
@@ -109,7 +109,7 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
         let mut parts = vec![0.0; net.weights().len()];
         let mut n_found = 0.0;
         for due in 0..3 {
-            let part = gradient(net, &UpdateJob { selection: Some((&assigned, due)), ..*job });
+            let part = gradient(net, &UpdateJob { minibatch_of_decision: Some((&assigned, due)), ..*job });
             parts.iter_mut().zip(part.gradients).for_each(|(sum, value)| *sum += value);
             n_found += part.sums.n;
         }
@@ -136,11 +136,12 @@ fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
     let recording = recording();
     let case = &recording.0["cases"][0];
     let n_classes = integers(&recording.0["n_classes"]);
-    let turn = |by: usize| {
+    let transform = |by: usize| {
         let classes = n_classes.iter().map(|n| (0..*n).map(|class| (class + by) % n).collect());
-        Turn { numbers: Vec::new(), actions: Vec::new(), classes: classes.collect() }
+        SymmetryTransform { numbers: Vec::new(), actions: Vec::new(), classes: classes.collect() }
     };
-    let sides = Sides { turns: vec![turn(0), turn(1)], own_if_positive: Vec::new() };
+    let sides =
+        Symmetries { transforms: vec![transform(0), transform(1)], canonical_if_positive: Vec::new() };
     let (mut batch, mut classes) = batch(&recording);
     let weights = recording.weights(batch.n_decisions());
     let learned = |net: &PaceNet, batch: &Batch, classes: &[Vec<usize>]| {
@@ -157,7 +158,7 @@ fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
     assert_ne!(from_the_side, as_they_are);
     // As if these were the classes of the peers.
     for (slot, class) in classes[0].iter_mut().enumerate() {
-        *class = sides.turns[1].classes[slot][*class];
+        *class = sides.transforms[1].classes[slot][*class];
     }
     let plain = net(&recording, EncoderKind::Means, case);
     assert_eq!(from_the_side, learned(&plain, &batch, &classes));

@@ -1,6 +1,6 @@
 //! Losses and gradients as PyTorch recorded them, and by finite differences: what every method's tests compare with.
 
-use pace_games::{Ending, GameSpec, Metric, Nouns};
+use pace_games::{DisplayNames, Ending, GameSpec, Metric};
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{GemmShape, recorded};
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl Recording {
             horizon_steps: 9,
             metric: Metric::Return,
             keypoint: "",
-            nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
+            nouns: DisplayNames { episode: "", episodes: "", score: "", keypoint: "" },
         }
     }
 
@@ -54,7 +54,7 @@ impl Recording {
             batch.peer_actions.extend(actions("peer_actions"));
             batch.peer_observations.extend(floats(&encounter["peer_observations"]));
             batch.task_rewards.extend(floats(&encounter["task_rewards"]));
-            batch.kept.extend(floats(&encounter["kept"]));
+            batch.saved_states.extend(floats(&encounter["kept"]));
             batch.log_probabilities.extend(floats(&encounter["old_log_probabilities"]));
             batch.values.extend(floats(&encounter["old_values"]));
             batch.targets.extend(floats(&encounter["targets"]));
@@ -97,7 +97,7 @@ pub(super) fn set_weights<N: Network>(net: &mut N, recorded: &Value) {
     *net.weights_mut() = values;
 }
 
-/// The gradient and the sums of all due pieces.
+/// The gradient and the sums of all due segments.
 pub(super) fn gradient<N: Network>(net: &N, job: &UpdateJob<'_>) -> UpdateShard {
     let n = net.weights().len();
     let (mut shard, mut transposed) = (UpdateShard::new(n), vec![0.0; n]);
@@ -106,7 +106,7 @@ pub(super) fn gradient<N: Network>(net: &N, job: &UpdateJob<'_>) -> UpdateShard 
     shard
 }
 
-/// All pieces of a batch.
+/// All segments of a batch.
 pub(super) fn everything<N: Network>(
     net: &N,
     batch: &Batch,
@@ -114,9 +114,17 @@ pub(super) fn everything<N: Network>(
     weights: LossWeights,
     check: impl FnOnce(&UpdateJob<'_>),
 ) {
-    let pieces = net.pieces(batch);
-    let due: Vec<u32> = (0..pieces.len() as u32).collect();
-    check(&UpdateJob { batch, pieces: &pieces, due: &due, selection: None, classes, weights, dropout: None });
+    let segments = net.segments(batch);
+    let segment_indices: Vec<u32> = (0..segments.len() as u32).collect();
+    check(&UpdateJob {
+        batch,
+        segments: &segments,
+        segment_indices: &segment_indices,
+        minibatch_of_decision: None,
+        classes,
+        weights,
+        dropout: None,
+    });
 }
 
 /// Holds terms and gradients to what was recorded; `own` names the method's own terms in the recording.
@@ -157,7 +165,7 @@ pub(super) fn check_recurring<N: Network>(net: &N, job: &UpdateJob<'_>) {
     };
     let (one_by_one, flops_one_by_one) = with_flops(&UpdateJob { batch: &batch, ..*job });
     let mut numbered = batch.clone();
-    numbered.number_observations(size);
+    numbered.index_observations(size);
     assert!(numbered.numbers.is_some());
     let (at_once, flops_at_once) = with_flops(&UpdateJob { batch: &numbered, ..*job });
     assert!(flops_at_once < flops_one_by_one);

@@ -6,15 +6,17 @@
 
 use std::sync::Arc;
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, PeerSight, PoolListing, Seed};
-use pace_nn::{Activation, Gru, GruInputs, GruRows, Layout, Linear, Mlp, MlpBuffers, Part, Store};
+use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, PeerObservationMode, PoolListing, Seed};
+use pace_nn::{
+    Activation, Gru, GruBuffers, GruInputs, InputPart, Layout, Linear, Mlp, MlpBuffers, WriteMode,
+};
 
 use super::check_baseline;
-use crate::batch::{Batch, Piece};
+use crate::batch::{Batch, Segment};
 use crate::config::{Minibatch, Span, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
-use crate::nets::{Pairs, PeerModel, PeerModelRows, fit, orthogonal, uniform};
-use crate::network::{Actor, Contexts, Decisions, Network, NetworkSpec, PolicyOutputs, Sizes, copy_to};
+use crate::nets::{PairIndex, PeerModel, PeerModelBuffers, ensure_len, orthogonal, uniform};
+use crate::network::{Actor, Contexts, Decisions, Network, NetworkDims, NetworkSpec, PolicyOutputs, copy_to};
 use crate::ppo::{PolicyRows, policy_and_value};
 
 /// Decisions of a block of chunks that are passed through together: sequences enough for fast products with their hidden
@@ -36,7 +38,7 @@ pub(crate) struct RecurrentNet<const MODELS_PEERS: bool> {
     weights: Arc<Vec<f32>>,
 }
 
-pub(super) type RecurrentState = Contexts<HiddenState, RecurrentActRows>;
+pub(super) type RecurrentState = Contexts<HiddenState, RecurrentInferenceBuffers>;
 
 /// What a lane keeps.
 #[derive(Clone, Debug)]
@@ -87,7 +89,7 @@ impl<const MODELS_PEERS: bool> Actor for RecurrentNet<MODELS_PEERS> {
         let n_rows = lanes.len();
         self.step(observations, lanes, state);
         copy_to(&mut out.latents, &state.buffers.gru.out[..n_rows * self.width()]);
-        let hidden = [Part::Dense(&out.latents)];
+        let hidden = [InputPart::Dense(&out.latents)];
         for (head, out) in [(&self.actor, &mut out.logits), (&self.critic, &mut out.values)] {
             out.resize(n_rows * head.n_out(), 0.0);
             head.forward(&self.weights, &hidden, n_rows, out);
@@ -128,11 +130,11 @@ impl<const MODELS_PEERS: bool> Actor for RecurrentNet<MODELS_PEERS> {
 }
 
 impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
-    type Buffers = RecurrentLearnRows;
+    type Buffers = RecurrentTrainingBuffers;
 
     fn new(game: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> Self {
         let mut layout = Layout::default();
-        let Sizes { observation, n_actions, n_peers } = Sizes::of(game);
+        let NetworkDims { observation, n_actions, n_peers } = NetworkDims::of(game);
         let width = config.hidden_width;
         let input = if MODELS_PEERS { vec![observation, n_actions] } else { vec![observation] };
         let relu = Activation::Relu;
@@ -141,9 +143,9 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         let (actor, critic) = (head("actor", n_actions), head("critic", 1));
         let gru = Gru::new(&mut layout, "gru", width, width);
         let peers = MODELS_PEERS.then(|| PeerModel::new(&mut layout, width, n_peers, observation, n_actions));
-        let (sight, metrics): (PeerSight, &[&str]) = match MODELS_PEERS {
-            true => (PeerSight::Recorded, &["peer/observation_loss", "peer/action_loss"]),
-            false => (PeerSight::Skipped, &[]),
+        let (sight, metrics): (PeerObservationMode, &[&str]) = match MODELS_PEERS {
+            true => (PeerObservationMode::Recorded, &["peer/observation_loss", "peer/action_loss"]),
+            false => (PeerObservationMode::Skipped, &[]),
         };
         RecurrentNet {
             trunk,
@@ -164,9 +166,9 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         }
     }
 
-    fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), GameError> {
+    fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), ConfigError> {
         if config.minibatch_spread != 1 {
-            return Err(GameError::bad_value(
+            return Err(ConfigError::bad_value(
                 "minibatch_spread",
                 &config.minibatch_spread,
                 "1 for this method",
@@ -202,7 +204,7 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         &self.actor
     }
 
-    fn pieces(&self, batch: &Batch) -> Vec<Piece> {
+    fn segments(&self, batch: &Batch) -> Vec<Segment> {
         batch.cut(self.chunk_steps)
     }
 
@@ -210,7 +212,7 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         &self,
         transposed: &[f32],
         job: &UpdateJob<'_>,
-        rows: &mut RecurrentLearnRows,
+        rows: &mut RecurrentTrainingBuffers,
         shard: &mut UpdateShard,
     ) {
         for chunk in job.chunks(BLOCK_ROWS) {
@@ -231,7 +233,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
     /// One step of the trunk and the GRU for each of `lanes`, from their hidden states.
     fn step(&self, observations: &[f32], lanes: &[usize], state: &mut RecurrentState) {
         let (n_rows, width) = (lanes.len(), self.width());
-        let RecurrentActRows { initial, last_actions, keep, trunk, gru } = &mut state.buffers;
+        let RecurrentInferenceBuffers { initial, last_actions, keep, trunk, gru } = &mut state.buffers;
         initial.clear();
         last_actions.clear();
         for lane in lanes {
@@ -239,20 +241,20 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
             last_actions.push(state.lanes[*lane].last_action);
         }
         keep.resize(n_rows, 1.0);
-        let parts = [Part::Dense(observations), Part::OneHot(last_actions)];
+        let parts = [InputPart::Dense(observations), InputPart::OneHot(last_actions)];
         self.trunk.forward(&self.weights, &parts[..Self::N_PARTS], n_rows, trunk);
         let inputs = &trunk.out[..n_rows * width];
         self.gru.forward(&self.weights, inputs.into(), &[n_rows], initial, keep, gru);
     }
 
-    /// Packs the pieces of a block step by step, longest first.
-    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut RecurrentLearnRows) {
+    /// Packs the segments of a block step by step, longest first.
+    fn gather(&self, chunk: &[u32], job: &UpdateJob<'_>, rows: &mut RecurrentTrainingBuffers) {
         let (batch, size, width) = (job.batch, self.spec.sizes.observation, self.width());
         rows.sequences.clear();
-        for piece in chunk {
+        for segment in chunk {
             let start = rows.moments.len();
-            self.moments(batch, &job.pieces[*piece as usize], &mut rows.moments);
-            rows.sequences.push((*piece, start..rows.moments.len()));
+            self.moments(batch, &job.segments[*segment as usize], &mut rows.moments);
+            rows.sequences.push((*segment, start..rows.moments.len()));
         }
         // Stable, so that the order is that of the mini-batch and of nothing else.
         rows.sequences.sort_by_key(|(_, moments)| std::cmp::Reverse(moments.len()));
@@ -265,8 +267,8 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         rows.keep.clear();
         rows.selected.clear();
         rows.batch_rows.clear();
-        for (piece, _) in &rows.sequences {
-            rows.initial.extend_from_slice(&batch.kept[*piece as usize * width..][..width]);
+        for (segment, _) in &rows.sequences {
+            rows.initial.extend_from_slice(&batch.saved_states[*segment as usize * width..][..width]);
         }
         let n_steps = rows.sequences.first().map_or(0, |(_, moments)| moments.len());
         for step in 0..n_steps {
@@ -304,21 +306,21 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         rows.moments.clear();
     }
 
-    /// Everything that the network was shown from the first decision of a piece to its last.
-    fn moments(&self, batch: &Batch, piece: &Piece, moments: &mut Vec<Moment>) {
-        let (mut episode, mut n_before) = (piece.episode, piece.n_before);
-        for decision in piece.decisions.clone() {
+    /// Everything that the network was shown from the first decision of a segment to its last.
+    fn moments(&self, batch: &Batch, segment: &Segment, moments: &mut Vec<SequenceStep>) {
+        let (mut episode, mut n_before) = (segment.episode, segment.n_before);
+        for decision in segment.decisions.clone() {
             let is_first = n_before == 0;
-            moments.push(Moment {
+            moments.push(SequenceStep {
                 place: Place::Decision(decision),
                 last_action: if is_first { NO_ACTION } else { batch.actions[decision - 1] },
                 begins_anew: is_first && self.span == Span::Episode,
             });
             n_before += 1;
             if n_before == batch.episode_lengths[episode] as usize {
-                // Behind the last decision it would change nothing: the next piece begins from what was stored.
-                if self.sees_terminal && decision + 1 < piece.decisions.end {
-                    moments.push(Moment {
+                // Behind the last decision it would change nothing: the next segment begins from what was stored.
+                if self.sees_terminal && decision + 1 < segment.decisions.end {
+                    moments.push(SequenceStep {
                         place: Place::End(episode),
                         last_action: batch.actions[decision],
                         begins_anew: false,
@@ -333,7 +335,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         &self,
         transposed: &[f32],
         job: &UpdateJob<'_>,
-        rows: &mut RecurrentLearnRows,
+        rows: &mut RecurrentTrainingBuffers,
         shard: &mut UpdateShard,
     ) {
         let (batch, size, width) = (job.batch, self.spec.sizes.observation, self.width());
@@ -341,7 +343,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         let (n_rows, n_selected) = (rows.keep.len(), rows.selected.len());
         let (n, n_inputs) = (n_rows * width, rows.last_actions.len());
 
-        let parts = [Part::Dense(&rows.observations), Part::OneHot(&rows.last_actions)];
+        let parts = [InputPart::Dense(&rows.observations), InputPart::OneHot(&rows.last_actions)];
         let parts = &parts[..Self::N_PARTS];
         self.trunk.forward(parameters, parts, n_inputs, &mut rows.trunk);
         let places = batch.numbers.is_some().then_some(&rows.places[..]);
@@ -350,36 +352,36 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
 
         // The heads see the decisions; what was only shown has no loss.
         let is_whole = n_selected == n_rows;
-        let GruRows { out, d_out, .. } = &mut rows.gru;
+        let GruBuffers { out, d_out, .. } = &mut rows.gru;
         let (hidden, d_hidden): (&[f32], &mut [f32]) = if is_whole {
             (&out[..n], &mut d_out[..n])
         } else {
-            let hidden = fit(&mut rows.hidden, n_selected * width);
+            let hidden = ensure_len(&mut rows.hidden, n_selected * width);
             for (state, row) in hidden.chunks_exact_mut(width).zip(&rows.selected) {
                 state.copy_from_slice(&out[row * width..][..width]);
             }
-            (hidden, fit(&mut rows.d_hidden, n_selected * width))
+            (hidden, ensure_len(&mut rows.d_hidden, n_selected * width))
         };
         d_hidden.fill(0.0);
         if let Some(policy) = &job.weights.policy {
             let n_logits = n_selected * self.spec.sizes.n_actions;
-            let hidden = [Part::Dense(hidden)];
-            let logits = fit(&mut rows.logits, n_logits);
+            let hidden = [InputPart::Dense(hidden)];
+            let logits = ensure_len(&mut rows.logits, n_logits);
             self.actor.forward(parameters, &hidden, n_selected, logits);
-            let values = fit(&mut rows.values, n_selected);
+            let values = ensure_len(&mut rows.values, n_selected);
             self.critic.forward(parameters, &hidden, n_selected, values);
             let mut policy_rows = PolicyRows {
                 logits,
-                d_logits: fit(&mut rows.d_logits, n_logits),
+                d_logits: ensure_len(&mut rows.d_logits, n_logits),
                 values,
-                d_values: fit(&mut rows.d_values, n_selected),
-                probabilities: fit(&mut rows.probabilities, n_logits),
+                d_values: ensure_len(&mut rows.d_values, n_selected),
+                probabilities: ensure_len(&mut rows.probabilities, n_logits),
             };
             policy_and_value(job, policy, &rows.batch_rows, &mut policy_rows, sums);
             let PolicyRows { d_logits, d_values, .. } = policy_rows;
             for (head, out, d_out) in [(&self.actor, &*logits, d_logits), (&self.critic, &*values, d_values)]
             {
-                let mut d_parts = [Some((&mut *d_hidden, Store::Add))];
+                let mut d_parts = [Some((&mut *d_hidden, WriteMode::Accumulate))];
                 head.backward(transposed, gradients, &hidden, out, d_out, &mut d_parts);
             }
         }
@@ -406,7 +408,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
                 d_out[row * width..][..width].copy_from_slice(d_state);
             }
         }
-        let d_inputs = Some((&mut rows.trunk.d_out[..n_inputs * width], Store::Overwrite));
+        let d_inputs = Some((&mut rows.trunk.d_out[..n_inputs * width], WriteMode::Overwrite));
         let (live, keep) = (&rows.live, &rows.keep);
         self.gru.backward(transposed, gradients, inputs, live, keep, &mut rows.gru, d_inputs);
         self.trunk.backward(transposed, gradients, parts, n_inputs, &mut rows.trunk, &mut []);
@@ -415,7 +417,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
 
 /// One step of the network: what it was shown, and after what.
 #[derive(Clone, Copy, Debug)]
-struct Moment {
+struct SequenceStep {
     place: Place,
     last_action: Action,
     /// Whether the hidden state is zeroed before it.
@@ -432,19 +434,19 @@ enum Place {
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
-pub(crate) struct RecurrentActRows {
+pub(crate) struct RecurrentInferenceBuffers {
     initial: Vec<f32>,
     last_actions: Vec<Action>,
     keep: Vec<f32>,
     trunk: MlpBuffers,
-    gru: GruRows,
+    gru: GruBuffers,
 }
 
 /// The inputs and activations of one block.
 #[derive(Debug, Default)]
-pub(crate) struct RecurrentLearnRows {
-    moments: Vec<Moment>,
-    /// The pieces of the block, longest first, and where their moments are.
+pub(crate) struct RecurrentTrainingBuffers {
+    moments: Vec<SequenceStep>,
+    /// The segments of the block, longest first, and where their moments are.
     sequences: Vec<(u32, std::ops::Range<usize>)>,
     live: Vec<usize>,
     initial: Vec<f32>,
@@ -453,13 +455,13 @@ pub(crate) struct RecurrentLearnRows {
     last_actions: Vec<Action>,
     /// In the latter case, which of it each row is shown.
     places: Vec<u32>,
-    pairs: Pairs,
+    pairs: PairIndex,
     keep: Vec<f32>,
     /// The decisions, as rows of the block and of the batch.
     selected: Vec<usize>,
     batch_rows: Vec<usize>,
     trunk: MlpBuffers,
-    gru: GruRows,
+    gru: GruBuffers,
     /// The hidden states of the decisions, where there are other rows.
     hidden: Vec<f32>,
     d_hidden: Vec<f32>,
@@ -468,5 +470,5 @@ pub(crate) struct RecurrentLearnRows {
     probabilities: Vec<f32>,
     values: Vec<f32>,
     d_values: Vec<f32>,
-    peers: PeerModelRows,
+    peers: PeerModelBuffers,
 }

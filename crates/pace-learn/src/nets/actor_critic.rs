@@ -1,9 +1,9 @@
 //! Actor and critic: two networks of the same shape on [observation ⊕ latent] that share nothing.
 
 use pace_games::Stream;
-use pace_nn::{Activation, Layout, Linear, Mlp, MlpBuffers, Part, Store};
+use pace_nn::{Activation, InputPart, Layout, Linear, Mlp, MlpBuffers, WriteMode};
 
-use super::{fit, orthogonal, uniform};
+use super::{ensure_len, orthogonal, uniform};
 use crate::network::{PolicyOutputs, copy_to};
 use crate::ppo::PolicyRows;
 
@@ -16,13 +16,13 @@ pub(crate) struct ActorCritic {
 
 /// The rows of both networks for one chunk, kept for the way back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ActorCriticRows {
+pub(crate) struct ActorCriticBuffers {
     n_actions: usize,
     actor: MlpBuffers,
     critic: MlpBuffers,
 }
 
-impl ActorCriticRows {
+impl ActorCriticBuffers {
     /// Copies logits and values of this many decisions.
     pub(crate) fn write_to(&self, n_rows: usize, out: &mut PolicyOutputs) {
         copy_to(&mut out.logits, &self.actor.out[..n_rows * self.n_actions]);
@@ -41,7 +41,7 @@ impl ActorCriticRows {
             d_logits: &mut self.actor.d_out[..n],
             values: &self.critic.out[..n_rows],
             d_values: &mut self.critic.d_out[..n_rows],
-            probabilities: fit(probabilities, n),
+            probabilities: ensure_len(probabilities, n),
         }
     }
 }
@@ -82,9 +82,9 @@ impl ActorCritic {
         observations: &[f32],
         latents: &[f32],
         n_rows: usize,
-        rows: &mut ActorCriticRows,
+        rows: &mut ActorCriticBuffers,
     ) {
-        let parts = [Part::Dense(observations), Part::Dense(latents)];
+        let parts = [InputPart::Dense(observations), InputPart::Dense(latents)];
         rows.n_actions = self.actor.n_out();
         self.actor.forward(parameters, &parts, n_rows, &mut rows.actor);
         self.critic.forward(parameters, &parts, n_rows, &mut rows.critic);
@@ -99,12 +99,12 @@ impl ActorCritic {
         observations: &[f32],
         latents: &[f32],
         n_rows: usize,
-        rows: &mut ActorCriticRows,
+        rows: &mut ActorCriticBuffers,
         d_latents: &mut [f32],
     ) {
-        let parts = [Part::Dense(observations), Part::Dense(latents)];
+        let parts = [InputPart::Dense(observations), InputPart::Dense(latents)];
         for (network, rows) in [(&self.actor, &mut rows.actor), (&self.critic, &mut rows.critic)] {
-            let mut d_parts = [None, Some((&mut *d_latents, Store::Add))];
+            let mut d_parts = [None, Some((&mut *d_latents, WriteMode::Accumulate))];
             network.backward(transposed, gradients, &parts, n_rows, rows, &mut d_parts);
         }
     }

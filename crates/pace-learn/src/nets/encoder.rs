@@ -5,10 +5,10 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use pace_games::{Action, GameError, GameSpec, Stream};
-use pace_nn::{Activation, DropoutKey, Layout, Mlp, Part};
+use pace_games::{Action, ConfigError, GameSpec, Stream};
+use pace_nn::{Activation, DropoutKey, InputPart, Layout, Mlp};
 
-use super::{Pairs, orthogonal};
+use super::{PairIndex, orthogonal};
 use crate::config::TrainConfig;
 
 /// From the entries of an encounter so far to a latent.
@@ -16,37 +16,37 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
     /// What a lane keeps of its entries.
     type Context: Clone + Debug + Send;
     /// The rows of a pass that acts.
-    type ActRows: Debug + Default + Send;
+    type InferenceBuffers: Debug + Default + Send;
     /// The rows of a pass that learns.
-    type LearnRows: Debug + Default + Send;
+    type TrainingBuffers: Debug + Default + Send;
 
     /// Decisions of a chunk that are passed through together, about.
     const CHUNK_ROWS: usize;
 
     fn new(layout: &mut Layout, spec: &GameSpec, config: &TrainConfig) -> Self;
     /// Refuses keys that there is no encoder for.
-    fn check(config: &TrainConfig) -> Result<(), GameError>;
+    fn check(config: &TrainConfig) -> Result<(), ConfigError>;
     fn initialise(&self, weights: &mut [f32], rng: &mut Stream);
     /// Width of the latent.
     fn width(&self) -> usize;
 
     /// An empty context that keeps at most `window` episodes.
     fn context(&self, window: Option<usize>) -> Self::Context;
-    fn forget(&self, context: &mut Self::Context);
+    fn clear(&self, context: &mut Self::Context);
     /// Forgets all but the episode just finished.
-    fn forget_but_last(&self, context: &mut Self::Context);
+    fn keep_last_episode(&self, context: &mut Self::Context);
     /// Has a context that plays for training drop what the key says, where the encoder drops anything there. Contexts that
     /// are passed through together follow the key of the first.
-    fn drop_in_play(&self, _context: &mut Self::Context, _key: DropoutKey) {}
+    fn enable_rollout_dropout(&self, _context: &mut Self::Context, _key: DropoutKey) {}
     /// The latents of some lanes' contexts, for [`Encoder::latents`].
     fn encode(
         &self,
         parameters: &[f32],
         contexts: &[Self::Context],
         lanes: &[usize],
-        rows: &mut Self::ActRows,
+        rows: &mut Self::InferenceBuffers,
     );
-    fn latents(rows: &Self::ActRows) -> &[f32];
+    fn latents(rows: &Self::InferenceBuffers) -> &[f32];
     /// Adds one entry to each of some lanes' contexts; an action past the last one stands for none.
     fn add_entries(
         &self,
@@ -55,7 +55,7 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
         actions: &[Action],
         contexts: &mut [Self::Context],
         lanes: &[usize],
-        rows: &mut Self::ActRows,
+        rows: &mut Self::InferenceBuffers,
     );
     /// The same for the last entries of episodes.
     fn end_episodes(
@@ -64,7 +64,7 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
         terminal_observations: &[f32],
         contexts: &mut [Self::Context],
         lanes: &[usize],
-        rows: &mut Self::ActRows,
+        rows: &mut Self::InferenceBuffers,
     );
 
     /// The latent before every selected decision of a chunk. Nothing is dropped without a key.
@@ -73,10 +73,10 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
         parameters: &[f32],
         chunk: &ContextChunk,
         key: Option<DropoutKey>,
-        rows: &mut Self::LearnRows,
+        rows: &mut Self::TrainingBuffers,
     );
     /// These latents, and the place for their gradients.
-    fn latents_and_gradients(rows: &mut Self::LearnRows) -> (&[f32], &mut [f32]);
+    fn latents_and_gradients(rows: &mut Self::TrainingBuffers) -> (&[f32], &mut [f32]);
     /// Takes these gradients back into `gradients`.
     fn backward(
         &self,
@@ -84,14 +84,14 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
         gradients: &mut [f32],
         chunk: &ContextChunk,
         key: Option<DropoutKey>,
-        rows: &mut Self::LearnRows,
+        rows: &mut Self::TrainingBuffers,
     );
 }
 
 /// The entries of some encounters, and the decisions whose latents are wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContextChunk {
-    pub(crate) spans: Vec<Span>,
+    pub(crate) spans: Vec<EncounterRange>,
     pub(crate) n_decisions: usize,
     /// First the entries of all decisions, then those of all ends of episodes, so that f is one pass and the decisions are
     /// still one block.
@@ -104,17 +104,17 @@ pub(crate) struct ContextChunk {
     /// Which of them are the first of their encounter.
     pub(crate) is_first: Vec<bool>,
     /// The entries that differ, where they recur.
-    recurring: Option<RecurringEntries>,
+    recurring: Option<DistinctEntries>,
 }
 
 /// The entries of a chunk that differ.
 #[derive(Clone, Debug, Default)]
-struct RecurringEntries {
+struct DistinctEntries {
     observations: Vec<f32>,
     actions: Vec<Action>,
     /// Which of them each entry is.
     places: Vec<u32>,
-    pairs: Pairs,
+    pairs: PairIndex,
 }
 
 /// What f has to encode.
@@ -127,7 +127,7 @@ pub(crate) struct Entries<'a> {
 
 /// Where one encounter lies in a chunk.
 #[derive(Clone, Debug)]
-pub(crate) struct Span {
+pub(crate) struct EncounterRange {
     pub(crate) decisions: Range<usize>,
     pub(crate) episodes: Range<usize>,
 }
@@ -144,7 +144,7 @@ impl ContextChunk {
     }
 
     /// Finds the entries that differ, by the numbers of all entries' observations; without numbers none are looked for.
-    pub(crate) fn find_recurring(&mut self, numbers: Option<impl Iterator<Item = u32>>, size: usize) {
+    pub(crate) fn deduplicate(&mut self, numbers: Option<impl Iterator<Item = u32>>, size: usize) {
         let Some(numbers) = numbers else {
             self.recurring = None;
             return;
@@ -169,7 +169,7 @@ impl ContextChunk {
     pub(crate) fn entries(&self) -> Entries<'_> {
         match &self.recurring {
             None => Entries { observations: &self.observations, actions: &self.actions, places: None },
-            Some(RecurringEntries { observations, actions, places, .. }) => {
+            Some(DistinctEntries { observations, actions, places, .. }) => {
                 Entries { observations, actions, places: Some(places) }
             }
         }
@@ -219,6 +219,6 @@ pub(crate) fn latent_head(layout: &mut Layout, width: usize) -> Mlp {
 }
 
 /// The input of f; an action past the last one stands for none.
-pub(crate) fn entry_parts<'a>(observations: &'a [f32], actions: &'a [Action]) -> [Part<'a>; 2] {
-    [Part::Dense(observations), Part::OneHot(actions)]
+pub(crate) fn entry_parts<'a>(observations: &'a [f32], actions: &'a [Action]) -> [InputPart<'a>; 2] {
+    [InputPart::Dense(observations), InputPart::OneHot(actions)]
 }

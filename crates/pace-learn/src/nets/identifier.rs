@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use pace_games::{PoolListing, Stream};
 use pace_nn::loss::{cross_entropy, softmax_rows};
-use pace_nn::{Activation, Layout, Linear, Part, Store, kernels};
+use pace_nn::{Activation, InputPart, Layout, Linear, WriteMode, kernels};
 
 use super::uniform;
-use crate::config::Identify;
+use crate::config::IdentifierTarget;
 
 /// Where its weights lie, and what they are to tell of each peer.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ struct SlotTraits {
 
 /// What one guess about one peer was worth.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Identified {
+pub(crate) struct IdentifierTerms {
     pub(crate) loss: f32,
     pub(crate) confidence: f32,
     pub(crate) is_right: bool,
@@ -59,12 +59,12 @@ impl PeerIdentifier {
         layout: &mut Layout,
         latent_size: usize,
         pool: &PoolListing,
-        identify: Identify,
+        identify: IdentifierTarget,
     ) -> PeerIdentifier {
         let slots = ranges(pool.n_classes.iter().copied());
         let (outputs, traits) = match identify {
-            Identify::Classes => (slots.clone(), None),
-            Identify::Traits => {
+            IdentifierTarget::Classes => (slots.clone(), None),
+            IdentifierTarget::Traits => {
                 let traits: Vec<SlotTraits> = pool.traits.iter().cloned().map(SlotTraits::new).collect();
                 (ranges(traits.iter().map(|slot| slot.by_class[0].len())), Some(traits))
             }
@@ -105,10 +105,10 @@ impl PeerIdentifier {
         room: &mut [f32],
         guesses: &mut [f32],
     ) {
-        self.layer.forward(parameters, &[Part::Dense(latents)], n_rows, outputs);
+        self.layer.forward(parameters, &[InputPart::Dense(latents)], n_rows, outputs);
         if self.traits.is_some() {
             for (guess, output) in guesses.iter_mut().zip(outputs) {
-                *guess = kernels::logistic(*output);
+                *guess = kernels::sigmoid(*output);
             }
         } else {
             let mut sizes = [0; pace_games::MAX_SEATS];
@@ -152,13 +152,13 @@ impl PeerIdentifier {
         class: usize,
         weight: f32,
         d_outputs: &mut [f32],
-    ) -> Identified {
+    ) -> IdentifierTerms {
         let place = self.outputs[slot].clone();
         let (guess, d_outputs) = (&guesses[place.clone()], &mut d_outputs[place]);
         let confidence = self.confidence(guesses, slot, class);
         let Some(traits) = &self.traits else {
             let loss = cross_entropy(guess, class, weight, d_outputs);
-            return Identified { loss, confidence, is_right: is_first(guess, class) };
+            return IdentifierTerms { loss, confidence, is_right: is_first(guess, class) };
         };
         // Twice the share of the spread that is left: as large as the loss of classes in the game where it was found.
         let traits = &traits[slot];
@@ -168,7 +168,7 @@ impl PeerIdentifier {
         }
         let error = traits.error(guess, class);
         let is_right = (0..traits.by_class.len()).all(|other| traits.error(guess, other) >= error);
-        Identified { loss: 2.0 * error, confidence, is_right }
+        IdentifierTerms { loss: 2.0 * error, confidence, is_right }
     }
 
     /// Takes the gradient of the outputs back, and writes that of the latents.
@@ -181,14 +181,14 @@ impl PeerIdentifier {
         d_outputs: &mut [f32],
         d_latents: &mut [f32],
     ) {
-        let parts = [Part::Dense(latents)];
+        let parts = [InputPart::Dense(latents)];
         self.layer.backward(
             transposed,
             gradients,
             &parts,
             outputs,
             d_outputs,
-            &mut [Some((d_latents, Store::Overwrite))],
+            &mut [Some((d_latents, WriteMode::Overwrite))],
         );
     }
 }
@@ -235,7 +235,7 @@ mod tests {
     use pace_nn::Layout;
 
     use super::PeerIdentifier;
-    use crate::config::Identify;
+    use crate::config::IdentifierTarget;
 
     /// Two peers: one of three that are told apart by two traits, one of two that are told apart by one.
     fn identifier() -> PeerIdentifier {
@@ -244,7 +244,7 @@ mod tests {
             traits: vec![vec![vec![0.0, 0.5], vec![0.5, 0.5], vec![1.0, 0.5]], vec![vec![0.25], vec![0.75]]],
             ..PoolListing::default()
         };
-        PeerIdentifier::new(&mut Layout::default(), 4, &pool, Identify::Traits)
+        PeerIdentifier::new(&mut Layout::default(), 4, &pool, IdentifierTarget::Traits)
     }
 
     #[test]

@@ -5,23 +5,23 @@ mod encoder;
 mod identifier;
 mod pairs;
 mod peer_model;
-mod pool;
+mod pooling_encoder;
 mod transformer;
 mod transition;
 
 #[cfg(test)]
 mod transformer_tests;
 
-pub(crate) use actor_critic::{ActorCritic, ActorCriticRows};
-pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, Span, entry_parts};
+pub(crate) use actor_critic::{ActorCritic, ActorCriticBuffers};
+pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, EncounterRange, entry_parts};
 pub(crate) use identifier::PeerIdentifier;
-pub(crate) use pairs::Pairs;
-pub(crate) use peer_model::{PeerModel, PeerModelRows};
-pub(crate) use pool::PoolEncoder;
+pub(crate) use pairs::PairIndex;
+pub(crate) use peer_model::{PeerModel, PeerModelBuffers};
+pub(crate) use pooling_encoder::PoolEncoder;
 pub(crate) use transformer::TransformerEncoder;
-pub(crate) use transition::{TransitionPredictor, TransitionRows};
+pub(crate) use transition::{TransitionBuffers, TransitionPredictor};
 
-pub(crate) use pace_nn::rows::fit;
+pub(crate) use pace_nn::rows::ensure_len;
 
 use pace_games::Stream;
 use pace_nn::{Linear, initialise};
@@ -32,7 +32,12 @@ use crate::config::EmptyContext;
 pub(crate) const CHUNK_ROWS: usize = 160;
 
 /// χ(∅) = 0 where the paper's text is followed: blanks the rows of empty contexts, and their gradients.
-pub(crate) fn blank_first(empty_context: EmptyContext, is_empty: &[bool], width: usize, rows: &mut [f32]) {
+pub(crate) fn zero_empty_contexts(
+    empty_context: EmptyContext,
+    is_empty: &[bool],
+    width: usize,
+    rows: &mut [f32],
+) {
     if empty_context == EmptyContext::Zero {
         for (row, is_empty) in rows.chunks_exact_mut(width).zip(is_empty) {
             if *is_empty {

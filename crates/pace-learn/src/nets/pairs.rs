@@ -1,11 +1,11 @@
-//! Pairs of observation and action that recur: what the first layers make of one is worked out once for all rows of a chunk
+//! PairIndex of observation and action that recur: what the first layers make of one is worked out once for all rows of a chunk
 //! that have it.
 
 use pace_games::Action;
 
 /// Numbers the pairs it is shown from 0, in the order in which they first come.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pairs {
+pub(crate) struct PairIndex {
     /// The number of every pair, by observation and action.
     table: Vec<u32>,
     /// Where the table holds one.
@@ -14,7 +14,7 @@ pub(crate) struct Pairs {
 
 const UNKNOWN: u32 = u32::MAX;
 
-impl Pairs {
+impl PairIndex {
     pub(crate) fn clear(&mut self) {
         for entry in self.known.drain(..) {
             self.table[entry] = UNKNOWN;
@@ -40,11 +40,11 @@ impl Pairs {
 
 #[cfg(test)]
 mod tests {
-    use super::Pairs;
+    use super::PairIndex;
 
     #[test]
     fn pairs_are_numbered_in_the_order_in_which_they_come() {
-        let mut pairs = Pairs::default();
+        let mut pairs = PairIndex::default();
         for _ in 0..2 {
             let shown = [(3, 1), (0, 255), (3, 1), (3, 0), (0, 255)];
             let found = shown.map(|(observation, action)| pairs.number(observation, action));

@@ -2,9 +2,9 @@
 
 use pace_games::{Action, Stream};
 use pace_nn::loss::{mean_cross_entropy, mean_squared_errors, softmax_rows};
-use pace_nn::{Activation, Layout, Linear, Part, Store};
+use pace_nn::{Activation, InputPart, Layout, Linear, WriteMode};
 
-use super::{fit, uniform};
+use super::{ensure_len, uniform};
 
 /// Where the weights lie.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct PeerModel {
 
 /// The rows of one chunk: what the peers saw and did, what was predicted, and the gradients.
 #[derive(Debug, Default)]
-pub(crate) struct PeerModelRows {
+pub(crate) struct PeerModelBuffers {
     /// What all peers saw, decision by decision.
     pub(crate) seen: Vec<f32>,
     /// What they did.
@@ -66,12 +66,12 @@ impl PeerModel {
         hidden: &[f32],
         n_rows: usize,
         weight: f32,
-        rows: &mut PeerModelRows,
+        rows: &mut PeerModelBuffers,
     ) -> PeerLosses {
         let (n_peers, n_actions) = (self.groups.len(), self.groups[0]);
         let share = 1.0 / n_peers as f32;
-        let d_observations = fit(&mut rows.d_observations, n_rows * self.observations.n_out());
-        self.observations.forward(parameters, &[Part::Dense(hidden)], n_rows, d_observations);
+        let d_observations = ensure_len(&mut rows.d_observations, n_rows * self.observations.n_out());
+        self.observations.forward(parameters, &[InputPart::Dense(hidden)], n_rows, d_observations);
         rows.mask.clear();
         let acted = rows.done.iter().map(|action| usize::from(*action) < n_actions);
         rows.mask.extend(acted.map(|acted| if acted { 1.0 } else { 0.0 }));
@@ -79,9 +79,10 @@ impl PeerModel {
         let errors = mean_squared_errors(&rows.seen, size, &rows.mask, weight * share, d_observations);
 
         let n = n_rows * self.actions.n_out();
-        let logits = fit(&mut rows.actions, n);
-        self.actions.forward(parameters, &[Part::Dense(hidden)], n_rows, logits);
-        let (d_logits, probabilities) = (fit(&mut rows.d_actions, n), fit(&mut rows.probabilities, n));
+        let logits = ensure_len(&mut rows.actions, n);
+        self.actions.forward(parameters, &[InputPart::Dense(hidden)], n_rows, logits);
+        let (d_logits, probabilities) =
+            (ensure_len(&mut rows.d_actions, n), ensure_len(&mut rows.probabilities, n));
         softmax_rows(logits, &self.groups, d_logits, probabilities);
         let width = self.actions.n_out();
         let all = probabilities.chunks_exact(width).zip(d_logits.chunks_exact_mut(width));
@@ -101,14 +102,14 @@ impl PeerModel {
         gradients: &mut [f32],
         hidden: &[f32],
         n_rows: usize,
-        rows: &mut PeerModelRows,
+        rows: &mut PeerModelBuffers,
         d_hidden: &mut [f32],
     ) {
         let heads = [(&self.observations, &mut rows.d_observations), (&self.actions, &mut rows.d_actions)];
         for (head, d_out) in heads {
             let d_out = &mut d_out[..n_rows * head.n_out()];
-            let mut d_parts = [Some((&mut *d_hidden, Store::Add))];
-            head.backward(transposed, gradients, &[Part::Dense(hidden)], &[], d_out, &mut d_parts);
+            let mut d_parts = [Some((&mut *d_hidden, WriteMode::Accumulate))];
+            head.backward(transposed, gradients, &[InputPart::Dense(hidden)], &[], d_out, &mut d_parts);
         }
     }
 }

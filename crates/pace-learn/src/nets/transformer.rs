@@ -3,62 +3,62 @@
 //! Every entry of an episode sees every other, so that the current episode is encoded anew at each of its decisions. Only
 //! finished episodes stay as they are: a lane keeps one vector of each.
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
+use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, Stream};
 use pace_nn::{
-    Activation, Chain, DropoutKey, Layout, Linear, Mlp, MlpBuffers, Part, Positions, Sequences, Store,
-    TransformerConfig, TransformerLayer, TransformerRows, kernels,
+    Activation, DropoutKey, InputPart, Layout, Linear, Mlp, MlpBuffers, PositionEmbedding, PrefixGroup,
+    Sequences, TransformerBuffers, TransformerConfig, TransformerLayer, WriteMode, kernels,
 };
 
 use super::encoder::{ContextChunk, Encoder, entry_parts, latent_head};
-use super::{blank_first, fit, orthogonal};
+use super::{ensure_len, orthogonal, zero_empty_contexts};
 use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
 
 /// Heads of the attention.
 const N_HEADS: usize = 4;
 
 /// Stands for a vector of zeros among the sources of a sequence.
-const NOTHING: u32 = u32::MAX;
+const ZERO_ROW: u32 = u32::MAX;
 
 /// Where the weights lie.
 #[derive(Clone, Debug)]
 pub(crate) struct TransformerEncoder {
     entry: Linear,
-    steps: Level,
-    episodes: Level,
+    steps: AttentionLevel,
+    episodes: AttentionLevel,
     g: Mlp,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
     drops_in_play: bool,
 }
 
-/// Positions, a layer and a mean: from sequences to one vector each.
+/// PositionEmbedding, a layer and a mean: from sequences to one vector each.
 #[derive(Clone, Debug)]
-struct Level {
-    positions: Positions,
+struct AttentionLevel {
+    positions: PositionEmbedding,
     layer: TransformerLayer,
 }
 
 /// The rows of a level, kept for the way back.
 #[derive(Debug, Default)]
-struct LevelRows {
+struct AttentionLevelBuffers {
     /// The sequences, one after the other: where each row comes from.
     sources: Vec<u32>,
     lengths: Vec<usize>,
     /// What they begin with.
-    chains: Vec<Chain>,
-    links: Vec<u32>,
+    prefix_groups: Vec<PrefixGroup>,
+    prefix: Vec<u32>,
     /// The vectors with their positions, and behind them one for each row that stands for nothing. A vector has the same
     /// place in all sequences that it is in.
     inputs: Vec<f32>,
     d_inputs: Vec<f32>,
     places: Vec<u32>,
-    layer: TransformerRows,
+    layer: TransformerBuffers,
     means: Vec<f32>,
 }
 
 /// What a lane keeps.
 #[derive(Clone, Debug)]
-pub(crate) struct EntriesContext {
+pub(crate) struct TransformerContext {
     window: Option<usize>,
     /// One vector of each finished episode.
     finished: Vec<f32>,
@@ -69,7 +69,7 @@ pub(crate) struct EntriesContext {
     dropout: Option<DropoutKey>,
 }
 
-impl EntriesContext {
+impl TransformerContext {
     /// What a pass drops that this context is the first of.
     fn key(&self) -> Option<DropoutKey> {
         let [n_episodes, n_entries] = [&self.finished, &self.entries].map(|rows| rows.len() / self.width);
@@ -83,33 +83,33 @@ impl EntriesContext {
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
-pub(crate) struct TransformerActRows {
+pub(crate) struct TransformerInferenceBuffers {
     entries: Vec<f32>,
     no_actions: Vec<Action>,
     /// The entries of all lanes that have some, and then the vectors of all episodes.
     vectors: Vec<f32>,
-    steps: LevelRows,
-    episodes: LevelRows,
+    steps: AttentionLevelBuffers,
+    episodes: AttentionLevelBuffers,
     is_empty: Vec<bool>,
     latents: MlpBuffers,
 }
 
 /// The rows of a pass that learns.
 #[derive(Debug, Default)]
-pub(crate) struct TransformerLearnRows {
+pub(crate) struct TransformerTrainingBuffers {
     entries: Vec<f32>,
     d_entries: Vec<f32>,
-    steps: LevelRows,
+    steps: AttentionLevelBuffers,
     d_step_means: Vec<f32>,
-    episodes: LevelRows,
+    episodes: AttentionLevelBuffers,
     d_pooled: Vec<f32>,
     latents: MlpBuffers,
 }
 
 impl Encoder for TransformerEncoder {
-    type Context = EntriesContext;
-    type ActRows = TransformerActRows;
-    type LearnRows = TransformerLearnRows;
+    type Context = TransformerContext;
+    type InferenceBuffers = TransformerInferenceBuffers;
+    type TrainingBuffers = TransformerTrainingBuffers;
 
     /// One encounter at a time: its sequences have many times as many rows as it has decisions.
     const CHUNK_ROWS: usize = 1;
@@ -126,8 +126,8 @@ impl Encoder for TransformerEncoder {
         TransformerEncoder {
             entry: Linear::new(layout, "encoder.entry", &input, width, Activation::Relu),
             // The terminal entry comes on top of the decisions.
-            steps: Level::new(layout, "encoder.steps", spec.horizon_steps + 1, layer),
-            episodes: Level::new(layout, "encoder.episodes", spec.episodes_per_encounter, layer),
+            steps: AttentionLevel::new(layout, "encoder.steps", spec.horizon_steps + 1, layer),
+            episodes: AttentionLevel::new(layout, "encoder.episodes", spec.episodes_per_encounter, layer),
             g: latent_head(layout, width),
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
@@ -135,12 +135,12 @@ impl Encoder for TransformerEncoder {
         }
     }
 
-    fn check(config: &TrainConfig) -> Result<(), GameError> {
+    fn check(config: &TrainConfig) -> Result<(), ConfigError> {
         if config.encoder_width.is_multiple_of(N_HEADS) {
             return Ok(());
         }
         let expected = format!("a multiple of {N_HEADS}, the heads of the transformer");
-        Err(GameError::bad_value("encoder_width", &config.encoder_width, &expected))
+        Err(ConfigError::bad_value("encoder_width", &config.encoder_width, &expected))
     }
 
     fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
@@ -158,35 +158,35 @@ impl Encoder for TransformerEncoder {
         self.entry.n_out()
     }
 
-    fn context(&self, window: Option<usize>) -> EntriesContext {
+    fn context(&self, window: Option<usize>) -> TransformerContext {
         let (finished, entries) = (Vec::new(), Vec::new());
-        EntriesContext { window, finished, entries, width: self.width(), dropout: None }
+        TransformerContext { window, finished, entries, width: self.width(), dropout: None }
     }
 
-    fn forget(&self, context: &mut EntriesContext) {
+    fn clear(&self, context: &mut TransformerContext) {
         context.finished.clear();
         context.entries.clear();
         context.dropout = None;
     }
 
-    fn forget_but_last(&self, context: &mut EntriesContext) {
+    fn keep_last_episode(&self, context: &mut TransformerContext) {
         let n_forgotten = context.finished.len().saturating_sub(context.width);
         context.finished.drain(..n_forgotten);
     }
 
-    fn drop_in_play(&self, context: &mut EntriesContext, key: DropoutKey) {
+    fn enable_rollout_dropout(&self, context: &mut TransformerContext, key: DropoutKey) {
         context.dropout = self.drops_in_play.then_some(key);
     }
 
     fn encode(
         &self,
         parameters: &[f32],
-        contexts: &[EntriesContext],
+        contexts: &[TransformerContext],
         lanes: &[usize],
-        rows: &mut TransformerActRows,
+        rows: &mut TransformerInferenceBuffers,
     ) {
         let (n_rows, width) = (lanes.len(), self.width());
-        let TransformerActRows { vectors, steps, episodes, is_empty, latents, .. } = rows;
+        let TransformerInferenceBuffers { vectors, steps, episodes, is_empty, latents, .. } = rows;
         let key = lanes.first().and_then(|lane| contexts[*lane].key());
         let keys = [0, 1].map(|index| key.map(|key| key.of(index)));
         vectors.clear();
@@ -210,7 +210,7 @@ impl Encoder for TransformerEncoder {
             let first = vectors.len() / width;
             vectors.extend_from_slice(&context.finished);
             let last = if context.entries.is_empty() {
-                (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
+                (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(ZERO_ROW)
             } else {
                 current += 1;
                 Some(current - 1)
@@ -219,12 +219,12 @@ impl Encoder for TransformerEncoder {
             is_empty.push(context.is_empty());
         }
         self.episodes.forward(parameters, vectors, keys[1], episodes);
-        let parts = [Part::Dense(&episodes.means[..n_rows * width])];
+        let parts = [InputPart::Dense(&episodes.means[..n_rows * width])];
         self.g.forward(parameters, &parts, n_rows, latents);
-        blank_first(self.empty_context, is_empty, width, &mut latents.out);
+        zero_empty_contexts(self.empty_context, is_empty, width, &mut latents.out);
     }
 
-    fn latents(rows: &TransformerActRows) -> &[f32] {
+    fn latents(rows: &TransformerInferenceBuffers) -> &[f32] {
         &rows.latents.out
     }
 
@@ -233,12 +233,12 @@ impl Encoder for TransformerEncoder {
         parameters: &[f32],
         observations: &[f32],
         actions: &[Action],
-        contexts: &mut [EntriesContext],
+        contexts: &mut [TransformerContext],
         lanes: &[usize],
-        rows: &mut TransformerActRows,
+        rows: &mut TransformerInferenceBuffers,
     ) {
         let width = self.width();
-        let entries = fit(&mut rows.entries, lanes.len() * width);
+        let entries = ensure_len(&mut rows.entries, lanes.len() * width);
         let parts = entry_parts(observations, actions);
         self.entry.forward(parameters, &parts, lanes.len(), entries);
         for (entry, lane) in entries.chunks_exact(width).zip(lanes) {
@@ -250,16 +250,16 @@ impl Encoder for TransformerEncoder {
         &self,
         parameters: &[f32],
         terminal_observations: &[f32],
-        contexts: &mut [EntriesContext],
+        contexts: &mut [TransformerContext],
         lanes: &[usize],
-        rows: &mut TransformerActRows,
+        rows: &mut TransformerInferenceBuffers,
     ) {
         let width = self.width();
         let mut no_actions = std::mem::take(&mut rows.no_actions);
         no_actions.resize(lanes.len(), NO_ACTION);
         self.add_entries(parameters, terminal_observations, &no_actions, contexts, lanes, rows);
         rows.no_actions = no_actions;
-        let TransformerActRows { vectors, steps, .. } = rows;
+        let TransformerInferenceBuffers { vectors, steps, .. } = rows;
         let key = lanes.first().and_then(|lane| contexts[*lane].key());
         vectors.clear();
         steps.clear();
@@ -270,7 +270,7 @@ impl Encoder for TransformerEncoder {
         }
         self.steps.forward(parameters, vectors, key, steps);
         for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
-            let EntriesContext { window, finished, entries, .. } = &mut contexts[*lane];
+            let TransformerContext { window, finished, entries, .. } = &mut contexts[*lane];
             entries.clear();
             finished.extend_from_slice(vector);
             // The episode that begins now needs a place in the window too.
@@ -284,11 +284,11 @@ impl Encoder for TransformerEncoder {
         parameters: &[f32],
         chunk: &ContextChunk,
         key: Option<DropoutKey>,
-        rows: &mut TransformerLearnRows,
+        rows: &mut TransformerTrainingBuffers,
     ) {
         let (width, n_entries) = (self.width(), chunk.actions.len());
         self.gather(chunk, rows);
-        let entries = fit(&mut rows.entries, n_entries * width);
+        let entries = ensure_len(&mut rows.entries, n_entries * width);
         let parts = entry_parts(&chunk.observations, &chunk.actions);
         self.entry.forward(parameters, &parts, n_entries, entries);
         self.steps.forward(parameters, entries, key.map(|key| key.of(0)), &mut rows.steps);
@@ -296,12 +296,12 @@ impl Encoder for TransformerEncoder {
         let vectors = &steps.means[..steps.lengths.len() * width];
         self.episodes.forward(parameters, vectors, key.map(|key| key.of(1)), episodes);
         let n_selected = chunk.selected.len();
-        let parts = [Part::Dense(&episodes.means[..n_selected * width])];
+        let parts = [InputPart::Dense(&episodes.means[..n_selected * width])];
         self.g.forward(parameters, &parts, n_selected, &mut rows.latents);
-        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
+        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
-    fn latents_and_gradients(rows: &mut TransformerLearnRows) -> (&[f32], &mut [f32]) {
+    fn latents_and_gradients(rows: &mut TransformerTrainingBuffers) -> (&[f32], &mut [f32]) {
         (&rows.latents.out, &mut rows.latents.d_out)
     }
 
@@ -311,19 +311,19 @@ impl Encoder for TransformerEncoder {
         gradients: &mut [f32],
         chunk: &ContextChunk,
         key: Option<DropoutKey>,
-        rows: &mut TransformerLearnRows,
+        rows: &mut TransformerTrainingBuffers,
     ) {
         let (width, n_entries, n_selected) = (self.width(), chunk.actions.len(), chunk.selected.len());
-        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
-        let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
-        let parts = [Part::Dense(&rows.episodes.means[..n_selected * width])];
-        let mut d_parts = [Some((&mut *d_pooled, Store::Overwrite))];
+        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
+        let d_pooled = ensure_len(&mut rows.d_pooled, n_selected * width);
+        let parts = [InputPart::Dense(&rows.episodes.means[..n_selected * width])];
+        let mut d_parts = [Some((&mut *d_pooled, WriteMode::Overwrite))];
         self.g.backward(transposed, gradients, &parts, n_selected, &mut rows.latents, &mut d_parts);
-        let d_step_means = fit(&mut rows.d_step_means, rows.steps.lengths.len() * width);
+        let d_step_means = ensure_len(&mut rows.d_step_means, rows.steps.lengths.len() * width);
         d_step_means.fill(0.0);
         let keys = [0, 1].map(|index| key.map(|key| key.of(index)));
         self.episodes.backward(transposed, gradients, d_pooled, keys[1], &mut rows.episodes, d_step_means);
-        let d_entries = fit(&mut rows.d_entries, n_entries * width);
+        let d_entries = ensure_len(&mut rows.d_entries, n_entries * width);
         d_entries.fill(0.0);
         self.steps.backward(transposed, gradients, d_step_means, keys[0], &mut rows.steps, d_entries);
         let parts = entry_parts(&chunk.observations, &chunk.actions);
@@ -335,8 +335,8 @@ impl Encoder for TransformerEncoder {
 impl TransformerEncoder {
     /// The sequences of a chunk: every episode that has a next one, the part of its episode before every selected decision,
     /// and for each of these decisions the episodes it looks back on.
-    fn gather(&self, chunk: &ContextChunk, rows: &mut TransformerLearnRows) {
-        let TransformerLearnRows { steps, episodes, .. } = rows;
+    fn gather(&self, chunk: &ContextChunk, rows: &mut TransformerTrainingBuffers) {
+        let TransformerTrainingBuffers { steps, episodes, .. } = rows;
         steps.clear();
         episodes.clear();
         let mut selected = chunk.selected.iter().copied().peekable();
@@ -351,7 +351,7 @@ impl TransformerEncoder {
                         let current = if decision > start {
                             Some(steps.push(None))
                         } else {
-                            (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(NOTHING)
+                            (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(ZERO_ROW)
                         };
                         episodes.push(current);
                     }
@@ -368,27 +368,38 @@ impl TransformerEncoder {
     }
 }
 
-impl Level {
-    fn new(layout: &mut Layout, name: &str, n_positions: usize, config: TransformerConfig) -> Level {
-        Level {
-            positions: Positions::new(layout, &format!("{name}.positions"), n_positions, config.width),
+impl AttentionLevel {
+    fn new(layout: &mut Layout, name: &str, n_positions: usize, config: TransformerConfig) -> AttentionLevel {
+        AttentionLevel {
+            positions: PositionEmbedding::new(
+                layout,
+                &format!("{name}.positions"),
+                n_positions,
+                config.width,
+            ),
             layer: TransformerLayer::new(layout, name, config),
         }
     }
 
     /// Leaves the mean of every sequence of `vectors` in `rows.means`; that of an empty one is zero.
-    fn forward(&self, parameters: &[f32], vectors: &[f32], key: Option<DropoutKey>, rows: &mut LevelRows) {
+    fn forward(
+        &self,
+        parameters: &[f32],
+        vectors: &[f32],
+        key: Option<DropoutKey>,
+        rows: &mut AttentionLevelBuffers,
+    ) {
         let width = self.layer.width();
         rows.find_places(vectors.len() / width, self.positions.n_positions());
-        let inputs = fit(&mut rows.inputs, rows.places.len() * width);
+        let inputs = ensure_len(&mut rows.inputs, rows.places.len() * width);
         let (of_vectors, of_nothing) = inputs.split_at_mut(vectors.len());
         of_vectors.copy_from_slice(vectors);
         of_nothing.fill(0.0);
         self.positions.forward(parameters, &rows.places, inputs);
-        let LevelRows { sources, lengths, chains, links, .. } = rows;
-        let sequences = Sequences { sources, lengths, chains, links };
+        let AttentionLevelBuffers { sources, lengths, prefix_groups, prefix, .. } = rows;
+        let sequences = Sequences { sources, lengths, prefix_groups, prefix };
         self.layer.forward(parameters, inputs, sequences, key, &mut rows.layer);
-        let means = fit(&mut rows.means, rows.lengths.len() * width);
+        let means = ensure_len(&mut rows.means, rows.lengths.len() * width);
         means.fill(0.0);
         let mut first = 0;
         for (mean, length) in means.chunks_exact_mut(width).zip(&rows.lengths) {
@@ -408,7 +419,7 @@ impl Level {
         gradients: &mut [f32],
         d_means: &[f32],
         key: Option<DropoutKey>,
-        rows: &mut LevelRows,
+        rows: &mut AttentionLevelBuffers,
         d_vectors: &mut [f32],
     ) {
         let width = self.layer.width();
@@ -421,9 +432,9 @@ impl Level {
             first = last;
         }
         let n = rows.places.len() * width;
-        let d_inputs = fit(&mut rows.d_inputs, n);
-        let LevelRows { sources, lengths, chains, links, .. } = rows;
-        let sequences = Sequences { sources, lengths, chains, links };
+        let d_inputs = ensure_len(&mut rows.d_inputs, n);
+        let AttentionLevelBuffers { sources, lengths, prefix_groups, prefix, .. } = rows;
+        let sequences = Sequences { sources, lengths, prefix_groups, prefix };
         let inputs = &rows.inputs[..n];
         self.layer.backward(transposed, gradients, inputs, sequences, key, &mut rows.layer, d_inputs);
         self.positions.backward(gradients, &rows.places, d_inputs);
@@ -431,33 +442,33 @@ impl Level {
     }
 }
 
-impl LevelRows {
+impl AttentionLevelBuffers {
     fn clear(&mut self) {
         self.sources.clear();
         self.lengths.clear();
-        self.chains.clear();
-        self.links.clear();
+        self.prefix_groups.clear();
+        self.prefix.clear();
     }
 
     /// The sequences that follow begin with the vectors linked from here on.
     fn begin_chain(&mut self) {
-        self.chains.push(Chain { n_sequences: 0, n_links: 0 });
+        self.prefix_groups.push(PrefixGroup { n_sequences: 0, n_links: 0 });
     }
 
     /// Adds consecutive vectors to the chain.
     fn link(&mut self, first: usize, n: usize) {
-        self.links.extend((first..first + n).map(|row| row as u32));
-        self.chains.last_mut().expect("a chain was begun").n_links += n;
+        self.prefix.extend((first..first + n).map(|row| row as u32));
+        self.prefix_groups.last_mut().expect("a chain was begun").n_links += n;
     }
 
     /// Adds the sequence of all that is on the chain by now, and a vector of its own behind; returns its number.
     fn push(&mut self, own: Option<u32>) -> u32 {
-        let chain = self.chains.last_mut().expect("a chain was begun");
+        let chain = self.prefix_groups.last_mut().expect("a chain was begun");
         chain.n_sequences += 1;
-        let links = &self.links[self.links.len() - chain.n_links..];
-        self.sources.extend_from_slice(links);
+        let prefix = &self.prefix[self.prefix.len() - chain.n_links..];
+        self.sources.extend_from_slice(prefix);
         self.sources.extend(own);
-        self.lengths.push(links.len() + usize::from(own.is_some()));
+        self.lengths.push(prefix.len() + usize::from(own.is_some()));
         self.lengths.len() as u32 - 1
     }
 
@@ -477,7 +488,7 @@ impl LevelRows {
         for length in &self.lengths {
             for (place, source) in rows.by_ref().take(*length).enumerate() {
                 let place = place.min(n_positions - 1) as u32;
-                if *source == NOTHING {
+                if *source == ZERO_ROW {
                     *source = self.places.len() as u32;
                     self.places.push(place);
                 } else {

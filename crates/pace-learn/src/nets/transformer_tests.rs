@@ -1,11 +1,13 @@
 //! The transformer encoder: against PyTorch's recording, acting against learning, and what its dropout and window do.
 
-use pace_games::{GameSpec, Metric, NO_ACTION, Nouns, Seed};
+use pace_games::{DisplayNames, GameSpec, Metric, NO_ACTION, Seed};
 use pace_nn::{DropoutKey, Layout};
 use serde_json::Value;
 
-use super::encoder::{ContextChunk, Encoder, Span};
-use super::transformer::{EntriesContext, TransformerActRows, TransformerEncoder, TransformerLearnRows};
+use super::encoder::{ContextChunk, Encoder, EncounterRange};
+use super::transformer::{
+    TransformerContext, TransformerEncoder, TransformerInferenceBuffers, TransformerTrainingBuffers,
+};
 use crate::config::TrainConfig;
 use crate::preset::paper_keys;
 
@@ -47,7 +49,7 @@ fn encoder_with(
         horizon_steps: size("n_steps") - 1,
         metric: Metric::Return,
         keypoint: "",
-        nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
+        nouns: DisplayNames { episode: "", episodes: "", score: "", keypoint: "" },
     };
     let mut config = TrainConfig {
         encoder_width: size("encoder_width"),
@@ -78,7 +80,7 @@ fn chunk(recording: &Value) -> (ContextChunk, Vec<f32>) {
         slopes.extend(floats(&encounter["slopes"]));
         chunk.selected.extend(first_row..chunk.actions.len());
         chunk.is_first.extend((first_row..chunk.actions.len()).map(|row| row == first_row));
-        chunk.spans.push(Span {
+        chunk.spans.push(EncounterRange {
             decisions: first_row..chunk.actions.len(),
             episodes: first_episode..chunk.lengths.len(),
         });
@@ -97,7 +99,7 @@ fn pass(
     slopes: &[f32],
     key: Option<DropoutKey>,
 ) -> (Vec<f32>, Vec<f32>) {
-    let mut rows = TransformerLearnRows::default();
+    let mut rows = TransformerTrainingBuffers::default();
     let mut transposed = vec![0.0; parameters.weights.len()];
     let mut gradients = vec![0.0; parameters.weights.len()];
     parameters.layout.transpose(&parameters.weights, &mut transposed);
@@ -196,10 +198,10 @@ fn lead(
     parameters: &Parameters,
     chunk: &ContextChunk,
     window: Option<usize>,
-    look: &mut dyn FnMut(usize, usize, &mut [EntriesContext; 1]),
+    look: &mut dyn FnMut(usize, usize, &mut [TransformerContext; 1]),
 ) {
     let size = chunk.observations.len() / chunk.actions.len();
-    let mut rows = TransformerActRows::default();
+    let mut rows = TransformerInferenceBuffers::default();
     for span in &chunk.spans {
         let mut context = [encoder.context(window)];
         let mut decision = span.decisions.start;
@@ -218,8 +220,12 @@ fn lead(
     }
 }
 
-fn encode(encoder: &TransformerEncoder, parameters: &Parameters, context: &[EntriesContext; 1]) -> Vec<f32> {
-    let mut rows = TransformerActRows::default();
+fn encode(
+    encoder: &TransformerEncoder,
+    parameters: &Parameters,
+    context: &[TransformerContext; 1],
+) -> Vec<f32> {
+    let mut rows = TransformerInferenceBuffers::default();
     encoder.encode(&parameters.weights, context, &[0], &mut rows);
     TransformerEncoder::latents(&rows)[..encoder.width()].to_vec()
 }
@@ -254,7 +260,7 @@ fn only_play_for_training_drops() {
             let mut latents = Vec::new();
             lead(&encoder, &parameters, &chunk, None, &mut |_, _, context| {
                 if let Some(key) = key {
-                    encoder.drop_in_play(&mut context[0], key);
+                    encoder.enable_rollout_dropout(&mut context[0], key);
                 }
                 latents.extend(encode(&encoder, &parameters, context));
             });
@@ -277,7 +283,7 @@ fn a_window_forgets_the_oldest_episode_and_clearing_all_but_the_last() {
         });
         let mut cleared = Vec::new();
         lead(encoder, parameters, chunk, None, &mut |episode, decision, context| {
-            encoder.forget_but_last(&mut context[0]);
+            encoder.keep_last_episode(&mut context[0]);
             cleared.push((episode, decision, encode(encoder, parameters, context)));
         });
         assert_eq!(with_window.len(), chunk.n_decisions);

@@ -2,9 +2,9 @@
 
 use pace_games::{Action, Stream};
 use pace_nn::loss::mean_squared_errors;
-use pace_nn::{Activation, Layout, Linear, Mlp, MlpBuffers, Part, Store};
+use pace_nn::{Activation, InputPart, Layout, Linear, Mlp, MlpBuffers, WriteMode};
 
-use super::{fit, orthogonal, uniform};
+use super::{ensure_len, orthogonal, uniform};
 
 /// Where the weights lie: two hidden layers, and a head for each prediction.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct TransitionPredictor {
 
 /// The rows of one chunk: what came of the actions, what was predicted, and the gradients.
 #[derive(Debug, Default)]
-pub(crate) struct TransitionRows {
+pub(crate) struct TransitionBuffers {
     /// What was paid.
     pub(crate) rewards: Vec<f32>,
     /// What was seen next.
@@ -67,17 +67,17 @@ impl TransitionPredictor {
         actions: &[Action],
         latents: &[f32],
         weight: f32,
-        rows: &mut TransitionRows,
+        rows: &mut TransitionBuffers,
     ) -> TransitionLosses {
         let n_rows = actions.len();
-        let parts = [Part::Dense(observations), Part::OneHot(actions), Part::Dense(latents)];
+        let parts = [InputPart::Dense(observations), InputPart::OneHot(actions), InputPart::Dense(latents)];
         self.hidden.forward(parameters, &parts, n_rows, &mut rows.hidden);
         rows.mask.resize(n_rows, 1.0);
-        let TransitionRows { rewards, observations, hidden, d_rewards, d_observations, mask } = rows;
+        let TransitionBuffers { rewards, observations, hidden, d_rewards, d_observations, mask } = rows;
         let hidden = &hidden.out[..n_rows * self.hidden.n_out()];
         let learn = |head: &Linear, targets: &[f32], d_out: &mut Vec<f32>| {
-            let d_out = fit(d_out, n_rows * head.n_out());
-            head.forward(parameters, &[Part::Dense(hidden)], n_rows, d_out);
+            let d_out = ensure_len(d_out, n_rows * head.n_out());
+            head.forward(parameters, &[InputPart::Dense(hidden)], n_rows, d_out);
             mean_squared_errors(targets, head.n_out(), mask, weight, d_out)
         };
         TransitionLosses {
@@ -95,23 +95,23 @@ impl TransitionPredictor {
         observations: &[f32],
         actions: &[Action],
         latents: &[f32],
-        rows: &mut TransitionRows,
+        rows: &mut TransitionBuffers,
         d_latents: &mut [f32],
     ) {
         let n_rows = actions.len();
         let n = n_rows * self.hidden.n_out();
         let (hidden, d_hidden) = (&rows.hidden.out[..n], &mut rows.hidden.d_out[..n]);
         let heads = [
-            (&self.reward, &mut rows.d_rewards, Store::Overwrite),
-            (&self.observation, &mut rows.d_observations, Store::Add),
+            (&self.reward, &mut rows.d_rewards, WriteMode::Overwrite),
+            (&self.observation, &mut rows.d_observations, WriteMode::Accumulate),
         ];
         for (head, d_out, store) in heads {
             let d_out = &mut d_out[..n_rows * head.n_out()];
             let mut d_parts = [Some((&mut *d_hidden, store))];
-            head.backward(transposed, gradients, &[Part::Dense(hidden)], &[], d_out, &mut d_parts);
+            head.backward(transposed, gradients, &[InputPart::Dense(hidden)], &[], d_out, &mut d_parts);
         }
-        let parts = [Part::Dense(observations), Part::OneHot(actions), Part::Dense(latents)];
-        let mut d_parts = [None, None, Some((d_latents, Store::Overwrite))];
+        let parts = [InputPart::Dense(observations), InputPart::OneHot(actions), InputPart::Dense(latents)];
+        let mut d_parts = [None, None, Some((d_latents, WriteMode::Overwrite))];
         self.hidden.backward(transposed, gradients, &parts, n_rows, &mut rows.hidden, &mut d_parts);
     }
 }

@@ -2,7 +2,7 @@
 
 use pace_games::{
     AnyEncounter, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Inference, NO_ACTIONS, PeerStepBuffers,
-    Preset, Seat, Seed, Sides, Split, StepFeedback, Turn, find_game,
+    Preset, Seat, Seed, Split, StepFeedback, Symmetries, SymmetryTransform, find_game,
 };
 use pace_learn::config::ContextAction;
 use pace_learn::{
@@ -41,19 +41,19 @@ pub fn play_alone(
 ) -> (EncounterOutcome, Vec<Inference>) {
     let (size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
     let seed = Seed::new(adapt_config.seed).child("encounter", &[tuple as u64, pass as u64]);
-    let mut lanes = game.lanes(adapt_config.split, 1, agent.peer_sight());
+    let mut lanes = game.lanes(adapt_config.split, 1, agent.peer_observation_mode());
     let first_part = adapt_config.switch.map_or(adapt_config.episodes, |switch| switch.after);
     lanes.begin(0, tuple, first_part, seed);
     let mut rng = seed.stream("ego");
-    let mut encounter = agent.encounter_with(seed);
+    let mut encounter = agent.encounter_seeded(seed);
     let mut thoughts = Vec::new();
     let mut outcome = EncounterOutcome { tuple, pass, ..EncounterOutcome::default() };
     let mut current: Option<EpisodeOutcome> = None;
-    while !lanes.resting()[0] {
+    while !lanes.idle()[0] {
         let observation = lanes.block().observations[..size].to_vec();
-        let thought = encounter.think(&observation);
+        let thought = encounter.infer(&observation);
         // Asking is without consequence.
-        assert_eq!(encounter.think(&observation), thought);
+        assert_eq!(encounter.infer(&observation), thought);
         let action = thought.draw(&mut rng).expect("finite weights");
         // Methods that identify nobody guess nothing.
         if current.is_none() && !thought.posteriors.is_empty() {
@@ -67,7 +67,7 @@ pub fn play_alone(
             outcome.guesses.push(guesses);
         }
         thoughts.push(thought);
-        encounter.acted(&observation, action);
+        encounter.record_action(&observation, action);
         lanes.step(&[action]);
         let block = lanes.block();
         encounter.observe_feedback(&StepFeedback {
@@ -153,11 +153,11 @@ fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
             let answers: Vec<f32> = points
                 .iter()
                 .flat_map(|point| {
-                    let mut encounter = agent.encounter_with(seed);
+                    let mut encounter = agent.encounter_seeded(seed);
                     for step in &point.earlier {
-                        encounter.acted(&step.observation, step.ego_action);
+                        encounter.record_action(&step.observation, step.ego_action);
                     }
-                    encounter.think(&point.observation).probabilities
+                    encounter.infer(&point.observation).probabilities
                 })
                 .collect();
             let exact = game.expected_return(Split::Test, outcome.tuple, &answers).expect("a tuple");
@@ -179,20 +179,20 @@ fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
         _ => place,
     };
     let classes = vec![(0..40).collect()];
-    let sides = Sides {
-        turns: vec![
-            Turn {
+    let sides = Symmetries {
+        transforms: vec![
+            SymmetryTransform {
                 numbers: (0..n_numbers).map(|place| (place, place == jack)).collect(),
                 actions: vec![0, 1],
                 classes: classes.clone(),
             },
-            Turn {
+            SymmetryTransform {
                 numbers: (0..n_numbers).map(|place| (swapped(place), false)).collect(),
                 actions: vec![1, 0],
                 classes,
             },
         ],
-        own_if_positive: vec![jack],
+        canonical_if_positive: vec![jack],
     };
     let doctored = || Doctored { sides: Some(sides.clone()), ..Doctored::new(open(entry, Preset::Paper, 3)) };
     let config = TrainConfig {
@@ -208,17 +208,17 @@ fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
     let mut n_on_side = [0, 0];
     for outcome in adapt(&agent, &game, &AdaptConfig::new(Split::Test, 3, 1, SEED), 1).expect("a pool") {
         let first = first_observation(&game, outcome.tuple, outcome.pass);
-        n_on_side[sides.own(&first)] += 1;
+        n_on_side[sides.canonical(&first)] += 1;
         let answers: Vec<f32> = points
             .iter()
             .flat_map(|point| {
                 let mut encounter = agent.encounter();
                 // The first observation of an encounter settles the side.
-                encounter.think(&first);
+                encounter.infer(&first);
                 for step in &point.earlier {
-                    encounter.acted(&step.observation, step.ego_action);
+                    encounter.record_action(&step.observation, step.ego_action);
                 }
-                encounter.think(&point.observation).probabilities
+                encounter.infer(&point.observation).probabilities
             })
             .collect();
         let exact = game.expected_return(Split::Test, outcome.tuple, &answers).expect("a tuple");
@@ -263,8 +263,8 @@ fn numbers_with_which_nothing_can_be_played_are_refused() {
         ("switch_at", AdaptConfig { switch: switch(2), ..good.clone() }),
         ("switch_at", AdaptConfig { switch: switch(many), ..good.clone() }),
         ("detector", AdaptConfig { detector: Detector::Drop { share: f64::NAN }, ..good.clone() }),
-        ("uniform:0", AdaptConfig { split: Split::Family(0), ..good.clone() }),
-        ("uniform:", AdaptConfig { split: Split::Family(many), ..good.clone() }),
+        ("uniform:0", AdaptConfig { split: Split::Uniform(0), ..good.clone() }),
+        ("uniform:", AdaptConfig { split: Split::Uniform(many), ..good.clone() }),
         ("classes", AdaptConfig { classes: Some(vec![]), ..good.clone() }),
         (
             "classes",
@@ -305,11 +305,11 @@ fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
         let config = TrainConfig { temperature: 0.5, ..config };
         let sharp = Agent::from_bytes(method, &*game, &config, &model).expect("its own file");
         let seed = Seed::new(1);
-        let mut lanes = game.lanes(Split::Test, 1, agent.peer_sight());
+        let mut lanes = game.lanes(Split::Test, 1, agent.peer_observation_mode());
         lanes.begin(0, 0, 1, seed);
         let observation = lanes.block().observations.to_vec();
         let [plain, sharp, again] = [&agent, &sharp, &agent.with_temperature(0.5)]
-            .map(|agent| agent.encounter_with(seed).think(&observation));
+            .map(|agent| agent.encounter_seeded(seed).infer(&observation));
         assert_eq!(sharp, again);
         let squares: Vec<f32> = plain.probabilities.iter().map(|probability| probability.powi(2)).collect();
         let total: f32 = squares.iter().sum();
@@ -337,10 +337,10 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
         );
         let sides = game.pool(Split::Train).sides.expect("a square");
         // Six decisions and the end of an episode, seen and acted upon as if the square had been turned.
-        let think_from = |turn: &Turn| -> Vec<Inference> {
+        let think_from = |transform: &SymmetryTransform| -> Vec<Inference> {
             let see_turned = |encounter: &dyn AnyEncounter| {
                 let mut seen = Vec::new();
-                turn.see(&see(encounter), &mut seen);
+                transform.transform_observation(&see(encounter), &mut seen);
                 seen
             };
             let mut encounter = agent.encounter();
@@ -349,34 +349,35 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
             let mut thoughts = Vec::new();
             for step in 0..6 {
                 let observation = see_turned(&*played);
-                thoughts.push(encounter.think(&observation));
+                thoughts.push(encounter.infer(&observation));
                 let action = step % 5;
-                encounter.acted(&observation, turn.action_from_here(action));
+                encounter.record_action(&observation, transform.action_from_here(action));
                 let mut chosen = NO_ACTIONS;
                 chosen[Seat::EGO.0] = action;
                 played.play(&chosen, &mut unseen);
             }
             encounter.end_episode(&see_turned(&*played));
-            thoughts.push(encounter.think(&see_turned(&*played)));
+            thoughts.push(encounter.infer(&see_turned(&*played)));
             thoughts
         };
         let near = |one: f32, other: f32| (one - other).abs() < 1e-5;
-        let agree = |plain: &Inference, turned: &Inference, turn: &Turn| {
+        let agree = |plain: &Inference, turned: &Inference, transform: &SymmetryTransform| {
             let actions = (0..).zip(&plain.probabilities);
-            let mut actions = actions
-                .map(|(action, p)| (p, turned.probabilities[usize::from(turn.action_from_here(action))]));
+            let mut actions = actions.map(|(action, p)| {
+                (p, turned.probabilities[usize::from(transform.action_from_here(action))])
+            });
             let mut posteriors = plain.posteriors.iter().enumerate().flat_map(|(slot, posterior)| {
                 let from_there = &turned.posteriors[slot];
-                posterior.iter().zip(&turn.classes[slot]).map(|(p, class)| (p, from_there[*class]))
+                posterior.iter().zip(&transform.classes[slot]).map(|(p, class)| (p, from_there[*class]))
             });
             near(plain.value, turned.value)
                 && actions.all(|(one, other)| near(*one, other))
                 && posteriors.all(|(one, other)| near(*one, other))
         };
-        let plain = think_from(&sides.turns[0]);
-        for turn in &sides.turns[1..] {
-            let turned = think_from(turn);
-            let is_alike = plain.iter().zip(&turned).all(|(one, other)| agree(one, other, turn));
+        let plain = think_from(&sides.transforms[0]);
+        for transform in &sides.transforms[1..] {
+            let turned = think_from(transform);
+            let is_alike = plain.iter().zip(&turned).all(|(one, other)| agree(one, other, transform));
             assert_eq!(is_alike, own_side);
         }
     }
@@ -409,7 +410,7 @@ fn thoughts_are_distributions() {
 fn adaptation_does_not_depend_on_threads_nor_on_who_else_plays() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
         let (agent, _, game, _) = agent(method, entry, Preset::Paper);
-        let splits = [Split::Test, Split::Train, Split::Family(70)];
+        let splits = [Split::Test, Split::Train, Split::Uniform(70)];
         for split in splits.into_iter().take(if method.id == "pace" { 3 } else { 1 }) {
             let config = adapt_config(split);
             let one = adapt(&agent, &*game, &config, 1).expect("a pool");

@@ -1,6 +1,6 @@
 //! A number that is not finite stops a run with an error; it never becomes a weight that somebody saves.
 
-use pace_games::{AnyGame, GAMES, Preset, StepBlock, find_game};
+use pace_games::{AnyGame, GAMES, Preset, StepBatch, find_game};
 use pace_learn::{MODEL_FILE, TrainConfig, TrainError, Trainer};
 
 use crate::doctored::Doctored;
@@ -72,7 +72,7 @@ fn weights_that_overflow_stop_the_run() {
 }
 
 /// The error of a game that reports something that is not finite.
-fn check_report(id: &str, warm_up_steps: u64, report: fn(&mut StepBlock)) {
+fn check_report(id: &str, warm_up_steps: u64, report: fn(&mut StepBatch)) {
     let entry = find_game(id).expect("a game");
     let game = Doctored { report, ..Doctored::new(open(entry, Preset::Paper, 3)) };
     let config = TrainConfig { warm_up_steps, ..config_of(id) };

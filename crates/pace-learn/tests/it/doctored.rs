@@ -1,8 +1,9 @@
 //! A game with one thing about it changed: with whom the ego trains, who really sits there, or what the ego is told.
 
 use pace_games::{
-    Action, AgentSession, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, GameError, GameSpec,
-    Lanes, Meeting, PeerSight, PoolListing, Seat, Seed, Sides, Split, StepBlock,
+    Action, AgentSession, AnyArena, AnyEncounter, AnyGame, ConfigError, ContractViolation, DecisionPoint,
+    Ego, GameSpec, PeerObservationMode, PoolListing, ScriptedEncounter, Seat, Seed, Split, StepBatch,
+    Symmetries,
 };
 use serde_json::Value;
 
@@ -14,9 +15,9 @@ pub struct Doctored {
     /// The tuple that sits down in training when one is asked for.
     pub seat: fn(usize, Seed) -> usize,
     /// Changes what the lanes report after a step of training.
-    pub report: fn(&mut StepBlock),
+    pub report: fn(&mut StepBatch),
     /// The sides that the game says it has, where set.
-    pub sides: Option<Sides>,
+    pub sides: Option<Symmetries>,
     /// Makes every ego that has no memory, whatever its name, where set.
     pub fixed: Option<fn() -> Box<dyn Ego>>,
 }
@@ -65,25 +66,25 @@ impl AnyGame for Doctored {
         self.game.reference_names()
     }
 
-    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
-        self.fixed.map_or_else(|| self.game.fixed_ego(name), |make| Ok(make()))
+    fn memoryless_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
+        self.fixed.map_or_else(|| self.game.memoryless_reference(name), |make| Ok(make()))
     }
 
     fn blind_names(&self) -> Vec<&'static str> {
         self.game.blind_names()
     }
 
-    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
-        self.game.blind_ego(name)
+    fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
+        self.game.uninformed_reference(name)
     }
 
     fn constants(&self) -> Value {
         self.game.constants()
     }
 
-    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError> {
-        let tuple = self.real(meeting.split, meeting.tuple);
-        self.game.reference_session(&Meeting { tuple, ..*meeting })
+    fn reference_session(&self, encounter: &ScriptedEncounter<'_>) -> Result<AgentSession, ConfigError> {
+        let tuple = self.real(encounter.split, encounter.tuple);
+        self.game.reference_session(&ScriptedEncounter { tuple, ..*encounter })
     }
 
     fn encounter(
@@ -93,12 +94,17 @@ impl AnyGame for Doctored {
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter>, GameError> {
+    ) -> Result<Box<dyn AnyEncounter>, ConfigError> {
         self.game.encounter(split, self.real(split, tuple), people, n_episodes, seed)
     }
 
-    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
-        let lanes = self.game.lanes(split, n_lanes, peer_sight);
+    fn lanes(
+        &self,
+        split: Split,
+        n_lanes: usize,
+        peer_observation_mode: PeerObservationMode,
+    ) -> Box<dyn AnyArena> {
+        let lanes = self.game.lanes(split, n_lanes, peer_observation_mode);
         if split != Split::Train {
             return lanes;
         }
@@ -110,24 +116,24 @@ impl AnyGame for Doctored {
         self.game.decision_points()
     }
 
-    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError> {
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, ConfigError> {
         self.game.expected_return(split, self.real(split, tuple), answers)
     }
 
-    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractViolation> {
         self.game.check_contract(seed)
     }
 }
 
 struct DoctoredLanes {
-    lanes: Box<dyn Lanes>,
+    lanes: Box<dyn AnyArena>,
     only: Option<usize>,
     seat: fn(usize, Seed) -> usize,
-    report: fn(&mut StepBlock),
-    block: StepBlock,
+    report: fn(&mut StepBatch),
+    block: StepBatch,
 }
 
-impl Lanes for DoctoredLanes {
+impl AnyArena for DoctoredLanes {
     fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         let tuple = (self.seat)(self.only.unwrap_or(tuple), seed);
         self.lanes.begin(lane, tuple, n_episodes, seed);
@@ -140,11 +146,11 @@ impl Lanes for DoctoredLanes {
         (self.report)(&mut self.block);
     }
 
-    fn block(&self) -> &StepBlock {
+    fn block(&self) -> &StepBatch {
         &self.block
     }
 
-    fn resting(&self) -> &[bool] {
-        self.lanes.resting()
+    fn idle(&self) -> &[bool] {
+        self.lanes.idle()
     }
 }

@@ -1,6 +1,6 @@
 //! GSCU: two stages in one run, and online a policy to fall back on.
 
-use pace_games::{Action, Ego, GAMES, GameEntry, GameError, Preset, Split, find_game};
+use pace_games::{Action, ConfigError, Ego, GAMES, GameEntry, Preset, Split, find_game};
 use pace_learn::config::Bandit;
 use pace_learn::{
     AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Method, Policy, TrainConfig, TrainError, Trainer,
@@ -33,7 +33,7 @@ fn fallen_back(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
     Agent::with_needed(gscu(), &*game, &config, conservative, &model(&trainer)).expect("its own file")
 }
 
-fn meet(agent: &Agent, entry: &GameEntry) -> Vec<EncounterOutcome> {
+fn play_test_pool(agent: &Agent, entry: &GameEntry) -> Vec<EncounterOutcome> {
     let config = AdaptConfig::new(Split::Test, 2, 4, 3);
     adapt(agent, &*open(entry, Preset::Paper, 3), &config, 1).expect("a pool")
 }
@@ -99,7 +99,7 @@ fn the_second_stage_leaves_the_embedding_alone() {
 #[test]
 fn falling_back_on_the_equilibrium_costs_an_eighteenth() {
     let entry = find_game("kuhn-poker").expect("a game");
-    for outcome in meet(&fallen_back(entry, None), entry) {
+    for outcome in play_test_pool(&fallen_back(entry, None), entry) {
         for episode in outcome.episodes {
             let value = episode.expected_return.expect("a closed form");
             assert!((value + 1.0 / 18.0).abs() < 1e-6, "{value}");
@@ -112,7 +112,7 @@ fn the_bandit_plays_both_policies() {
     let entry = find_game("kuhn-poker").expect("a game");
     let config = tiny(entry, Preset::Paper, gscu());
     let trainer = tiny_trainer(gscu(), entry, Preset::Paper, &config, 1);
-    let outcomes = meet(&trainer.agent(), entry);
+    let outcomes = play_test_pool(&trainer.agent(), entry);
     let values = outcomes.iter().flat_map(|outcome| &outcome.episodes).filter_map(|one| one.expected_return);
     let (mut n_conservative, mut n) = (0, 0);
     for value in values {
@@ -132,8 +132,11 @@ fn who_falls_back_on_an_agent_plays_as_it_does() {
         trainer.iterate().expect("a finite run");
         let agent = trainer.agent();
         let (own, followed) = (
-            meet(&agent, entry),
-            meet(&fallen_back(entry, Some(&Policy::of(&agent).expect("it looks as the game says"))), entry),
+            play_test_pool(&agent, entry),
+            play_test_pool(
+                &fallen_back(entry, Some(&Policy::of(&agent).expect("it looks as the game says"))),
+                entry,
+            ),
         );
         assert_eq!(own.len(), followed.len());
         for (one, other) in own.iter().zip(&followed) {
@@ -168,7 +171,7 @@ fn a_greedy_run_needs_nobody_to_fall_back_on() {
     assert_eq!(keys.bandit, Bandit::Greedy);
     keys.conservative = "run".to_owned();
     let trainer = tiny_trainer(gscu(), entry, Preset::Reference, &config, 1);
-    for outcome in meet(&trainer.agent(), entry) {
+    for outcome in play_test_pool(&trainer.agent(), entry) {
         let values = outcome.episodes.iter().filter_map(|episode| episode.expected_return);
         assert!(values.into_iter().all(|value| (value + 1.0 / 18.0).abs() > 1e-6));
     }
@@ -180,15 +183,15 @@ struct NotANumber;
 impl Ego for NotANumber {
     fn begin_encounter(&mut self) {}
 
-    fn probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
         probabilities.fill(f32::NAN);
     }
 
-    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+    fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
 
-    fn is_fixed(&self) -> bool {
+    fn is_memoryless(&self) -> bool {
         true
     }
 }
@@ -209,6 +212,6 @@ fn a_scripted_policy_with_non_finite_output_is_refused_in_training_and_adaptatio
         let agent = fallen_back(entry, Some(&policy));
         let config = AdaptConfig::new(Split::Test, 1, 2, 3);
         let error = adapt(&agent, &*open(entry, preset, 3), &config, 2).expect_err("not a distribution");
-        assert!(matches!(error, GameError::NotADistribution { .. }), "{}: {error}", entry.id);
+        assert!(matches!(error, ConfigError::NotADistribution { .. }), "{}: {error}", entry.id);
     }
 }

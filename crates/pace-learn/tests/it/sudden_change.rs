@@ -67,7 +67,7 @@ fn who_is_told_of_the_switch_begins_anew() {
         for (outcome, untold) in play(&agent, &*game, &told).iter().zip(&untold) {
             let verdicts: Vec<_> =
                 outcome.alarms.iter().map(|alarm| (alarm.after_episode, alarm.verdict)).collect();
-            assert_eq!(verdicts, [(3, Verdict::Right)], "{}", entry.id);
+            assert_eq!(verdicts, [(3, Verdict::Detection)], "{}", entry.id);
             // An empty context knows nothing, whoever plays.
             assert_eq!(outcome.confidence[3], outcome.confidence[0], "{}", entry.id);
             assert_eq!(outcome.confidence[3], fresh.confidence[0], "{}", entry.id);
@@ -118,8 +118,8 @@ fn alarms_follow_from_the_scores_and_clear_the_context() {
                 for (index, alarm) in outcome.alarms.iter().enumerate() {
                     let is_first = outcome.alarms[..index].iter().all(|earlier| earlier.after_episode <= 4);
                     let expected = match (alarm.after_episode > 4, is_first) {
-                        (false, _) => Verdict::False,
-                        (true, true) => Verdict::Right,
+                        (false, _) => Verdict::FalseAlarm,
+                        (true, true) => Verdict::Detection,
                         (true, false) => Verdict::Repeated,
                     };
                     assert_eq!(alarm.verdict, expected, "{}: {alarm:?}", entry.id);
@@ -204,7 +204,7 @@ fn impossible_switches_are_refused() {
         let error = adapt(&agent, &*game, &config, 1).expect_err("no such switch").to_string();
         assert!(error.contains(&format!("found {after}")) && error.contains("from 1 to 5"), "{error}");
     }
-    let error = adapt(&agent, &*game, &switched(Split::Family(1)), 1).expect_err("nobody to switch to");
+    let error = adapt(&agent, &*game, &switched(Split::Uniform(1)), 1).expect_err("nobody to switch to");
     assert!(error.to_string().contains("two tuples"), "{error}");
 }
 

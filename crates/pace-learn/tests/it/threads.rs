@@ -1,7 +1,7 @@
 //! The number of threads changes how long things take and nothing else.
 
 use pace_games::{Preset, find_game};
-use pace_learn::{METHODS, Method, TrainConfig, Trainer, WorkShape, Workbench, resolve};
+use pace_learn::{BatchShape, METHODS, Method, TrainConfig, Trainer, UpdateBenchmark, resolve};
 use serde_json::Map;
 
 use crate::pace;
@@ -9,7 +9,7 @@ use crate::pace;
 #[test]
 fn updates_are_the_same_bytes_on_any_number_of_threads() {
     // Encounters that do not divide evenly among the shards, and more weights than one slice.
-    let shape = |n_observations| WorkShape {
+    let shape = |n_observations| BatchShape {
         observation_size: 37,
         n_actions: 5,
         n_classes: vec![2, 4, 4],
@@ -17,10 +17,10 @@ fn updates_are_the_same_bytes_on_any_number_of_threads() {
         episode_lengths: vec![9, 1, 14],
         n_observations,
     };
-    let weights = |method: &Method, shape: &WorkShape, n_threads: usize| {
+    let weights = |method: &Method, shape: &BatchShape, n_threads: usize| {
         let game = find_game("predator-prey").expect("a game");
         let (_, config) = resolve(game, method, Preset::Paper).expect("good keys");
-        let mut bench = Workbench::synthetic(method, shape, config);
+        let mut bench = UpdateBenchmark::synthetic(method, shape, config);
         let before = bench.weights().to_vec();
         bench.set_threads(n_threads);
         (0..3).for_each(|_| bench.update());

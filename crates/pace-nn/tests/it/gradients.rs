@@ -2,7 +2,7 @@
 
 use pace_nn::kernels;
 use pace_nn::loss::{PolicyLoss, PolicyTerms, clipped_value, cross_entropy, softmax_rows};
-use pace_nn::{Activation, Adam, AdamConfig, Layout, Linear, Mlp, MlpBuffers, Part, Store};
+use pace_nn::{Activation, Adam, AdamConfig, InputPart, Layout, Linear, Mlp, MlpBuffers, WriteMode};
 
 /// Small numbers that repeat from run to run.
 pub(crate) fn numbers(n: usize, seed: u32) -> Vec<f32> {
@@ -62,7 +62,7 @@ fn linear_layers_of_several_parts() {
         let classes = [0, 2, 255, 1, 1, 0];
         let forward = |values: &[f32], first: &[f32], second: &[f32]| {
             let mut output = vec![f32::NAN; n_rows * 7];
-            let parts = [Part::Dense(first), Part::OneHot(&classes), Part::Dense(second)];
+            let parts = [InputPart::Dense(first), InputPart::OneHot(&classes), InputPart::Dense(second)];
             layer.forward(values, &parts, n_rows, &mut output);
             output
         };
@@ -75,10 +75,14 @@ fn linear_layers_of_several_parts() {
         layer.backward(
             &transposed,
             &mut gradients,
-            &[Part::Dense(&first), Part::OneHot(&classes), Part::Dense(&second)],
+            &[InputPart::Dense(&first), InputPart::OneHot(&classes), InputPart::Dense(&second)],
             &output,
             &mut d_output,
-            &mut [Some((&mut d_first, Store::Overwrite)), None, Some((&mut d_second, Store::Add))],
+            &mut [
+                Some((&mut d_first, WriteMode::Overwrite)),
+                None,
+                Some((&mut d_second, WriteMode::Accumulate)),
+            ],
         );
         d_second.iter_mut().for_each(|value| *value -= 1.0);
         let (f, s) = (first.clone(), second.clone());
@@ -105,9 +109,9 @@ fn layers_one_after_the_other() {
     // Buffers that a larger chunk went through before.
     let mut buffers = MlpBuffers::default();
     let large = numbers(9 * 4, 5);
-    mlp.forward(&parameters, &[Part::Dense(&large), Part::Dense(&large[..27])], 9, &mut buffers);
+    mlp.forward(&parameters, &[InputPart::Dense(&large), InputPart::Dense(&large[..27])], 9, &mut buffers);
     let mut forward = |values: &[f32], first: &[f32]| {
-        mlp.forward(values, &[Part::Dense(first), Part::Dense(&second)], N_ROWS, &mut buffers);
+        mlp.forward(values, &[InputPart::Dense(first), InputPart::Dense(&second)], N_ROWS, &mut buffers);
         buffers.clone()
     };
     let mut rows = forward(&parameters, &first);
@@ -115,8 +119,8 @@ fn layers_one_after_the_other() {
     let (mut gradients, mut transposed) = (vec![0.0; layout.len()], vec![f32::NAN; layout.len()]);
     layout.transpose(&parameters, &mut transposed);
     let mut d_first = vec![f32::NAN; first.len()];
-    let parts = [Part::Dense(&first[..]), Part::Dense(&second)];
-    let mut d_parts = [Some((&mut d_first[..], Store::Overwrite)), None];
+    let parts = [InputPart::Dense(&first[..]), InputPart::Dense(&second)];
+    let mut d_parts = [Some((&mut d_first[..], WriteMode::Overwrite)), None];
     mlp.backward(&transposed, &mut gradients, &parts, N_ROWS, &mut rows, &mut d_parts);
     let kept = first.clone();
     let weighed = |rows: &MlpBuffers| weigh(&rows.out[..N_ROWS * 2]);
@@ -126,11 +130,11 @@ fn layers_one_after_the_other() {
 
 #[test]
 fn exponentials_are_within_two_units_in_the_last_place() {
-    let worst = worst_units(-87.0, 88.0, kernels::exponential, f64::exp);
+    let worst = worst_units(-87.0, 88.0, kernels::exp, f64::exp);
     assert!(worst < 2.0, "{worst} units");
-    assert_eq!(kernels::exponential(0.0), 1.0);
-    assert!(kernels::exponential(f32::NAN).is_nan());
-    assert!(kernels::exponential(-1e9) < 1e-37 && kernels::exponential(1e9).is_finite());
+    assert_eq!(kernels::exp(0.0), 1.0);
+    assert!(kernels::exp(f32::NAN).is_nan());
+    assert!(kernels::exp(-1e9) < 1e-37 && kernels::exp(1e9).is_finite());
 }
 
 /// The largest error of `found` in units in the last place of the exact value, from `low` to `high`.
@@ -149,16 +153,16 @@ fn worst_units(low: f32, high: f32, found: fn(f32) -> f32, exact: fn(f64) -> f64
 
 #[test]
 fn logistic_and_tangent_are_within_three_units_in_the_last_place() {
-    let logistic = |x: f64| 1.0 / (1.0 + (-x).exp());
-    let worst = worst_units(-86.0, 40.0, kernels::logistic, logistic);
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let worst = worst_units(-86.0, 40.0, kernels::sigmoid, sigmoid);
     assert!(worst < 3.0, "{worst} units");
     for reach in [40.0, 1.0, 1e-3, 1e-20] {
-        let worst = worst_units(-reach, reach, kernels::hyperbolic_tangent, f64::tanh);
+        let worst = worst_units(-reach, reach, kernels::tanh, f64::tanh);
         assert!(worst < 3.0, "{worst} units within ±{reach}");
     }
-    assert_eq!((kernels::logistic(0.0), kernels::hyperbolic_tangent(0.0)), (0.5, 0.0));
-    assert_eq!((kernels::logistic(1e9), kernels::hyperbolic_tangent(-1e9)), (1.0, -1.0));
-    assert!(kernels::logistic(f32::NAN).is_nan() && kernels::hyperbolic_tangent(f32::NAN).is_nan());
+    assert_eq!((kernels::sigmoid(0.0), kernels::tanh(0.0)), (0.5, 0.0));
+    assert_eq!((kernels::sigmoid(1e9), kernels::tanh(-1e9)), (1.0, -1.0));
+    assert!(kernels::sigmoid(f32::NAN).is_nan() && kernels::tanh(f32::NAN).is_nan());
 }
 
 #[test]
@@ -235,7 +239,7 @@ fn cross_entropy_of_a_class() {
 
 #[test]
 fn adam_takes_the_steps_of_its_definition() {
-    let config = AdamConfig { decay: [0.9, 0.999], epsilon: 1e-8 };
+    let config = AdamConfig { betas: [0.9, 0.999], epsilon: 1e-8 };
     // The second group joins after two steps; its moments are younger.
     let mut adam = Adam::new(config, &[25, 40]);
     let mut values = numbers(40, 5);

@@ -1,6 +1,6 @@
 //! Losses over rows and distributions per row: their gradients, and PyTorch's numbers.
 
-use pace_nn::gaussian::{divergence, divergence_from_standard, sample, sample_backward};
+use pace_nn::gaussian::{kl_divergence, kl_from_standard, sample, sample_backward};
 use pace_nn::loss::{mean_cross_entropy, mean_squared_errors, softmax_rows};
 use serde_json::Value;
 
@@ -24,20 +24,20 @@ fn samples_and_divergences() {
         sample(distributions, &noise, 3, &mut samples);
         let mut total = weigh(&samples);
         for row in distributions.chunks_exact(6) {
-            total += 0.7 * f64::from(divergence_from_standard(row, 1.0, &mut unused));
-            total += 0.4 * f64::from(divergence(row, &fixed, 1.0, &mut unused));
+            total += 0.7 * f64::from(kl_from_standard(row, 1.0, &mut unused));
+            total += 0.4 * f64::from(kl_divergence(row, &fixed, 1.0, &mut unused));
         }
         total
     };
     let mut d_distributions = vec![0.0; 24];
     sample_backward(&distributions, &noise, 3, &weights_of_outputs(12), &mut d_distributions);
     for (row, d_row) in distributions.chunks_exact(6).zip(d_distributions.chunks_exact_mut(6)) {
-        divergence_from_standard(row, 0.7, d_row);
-        divergence(row, &fixed, 0.4, d_row);
+        kl_from_standard(row, 0.7, d_row);
+        kl_divergence(row, &fixed, 0.4, d_row);
     }
     check_gradient(&mut distributions, &d_distributions, "distribution", loss);
-    assert_eq!(divergence_from_standard(&[0.0; 6], 1.0, &mut [0.0; 6]), 0.0);
-    assert_eq!(divergence(&fixed, &fixed, 1.0, &mut [0.0; 6]), 0.0);
+    assert_eq!(kl_from_standard(&[0.0; 6], 1.0, &mut [0.0; 6]), 0.0);
+    assert_eq!(kl_divergence(&fixed, &fixed, 1.0, &mut [0.0; 6]), 0.0);
 }
 
 #[test]
@@ -98,12 +98,11 @@ fn recorded_distributions() {
 
     let fixed = floats(&recorded["fixed"]);
     let weight = weight(&recording);
-    let (losses, gradient) =
-        of_rows(&distributions, n, |_, row, d_row| divergence_from_standard(row, weight, d_row));
+    let (losses, gradient) = of_rows(&distributions, n, |_, row, d_row| kl_from_standard(row, weight, d_row));
     check_recorded(&losses, &recorded["from_standard"], "divergence from the standard");
     check_recorded(&gradient, &recorded["d_from_standard"], "its gradient");
     let (losses, gradient) = of_rows(&distributions, n, |index, row, d_row| {
-        divergence(row, &fixed[index * 2 * n..][..2 * n], weight, d_row)
+        kl_divergence(row, &fixed[index * 2 * n..][..2 * n], weight, d_row)
     });
     check_recorded(&losses, &recorded["from_fixed"], "divergence from another");
     check_recorded(&gradient, &recorded["d_from_fixed"], "its gradient");

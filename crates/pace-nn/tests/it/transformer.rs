@@ -1,8 +1,8 @@
 //! Attention and what is built on it: gradients, PyTorch's numbers, and that sequences keep to themselves.
 
 use pace_nn::{
-    Attention, AttentionRows, Chain, Dropout, DropoutKey, LayerNorm, Layout, Positions, Sequences, Store,
-    TransformerConfig, TransformerLayer, TransformerRows,
+    Attention, AttentionBuffers, Dropout, DropoutKey, LayerNorm, Layout, PositionEmbedding, PrefixGroup,
+    Sequences, TransformerBuffers, TransformerConfig, TransformerLayer, WriteMode,
 };
 use serde_json::Value;
 
@@ -16,19 +16,19 @@ const WIDTH: usize = 6;
 struct Listed {
     sources: Vec<u32>,
     lengths: Vec<usize>,
-    chains: Vec<Chain>,
-    links: Vec<u32>,
+    prefix_groups: Vec<PrefixGroup>,
+    prefix: Vec<u32>,
 }
 
 impl Listed {
-    /// With these links, sequences of the first so many, and of an input of their own.
-    fn chain(mut self, links: &[u32], sequences: &[(usize, Option<u32>)]) -> Listed {
+    /// With these prefix, sequences of the first so many, and of an input of their own.
+    fn chain(mut self, prefix: &[u32], sequences: &[(usize, Option<u32>)]) -> Listed {
         for (reach, own) in sequences {
-            self.sources.extend(links[..*reach].iter().chain(own));
+            self.sources.extend(prefix[..*reach].iter().chain(own));
             self.lengths.push(reach + usize::from(own.is_some()));
         }
-        self.links.extend(links);
-        self.chains.push(Chain { n_sequences: sequences.len(), n_links: links.len() });
+        self.prefix.extend(prefix);
+        self.prefix_groups.push(PrefixGroup { n_sequences: sequences.len(), n_links: prefix.len() });
         self
     }
 
@@ -41,18 +41,18 @@ impl Listed {
     }
 
     fn sequences(&self) -> Sequences<'_> {
-        let Listed { sources, lengths, chains, links } = self;
-        Sequences { sources, lengths, chains, links }
+        let Listed { sources, lengths, prefix_groups, prefix } = self;
+        Sequences { sources, lengths, prefix_groups, prefix }
     }
 
     fn n_inputs(&self) -> usize {
-        self.sources.iter().chain(&self.links).max().map_or(0, |source| *source as usize + 1)
+        self.sources.iter().chain(&self.prefix).max().map_or(0, |source| *source as usize + 1)
     }
 }
 
 /// Chains with and without sequences that look at all of them, sequences that have a row of their own, the same for several,
-/// and empty ones; links that no sequence looks at.
-fn chains() -> Listed {
+/// and empty ones; prefix that no sequence looks at.
+fn prefix_groups() -> Listed {
     Listed::default()
         .chain(&[2, 0], &[])
         .chain(
@@ -78,8 +78,8 @@ fn cases() -> Vec<(Option<DropoutKey>, Listed)> {
     vec![
         (None, apart.clone()),
         (Some(DropoutKey(5)), apart),
-        (None, chains()),
-        (Some(DropoutKey(5)), chains()),
+        (None, prefix_groups()),
+        (Some(DropoutKey(5)), prefix_groups()),
     ]
 }
 
@@ -119,7 +119,7 @@ fn layer_norm() {
 #[test]
 fn positions() {
     let mut layout = Layout::default();
-    let positions = Positions::new(&mut layout, "positions", 5, WIDTH);
+    let positions = PositionEmbedding::new(&mut layout, "positions", 5, WIDTH);
     let parameters = numbers(layout.len(), 3);
     let (inputs, places) = (numbers(4 * WIDTH, 1), [0, 3, 1, 3]);
     let forward = |values: &[f32]| {
@@ -141,7 +141,7 @@ fn attention() {
         let (sequences, n) = (listed.sequences(), listed.sources.len() * WIDTH);
         let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
-            let (mut rows, mut output) = (AttentionRows::default(), vec![f32::NAN; n]);
+            let (mut rows, mut output) = (AttentionBuffers::default(), vec![f32::NAN; n]);
             attention.forward(values, inputs, sequences, key, &mut rows, &mut output);
             (rows, output)
         };
@@ -155,7 +155,7 @@ fn attention() {
             sequences,
             &mut rows,
             &mut d_output,
-            (&mut d_inputs, Store::Add),
+            (&mut d_inputs, WriteMode::Accumulate),
         );
         d_inputs.iter_mut().for_each(|value| *value -= 1.0);
         let kept = inputs.clone();
@@ -168,13 +168,13 @@ fn attention() {
 
 #[test]
 fn scores_of_any_size_are_weighed() {
-    // Along the chain scores rise, fall and rise again by more than an exponential can hold.
+    // Along the chain scores rise, fall and rise again by more than an exp can hold.
     let mut layout = Layout::default();
     let attention = Attention::new(&mut layout, "attention", 1, 1, Dropout::new(0.0));
     let parameters = vec![1.0; layout.len()];
     let listed = Listed::default().chain(&[0, 1, 2, 3], &[(1, None), (2, None), (3, Some(4)), (4, None)]);
     let inputs = [20.0, 30.0, -30.0, 31.0, 40.0];
-    let (mut rows, mut output) = (AttentionRows::default(), vec![f32::NAN; listed.sources.len()]);
+    let (mut rows, mut output) = (AttentionBuffers::default(), vec![f32::NAN; listed.sources.len()]);
     attention.forward(&parameters, &inputs, listed.sequences(), None, &mut rows, &mut output);
     // Query, key and value are one more than the input, so is the output than what is seen. A row sees the highest value, or the
     // lowest where its query is negative.
@@ -186,7 +186,7 @@ fn scores_of_any_size_are_weighed() {
     let back = transposed(&layout, &parameters);
     let (mut gradients, mut d_inputs) = (vec![0.0; layout.len()], vec![f32::NAN; inputs.len()]);
     let mut d_output = vec![1.0; output.len()];
-    let d = (&mut d_inputs[..], Store::Overwrite);
+    let d = (&mut d_inputs[..], WriteMode::Overwrite);
     attention.backward(&back, &mut gradients, &inputs, listed.sequences(), &mut rows, &mut d_output, d);
     // How often each input's value is seen.
     for (found, expected) in d_inputs.iter().zip([1.0, 2.0, 2.0, 3.0, 3.0]) {
@@ -210,7 +210,7 @@ fn a_whole_layer() {
         let sequences = listed.sequences();
         let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
-            let mut rows = TransformerRows::default();
+            let mut rows = TransformerBuffers::default();
             layer.forward(values, inputs, sequences, key, &mut rows);
             rows
         };
@@ -233,7 +233,7 @@ fn a_sequence_sees_only_itself() {
     let (layer, _, parameters) = layer();
     for (_, listed) in cases() {
         let inputs = numbers(listed.n_inputs() * WIDTH, 1);
-        let mut rows = TransformerRows::default();
+        let mut rows = TransformerBuffers::default();
         layer.forward(&parameters, &inputs, listed.sequences(), None, &mut rows);
         let mut first = 0;
         for n in &listed.lengths {
@@ -242,7 +242,7 @@ fn a_sequence_sees_only_itself() {
             for (row, source) in own.chunks_exact_mut(WIDTH).zip(sources) {
                 row.copy_from_slice(&inputs[*source as usize * WIDTH..][..WIDTH]);
             }
-            let mut alone = TransformerRows::default();
+            let mut alone = TransformerBuffers::default();
             layer.forward(&parameters, &own, Listed::apart(&[*n]).sequences(), None, &mut alone);
             for (alone, among) in alone.out.iter().zip(&rows.out[first * WIDTH..]) {
                 assert!((alone - among).abs() < 1e-5, "{alone} {among}");
@@ -264,7 +264,7 @@ fn a_recorded_layer_with_positions() {
         hidden_width: size("hidden_width"),
         dropout: recording["dropout"].as_f64().expect("a share") as f32,
     };
-    let positions = Positions::new(&mut layout, "positions", size("n_positions"), config.width);
+    let positions = PositionEmbedding::new(&mut layout, "positions", size("n_positions"), config.width);
     let layer = TransformerLayer::new(&mut layout, "layer", config);
     let parameters = weights(&layout, &recording["parameters"]);
     let lengths = sizes(&recording["lengths"]);
@@ -274,7 +274,7 @@ fn a_recorded_layer_with_positions() {
     let mut inputs = floats(&recording["inputs"]);
     positions.forward(&parameters, &places, &mut inputs);
     let back = transposed(&layout, &parameters);
-    let mut rows = TransformerRows::default();
+    let mut rows = TransformerBuffers::default();
     for case in recording["cases"].as_array().expect("a list") {
         let is_dropping = case["is_dropping"].as_bool().expect("a flag");
         let key = is_dropping.then(|| DropoutKey(recording["key"].as_u64().expect("a key")));
@@ -292,7 +292,7 @@ fn a_recorded_layer_with_positions() {
 #[test]
 fn first_weights_are_within_their_bounds() {
     let (layer, mut layout, _) = layer();
-    let positions = Positions::new(&mut layout, "positions", 4, WIDTH);
+    let positions = PositionEmbedding::new(&mut layout, "positions", 4, WIDTH);
     let mut parameters = vec![f32::NAN; layout.len()];
     let mut source = numbers(2000, 4).into_iter().map(|number| f64::from(number).abs());
     let mut uniform = || source.next().expect("enough numbers");

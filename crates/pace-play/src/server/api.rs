@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::listen::ClientAddress;
-use super::lobby::Room;
+use super::registry::ServerSession;
 use crate::assets::find_asset;
-use crate::offer::Offer;
+use crate::catalog::PlayableAgent;
 use crate::replay;
-use crate::session::{Booking, Detail, Session};
+use crate::session::{Detail, Session, SessionConfig};
 use crate::study::{Join, Next};
 use crate::token::{fresh_seed, fresh_token};
-use crate::wire::{MindPolicy, Refusal, RefusalCode, VERSION};
+use crate::wire::{BeliefVisibility, Refusal, RefusalCode, VERSION};
 
 pub(super) async fn page() -> Response {
     asset(Path("index.html".to_owned())).await
@@ -50,7 +50,7 @@ pub(super) async fn health(State(server): State<Arc<Server>>) -> Json<Value> {
 
 /// What can be played here.
 pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
-    let of_offer = |offer: &Arc<Offer>| {
+    let of_offer = |offer: &Arc<PlayableAgent>| {
         let spec = offer.game.spec();
         json!({
             "id": offer.id,
@@ -105,7 +105,7 @@ pub(super) struct BeginRequest {
     offer: String,
     slot: usize,
     n_episodes: usize,
-    mind: MindPolicy,
+    mind: BeliefVisibility,
     /// For tests and for playing the same again; drawn if it is missing.
     #[serde(default)]
     seed: Option<u64>,
@@ -154,7 +154,7 @@ async fn open(server: &Server, address: IpAddr, request: BeginRequest) -> Result
     let offer = Arc::clone(server.offers.find(&offer)?);
     let seed = seed.unwrap_or_else(fresh_seed) % crate::session::SEED_LIMIT;
     let tuple = tuple.unwrap_or((seed % offer.game.n_tuples(Split::Test) as u64) as usize);
-    let booking = Booking { offer: offer.id.clone(), slot, tuple, n_episodes, seed };
+    let booking = SessionConfig { offer: offer.id.clone(), slot, tuple, n_episodes, seed };
     booking.check(&offer)?;
     if !server.new_sessions.lets_through(address, Instant::now()) {
         let message = format!(
@@ -168,7 +168,7 @@ async fn open(server: &Server, address: IpAddr, request: BeginRequest) -> Result
     let (session, frames) =
         server.compute(move || Ok(Session::begin(&offer, booking, Detail::Seen)?)).await?;
     let (token, watch) = (fresh_token(), fresh_token());
-    let room = Room::new(session, Some(frames), mind, Some(watch.clone()), None)
+    let room = ServerSession::new(session, Some(frames), mind, Some(watch.clone()), None)
         .started_by(address)
         .with_spectators(server.config.max_spectators_per_session);
     server.lobby.take_in(&token, room)?;

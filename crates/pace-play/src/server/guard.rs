@@ -104,16 +104,16 @@ fn is_our_name(server: &Server, host: &str) -> bool {
 
 /// Lets through a number per second, with a reserve for a number at once.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct RateLimiter {
     rate: f64,
     burst: f64,
     left: f64,
     at: Instant,
 }
 
-impl Bucket {
-    pub(crate) fn new(rate: f64, burst: f64, now: Instant) -> Bucket {
-        Bucket { rate, burst, left: burst, at: now }
+impl RateLimiter {
+    pub(crate) fn new(rate: f64, burst: f64, now: Instant) -> RateLimiter {
+        RateLimiter { rate, burst, left: burst, at: now }
     }
 
     /// Whether one more may pass now.
@@ -140,16 +140,16 @@ impl Bucket {
 }
 
 /// A log that cannot be flooded: of many lines in a second it keeps the first few and counts the rest.
-pub(crate) struct CalmLog {
+pub(crate) struct RateLimitedLog {
     log: Log,
     state: Mutex<(Instant, u32, u64)>,
 }
 
 const LINES_PER_SECOND: u32 = 20;
 
-impl CalmLog {
-    pub(super) fn new(log: Log) -> CalmLog {
-        CalmLog { log, state: Mutex::new((Instant::now(), 0, 0)) }
+impl RateLimitedLog {
+    pub(super) fn new(log: Log) -> RateLimitedLog {
+        RateLimitedLog { log, state: Mutex::new((Instant::now(), 0, 0)) }
     }
 
     pub(crate) fn say(&self, line: &str) {
@@ -173,14 +173,14 @@ impl CalmLog {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::Bucket;
+    use super::RateLimiter;
 
     #[test]
     fn a_bucket_lets_its_rate_through_and_no_more() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(30.0, 30.0, start);
+        let mut bucket = RateLimiter::new(30.0, 30.0, start);
         let through =
-            |bucket: &mut Bucket, now: Instant| (0..100).filter(|_| bucket.lets_through(now)).count();
+            |bucket: &mut RateLimiter, now: Instant| (0..100).filter(|_| bucket.lets_through(now)).count();
         assert_eq!(through(&mut bucket, start), 30);
         assert_eq!(through(&mut bucket, start + Duration::from_millis(500)), 15);
         assert_eq!(through(&mut bucket, start + Duration::from_secs(60)), 30);

@@ -1,14 +1,14 @@
 //! The server: pages and sessions over HTTP, play over WebSockets, on this machine unless somebody says otherwise.
 //!
 //! Connections and their timeouts are in `listen`, limits per address in `quota`, checks of requests in `guard`, sessions in memory
-//! in `lobby`, the talk with one client in `socket`, the rest of the addresses in `api`. Encounters themselves are in
+//! in `registry`, the talk with one client in `socket`, the rest of the addresses in `api`. Encounters themselves are in
 //! `crate::session`; what a study adds is in `crate::study`.
 
 mod api;
 mod guard;
 mod listen;
-mod lobby;
 mod quota;
+mod registry;
 mod socket;
 
 use std::future::Future;
@@ -22,14 +22,14 @@ use axum::routing::{get, post};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
-use crate::offer::Offers;
+use crate::catalog::AgentCatalog;
 use crate::study::{Study, StudyError};
 use crate::wire::Refusal;
-use lobby::Lobby;
 use quota::{Quota, RatePerAddress};
+use registry::SessionRegistry;
 
-pub(crate) use guard::Bucket;
-pub(crate) use lobby::Room;
+pub(crate) use guard::RateLimiter;
+pub(crate) use registry::ServerSession;
 
 /// How the server is to be run.
 #[derive(Clone, Debug)]
@@ -87,9 +87,9 @@ pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Everything that the handlers share.
 pub(crate) struct Server {
-    pub(crate) offers: Arc<Offers>,
+    pub(crate) offers: Arc<AgentCatalog>,
     config: ServerConfig,
-    pub(crate) lobby: Lobby,
+    pub(crate) lobby: SessionRegistry,
     study: Option<Study>,
     quotas: Quotas,
     /// New sessions per address.
@@ -99,7 +99,7 @@ pub(crate) struct Server {
     /// Oracle scores are computed one at a time.
     oracles: Semaphore,
     stopping: watch::Receiver<bool>,
-    log: guard::CalmLog,
+    log: guard::RateLimitedLog,
 }
 
 /// What clients hold open, by kind. The kinds have quotas of their own, so that spectators and unfinished requests take no
@@ -148,7 +148,7 @@ impl Server {
 
 /// Serves until the process is asked to stop. `ready` is told where.
 pub fn serve(
-    offers: Offers,
+    offers: AgentCatalog,
     config: ServerConfig,
     study: Option<Study>,
     log: Log,
@@ -182,7 +182,7 @@ pub enum ServeError {
 
 /// The same within a runtime of somebody else's, until `stopped` is done.
 pub async fn run(
-    offers: Offers,
+    offers: AgentCatalog,
     config: ServerConfig,
     study: Option<Study>,
     log: Log,
@@ -196,13 +196,13 @@ pub async fn run(
     let (stop, stopping) = watch::channel(false);
     let server = Arc::new(Server {
         offers: Arc::new(offers),
-        lobby: Lobby::new(config.most_sessions, config.max_sessions_per_address),
+        lobby: SessionRegistry::new(config.most_sessions, config.max_sessions_per_address),
         quotas: Quotas::new(&config),
         new_sessions: RatePerAddress::new(config.max_sessions_per_address),
         replays: Semaphore::new(1),
         oracles: Semaphore::new(1),
         stopping,
-        log: guard::CalmLog::new(log),
+        log: guard::RateLimitedLog::new(log),
         study,
         config,
     });

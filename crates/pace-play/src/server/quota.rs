@@ -5,18 +5,18 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use super::guard::Bucket;
+use super::guard::RateLimiter;
 
 /// Places of one kind, limited in total and per address.
 #[derive(Debug)]
 pub(crate) struct Quota {
     max: usize,
     max_per_address: usize,
-    taken: Mutex<Taken>,
+    taken: Mutex<Reservation>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct Reservation {
     total: usize,
     by_address: HashMap<IpAddr, usize>,
 }
@@ -56,7 +56,7 @@ impl Quota {
         self.taken().total == 0
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, Reservation> {
         self.taken.lock().expect("no thread panics while it holds this lock")
     }
 }
@@ -81,7 +81,7 @@ impl Drop for Place {
 pub(crate) struct RatePerAddress {
     rate: f64,
     burst: f64,
-    buckets: Mutex<HashMap<IpAddr, Bucket>>,
+    buckets: Mutex<HashMap<IpAddr, RateLimiter>>,
 }
 
 impl RatePerAddress {
@@ -94,7 +94,10 @@ impl RatePerAddress {
     /// Whether this address may start one more now.
     pub(crate) fn lets_through(&self, address: IpAddr, now: Instant) -> bool {
         let mut buckets = self.buckets();
-        buckets.entry(address).or_insert_with(|| Bucket::new(self.rate, self.burst, now)).lets_through(now)
+        buckets
+            .entry(address)
+            .or_insert_with(|| RateLimiter::new(self.rate, self.burst, now))
+            .lets_through(now)
     }
 
     /// Drops the addresses whose allowance is full again.
@@ -102,7 +105,7 @@ impl RatePerAddress {
         self.buckets().retain(|_, bucket| !bucket.is_full(now));
     }
 
-    fn buckets(&self) -> MutexGuard<'_, HashMap<IpAddr, Bucket>> {
+    fn buckets(&self) -> MutexGuard<'_, HashMap<IpAddr, RateLimiter>> {
         self.buckets.lock().expect("no thread panics while it holds this lock")
     }
 }

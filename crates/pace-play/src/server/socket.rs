@@ -11,13 +11,13 @@ use axum::response::{IntoResponse, Response};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::listen::ClientAddress;
-use super::lobby::{MESSAGES_PER_SECOND, Room};
 use super::quota::Place;
-use super::{Bucket, Server};
+use super::registry::{MESSAGES_PER_SECOND, ServerSession};
+use super::{RateLimiter, Server};
 use crate::replay;
 use crate::token::is_token;
 use crate::wire::{
-    ClientMessage, MOST_MESSAGE_BYTES, MindPolicy, Refusal, RefusalCode, ServerMessage, VERSION,
+    BeliefVisibility, ClientMessage, MOST_MESSAGE_BYTES, Refusal, RefusalCode, ServerMessage, VERSION,
 };
 
 /// A client that has not said who it is by then is let go.
@@ -42,7 +42,7 @@ pub(super) async fn upgrade(
     };
     upgrade.max_message_size(MOST_MESSAGE_BYTES).max_frame_size(MOST_MESSAGE_BYTES).on_upgrade(
         move |socket| async move {
-            let pings = Bucket::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, Instant::now());
+            let pings = RateLimiter::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, Instant::now());
             talk(&server, Client { socket, address, pings }, arrival).await;
         },
     )
@@ -53,7 +53,7 @@ struct Client {
     /// The address that its limits count by.
     address: IpAddr,
     /// Pings of the transport.
-    pings: Bucket,
+    pings: RateLimiter,
 }
 
 /// Why a talk is over.
@@ -152,7 +152,7 @@ pub(super) async fn until<T>(value: &mut tokio::sync::watch::Receiver<T>, is_so:
     }
 }
 
-async fn find_room(server: &Arc<Server>, token: &str) -> Result<Arc<Room>, Refusal> {
+async fn find_room(server: &Arc<Server>, token: &str) -> Result<Arc<ServerSession>, Refusal> {
     if !is_token(token) {
         return Err(Refusal::no_such_session());
     }
@@ -259,7 +259,7 @@ struct Reply {
 /// Plays an action, or answers a ping.
 async fn react(
     server: &Arc<Server>,
-    room: &Arc<Room>,
+    room: &Arc<ServerSession>,
     token: &str,
     message: ClientMessage,
 ) -> Result<Reply, Refusal> {
@@ -315,7 +315,7 @@ async fn react(
 async fn greet(
     server: &Arc<Server>,
     client: &mut Client,
-    room: &Arc<Room>,
+    room: &Arc<ServerSession>,
     is_spectator: bool,
 ) -> Result<Option<bool>, Gone> {
     let room_to_read = Arc::clone(room);
@@ -335,8 +335,8 @@ async fn greet(
 }
 
 /// The last message of a session, with its summary where that may be shown.
-async fn over(server: &Server, room: &Arc<Room>) -> Result<ServerMessage, Refusal> {
-    if room.mind == MindPolicy::Never {
+async fn over(server: &Server, room: &Arc<ServerSession>) -> Result<ServerMessage, Refusal> {
+    if room.mind == BeliefVisibility::Never {
         return Ok(ServerMessage::Over { v: VERSION, summary: None, link: None });
     }
     let room_to_read = Arc::clone(room);
@@ -382,7 +382,7 @@ async fn watch(server: &Arc<Server>, client: &mut Client, token: &str, arrival: 
     let mut players = room.n_players.subscribe();
     let Some(mut is_player_here) = greet(server, client, &room, true).await? else { return Ok(()) };
     let mut stopping = server.stopping.clone();
-    let mut bucket = Bucket::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, Instant::now());
+    let mut bucket = RateLimiter::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, Instant::now());
     loop {
         tokio::select! {
             told = feed.recv() => match told {

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pace_games::{Nouns, Split};
+use pace_games::{DisplayNames, Split};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::store::StudyError;
-use crate::offer::{Offer, Offers};
+use crate::catalog::{AgentCatalog, PlayableAgent};
 use crate::session::SEED_LIMIT;
-use crate::wire::{MindPolicy, Refusal, RefusalCode};
+use crate::wire::{BeliefVisibility, Refusal, RefusalCode};
 
 /// A study, as its file describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct StudyConfig {
     pub seed: u64,
     /// Whether participants see afterwards what the agent thought.
     #[serde(default = "never")]
-    pub mind: MindPolicy,
+    pub mind: BeliefVisibility,
     /// The beat of games in which all choose at once; without one a step waits for the participant.
     #[serde(default)]
     pub steps_per_second: Option<f64>,
@@ -61,7 +61,7 @@ pub struct StudyConfig {
     game: String,
     /// What the game is called, and its things.
     #[serde(skip)]
-    names: Option<(&'static str, Nouns)>,
+    names: Option<(&'static str, DisplayNames)>,
     #[serde(skip)]
     n_episodes: usize,
     /// The number of test tuples, whose parts participants play.
@@ -193,8 +193,8 @@ fn first_version() -> u32 {
     1
 }
 
-fn never() -> MindPolicy {
-    MindPolicy::Never
+fn never() -> BeliefVisibility {
+    BeliefVisibility::Never
 }
 
 impl StudyConfig {
@@ -207,14 +207,14 @@ impl StudyConfig {
     }
 
     /// Checks everything that the file alone does not tell, and fills in what follows from the agents.
-    pub(super) fn check<'a>(&self, offers: &'a Offers) -> Result<&'a Arc<Offer>, StudyError> {
+    pub(super) fn check<'a>(&self, offers: &'a AgentCatalog) -> Result<&'a Arc<PlayableAgent>, StudyError> {
         let bad = |reason: String| StudyError::BadConfig { file: "the study".to_owned(), reason };
         let expect = |holds: bool, reason: &str| if holds { Ok(()) } else { Err(bad(reason.to_owned())) };
         expect(is_id(&self.id), "`id`: expected letters, digits, `-` and `_`")?;
         expect(self.version >= 1, "`version`: expected 1 or more")?;
         expect((1..=1000).contains(&self.encounters), "`encounters`: expected 1 to 1000")?;
         expect(!self.agents.is_empty(), "`agents`: expected at least one")?;
-        expect(self.mind != MindPolicy::Live, "`mind`: expected \"never\" or \"after\"")?;
+        expect(self.mind != BeliefVisibility::Live, "`beliefs`: expected \"never\" or \"after\"")?;
         expect(self.seed < SEED_LIMIT, "`seed`: expected a number below 2^53")?;
         expect(
             self.steps_per_second.is_none_or(|rate| (0.2..=20.0).contains(&rate)),
@@ -260,7 +260,7 @@ impl StudyConfig {
     }
 
     /// The same, knowing its agents.
-    pub(super) fn resolved(mut self, offers: &Offers) -> Result<StudyConfig, StudyError> {
+    pub(super) fn resolved(mut self, offers: &AgentCatalog) -> Result<StudyConfig, StudyError> {
         let game = &self.check(offers)?.game;
         let spec = game.spec();
         (self.game, self.n_episodes) =
@@ -287,7 +287,7 @@ impl StudyConfig {
     }
 
     /// The title of the game and its nouns; known once the agents are.
-    pub(super) fn names(&self) -> (Option<&'static str>, Option<Nouns>) {
+    pub(super) fn names(&self) -> (Option<&'static str>, Option<DisplayNames>) {
         self.names.unzip()
     }
 

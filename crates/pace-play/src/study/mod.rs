@@ -20,17 +20,17 @@ use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::catalog::{AgentCatalog, PlayableAgent};
 use crate::error::PlayError;
-use crate::offer::{Offer, Offers};
 use crate::replay::link_of;
-use crate::server::{Room, Server};
-use crate::session::{Answer, Booking, Session};
+use crate::server::{Server, ServerSession};
+use crate::session::{ActionResult, Session, SessionConfig};
 use crate::token::{fresh_token, hash, is_token, link_key};
-use crate::wire::{MindPolicy, Refusal, RefusalCode, VERSION};
+use crate::wire::{BeliefVisibility, Refusal, RefusalCode, VERSION};
 
 pub use config::StudyConfig;
 use config::is_participant_id;
-use store::Store;
+use store::StudyWriter;
 pub use store::{StudyError, StudyFile};
 
 /// A study that is on.
@@ -39,7 +39,7 @@ pub struct Study {
     config: StudyConfig,
     /// The study of every version, for those who have joined under it; those with agents that are no longer there are left out.
     versions: Arc<BTreeMap<u32, StudyConfig>>,
-    store: Store,
+    store: StudyWriter,
 }
 
 /// Where a participant is.
@@ -112,9 +112,9 @@ pub struct Next {
 
 impl Study {
     /// Opens the study's file, or makes it, and checks that it belongs to this study and that all agents are on offer.
-    pub fn open(config: StudyConfig, offers: &Offers, file: &Path) -> Result<Study, StudyError> {
+    pub fn open(config: StudyConfig, offers: &AgentCatalog, file: &Path) -> Result<Study, StudyError> {
         let config = config.resolved(offers)?;
-        let store = Store::open(file, &config)?;
+        let store = StudyWriter::open(file, &config)?;
         let mut versions = BTreeMap::new();
         for version in &store.versions {
             if let Ok(config) = version.config.clone().resolved(offers)
@@ -134,11 +134,11 @@ impl Study {
 
     /// Whether some participants are shown the agent's beliefs after an encounter.
     pub(crate) fn shows_minds(&self) -> bool {
-        self.versions.values().any(|config| config.mind == MindPolicy::After)
+        self.versions.values().any(|config| config.mind == BeliefVisibility::After)
     }
 
     /// Whether a link is the replay of a finished encounter that its participant may see.
-    pub(crate) async fn shows_replay(&self, offers: &Offers, link: &str) -> bool {
+    pub(crate) async fn shows_replay(&self, offers: &AgentCatalog, link: &str) -> bool {
         let seed = link.split('~').nth(6).and_then(|seed| i64::from_str_radix(seed, 16).ok());
         let Some(seed) = seed.filter(|_| self.shows_minds()) else { return false };
         let versions = Arc::clone(&self.versions);
@@ -152,7 +152,7 @@ impl Study {
             let mut finished = Vec::new();
             for row in rows {
                 let (id, version) = row?;
-                if versions.get(&version).is_some_and(|config| config.mind == MindPolicy::After) {
+                if versions.get(&version).is_some_and(|config| config.mind == BeliefVisibility::After) {
                     finished.push((load_booking(tx, id)?, load_actions(tx, id)?));
                 }
             }
@@ -305,7 +305,11 @@ impl Study {
     }
 
     /// The encounter that a participant is at, as the file has it.
-    pub(crate) async fn reopen(&self, server: &Arc<Server>, token: &str) -> Result<Arc<Room>, Refusal> {
+    pub(crate) async fn reopen(
+        &self,
+        server: &Arc<Server>,
+        token: &str,
+    ) -> Result<Arc<ServerSession>, Refusal> {
         let token_hash = hash(token);
         let found = self
             .store
@@ -341,7 +345,7 @@ impl Study {
             Ok(resumed) => resumed.map_err(|error: PlayError| Refusal::from(error))?,
             Err(_) => return Err(Refusal::no_such_session()),
         };
-        server.lobby.take_in(token, Room::new(session, opening, mind, None, Some(id)))
+        server.lobby.take_in(token, ServerSession::new(session, opening, mind, None, Some(id)))
     }
 
     /// Waits until everything that was handed over so far is on the disk.
@@ -354,7 +358,7 @@ impl Study {
         &self,
         encounter: i64,
         session: &Session,
-        answer: &Answer,
+        answer: &ActionResult,
         client_ms: Option<i64>,
     ) -> impl Future<Output = Result<(), StudyError>> + use<> {
         let seq = session.actions().len() as i64 - 1;
@@ -539,11 +543,11 @@ fn begin_encounter(
     Ok(())
 }
 
-fn load_booking(tx: &Connection, encounter: i64) -> rusqlite::Result<(Booking, String)> {
+fn load_booking(tx: &Connection, encounter: i64) -> rusqlite::Result<(SessionConfig, String)> {
     let columns = "SELECT agent, slot, tuple, n_episodes, seed, fingerprint FROM encounter WHERE id = ?1";
     tx.query_row(columns, [encounter], |row| {
         let number = |index: usize| row.get::<_, i64>(index);
-        let booking = Booking {
+        let booking = SessionConfig {
             offer: row.get(0)?,
             slot: number(1)? as usize,
             tuple: number(2)? as usize,
@@ -561,6 +565,9 @@ fn load_actions(tx: &Connection, encounter: i64) -> rusqlite::Result<Vec<u8>> {
 }
 
 /// The game of a study's agents; they are checked to have one and the same.
-pub(crate) fn first_offer<'a>(config: &StudyConfig, offers: &'a Offers) -> Result<&'a Arc<Offer>, PlayError> {
+pub(crate) fn first_offer<'a>(
+    config: &StudyConfig,
+    offers: &'a AgentCatalog,
+) -> Result<&'a Arc<PlayableAgent>, PlayError> {
     offers.find(&config.agents[0])
 }

@@ -227,7 +227,7 @@ DROP TABLE old_participant;
 ";
 
 /// Does its work in a transaction, or is told why there is none; gives the function that passes the outcome on.
-type Job = Box<dyn FnOnce(Result<&mut Transaction<'_>, &str>) -> Report + Send>;
+type WriteJob = Box<dyn FnOnce(Result<&mut Transaction<'_>, &str>) -> Report + Send>;
 type Report = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 /// A version of a study, with the fingerprints of its agents by their ids.
@@ -251,8 +251,8 @@ impl Version {
 }
 
 /// The writer of a study's file.
-pub(super) struct Store {
-    jobs: Option<SyncSender<Job>>,
+pub(super) struct StudyWriter {
+    jobs: Option<SyncSender<WriteJob>>,
     writer: Option<JoinHandle<()>>,
     /// Signs the links of participants.
     pub(super) secret: [u8; 32],
@@ -267,8 +267,8 @@ const MOST_WAITING: usize = 8192;
 /// So many go into one transaction.
 const MOST_TOGETHER: usize = 512;
 
-impl Store {
-    pub(super) fn open(path: &Path, config: &StudyConfig) -> Result<Store, StudyError> {
+impl StudyWriter {
+    pub(super) fn open(path: &Path, config: &StudyConfig) -> Result<StudyWriter, StudyError> {
         let failed = |error: rusqlite::Error| database(path, &error);
         let no_file =
             |error: std::io::Error| StudyError::Database { path: path.to_owned(), reason: error.to_string() };
@@ -298,7 +298,7 @@ impl Store {
             .name("study-writer".to_owned())
             .spawn(move || write_all(&mut connection, &waiting))
             .map_err(no_file)?;
-        Ok(Store { jobs: Some(jobs), writer: Some(writer), secret, versions, _lock: lock })
+        Ok(StudyWriter { jobs: Some(jobs), writer: Some(writer), secret, versions, _lock: lock })
     }
 
     /// Does a job within the next transaction. Jobs are done in the order in which they are handed over; the future is done
@@ -309,7 +309,7 @@ impl Store {
         J: FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     {
         let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |tx: Result<&mut Transaction<'_>, &str>| {
+        let job: WriteJob = Box::new(move |tx: Result<&mut Transaction<'_>, &str>| {
             let done = tx.map_err(str::to_owned).and_then(|tx| {
                 let in_savepoint = || {
                     let savepoint = tx.savepoint()?;
@@ -338,7 +338,7 @@ impl Store {
     }
 }
 
-impl Drop for Store {
+impl Drop for StudyWriter {
     fn drop(&mut self) {
         // No more jobs: the writer finishes what it has.
         self.jobs = None;
@@ -348,7 +348,7 @@ impl Drop for Store {
     }
 }
 
-fn write_all(connection: &mut Connection, waiting: &Receiver<Job>) {
+fn write_all(connection: &mut Connection, waiting: &Receiver<WriteJob>) {
     while let Ok(first) = waiting.recv() {
         let mut reports = Vec::new();
         let committed = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {

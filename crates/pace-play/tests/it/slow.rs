@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pace_games::{
-    Action, AgentSession, AnyEncounter, AnyGame, ContractBreach, DecisionPoint, Ego, EncounterMove, GAMES,
-    GameError, GameSpec, JointAction, Lanes, Meeting, Opinion, PeerSight, PeerStepBuffers, PoolListing,
-    Portrait, Preset, Seat, SeatSet, Seed, Split, Viewpoint,
+    Action, AgentSession, AnyArena, AnyEncounter, AnyGame, BehaviourSummary, ConfigError, ContractViolation,
+    DecisionPoint, Ego, EncounterMove, GAMES, GameSpec, JointAction, KindBelief, PeerObservationMode,
+    PeerStepBuffers, PoolListing, Preset, ScriptedEncounter, Seat, SeatSet, Seed, Split, Viewpoint,
 };
-use pace_play::{Offers, ServerConfig};
+use pace_play::{AgentCatalog, ServerConfig};
 use serde_json::{Map, Value, json};
 
 use crate::table::Host;
@@ -56,21 +56,21 @@ impl Ego for SlowEgo {
         self.ego.begin_encounter();
     }
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         wait_if(&self.is_slow);
-        self.ego.probabilities(observation, probabilities);
+        self.ego.action_probabilities(observation, probabilities);
     }
 
-    fn acted(&mut self, observation: &[f32], action: Action) {
-        self.ego.acted(observation, action);
+    fn record_action(&mut self, observation: &[f32], action: Action) {
+        self.ego.record_action(observation, action);
     }
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         self.ego.end_episode(terminal_observation);
     }
 
-    fn opinions(&self) -> Vec<Vec<Opinion>> {
-        self.ego.opinions()
+    fn beliefs(&self) -> Vec<Vec<KindBelief>> {
+        self.ego.beliefs()
     }
 }
 
@@ -110,8 +110,8 @@ impl AnyEncounter for WithoutClosedForm {
         self.0.expected_return(answers)
     }
 
-    fn objection(&self, seat: Seat, action: Action) -> Option<String> {
-        self.0.objection(seat, action)
+    fn forbidden_reason(&self, seat: Seat, action: Action) -> Option<String> {
+        self.0.forbidden_reason(seat, action)
     }
 
     fn render(&self) -> String {
@@ -122,8 +122,8 @@ impl AnyEncounter for WithoutClosedForm {
         self.0.view(from)
     }
 
-    fn portrait(&self, seat: Seat) -> Portrait {
-        Portrait { best_answer: None, ..self.0.portrait(seat) }
+    fn behaviour_summary(&self, seat: Seat) -> BehaviourSummary {
+        BehaviourSummary { best_response_return: None, ..self.0.behaviour_summary(seat) }
     }
 }
 
@@ -152,27 +152,27 @@ impl AnyGame for SlowGame {
         self.game.reference_names()
     }
 
-    fn fixed_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
-        self.game.fixed_ego(name)
+    fn memoryless_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
+        self.game.memoryless_reference(name)
     }
 
     fn blind_names(&self) -> Vec<&'static str> {
         self.game.blind_names()
     }
 
-    fn blind_ego(&self, name: &str) -> Result<Box<dyn Ego>, GameError> {
-        let ego = self.game.blind_ego(name)?;
+    fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
+        let ego = self.game.uninformed_reference(name)?;
         if self.needs_oracle {
             return Ok(ego);
         }
         Ok(Box::new(SlowEgo { ego, is_slow: Arc::clone(&self.is_slow) }))
     }
 
-    fn reference_session(&self, meeting: &Meeting<'_>) -> Result<AgentSession, GameError> {
+    fn reference_session(&self, encounter: &ScriptedEncounter<'_>) -> Result<AgentSession, ConfigError> {
         if self.needs_oracle {
             wait_if(&self.is_slow);
         }
-        self.game.reference_session(meeting)
+        self.game.reference_session(encounter)
     }
 
     fn encounter(
@@ -182,7 +182,7 @@ impl AnyGame for SlowGame {
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<Box<dyn AnyEncounter>, GameError> {
+    ) -> Result<Box<dyn AnyEncounter>, ConfigError> {
         let encounter = self.game.encounter(split, tuple, people, n_episodes, seed)?;
         Ok(if self.needs_oracle { Box::new(WithoutClosedForm(encounter)) } else { encounter })
     }
@@ -191,19 +191,24 @@ impl AnyGame for SlowGame {
         self.game.constants()
     }
 
-    fn lanes(&self, split: Split, n_lanes: usize, peer_sight: PeerSight) -> Box<dyn Lanes> {
-        self.game.lanes(split, n_lanes, peer_sight)
+    fn lanes(
+        &self,
+        split: Split,
+        n_lanes: usize,
+        peer_observation_mode: PeerObservationMode,
+    ) -> Box<dyn AnyArena> {
+        self.game.lanes(split, n_lanes, peer_observation_mode)
     }
 
     fn decision_points(&self) -> Vec<DecisionPoint> {
         self.game.decision_points()
     }
 
-    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, GameError> {
+    fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, ConfigError> {
         self.game.expected_return(split, tuple, answers)
     }
 
-    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractBreach> {
+    fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractViolation> {
         self.game.check_contract(seed)
     }
 }
@@ -211,7 +216,7 @@ impl AnyGame for SlowGame {
 /// A server with a slow Kuhn Poker beside Overcooked as it is.
 async fn host(needs_oracle: bool) -> (Host, Arc<AtomicBool>) {
     let (game, is_slow) = SlowGame::open("kuhn-poker", needs_oracle);
-    let mut offers = Offers::default();
+    let mut offers = AgentCatalog::default();
     for game in [game, open("overcooked")] {
         offers.add_scripted(&game).expect("scripted egos");
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pace_play::study::export::Format;
-use pace_play::{Offers, Study, StudyConfig, StudyError, StudyFile};
+use pace_play::{AgentCatalog, Study, StudyConfig, StudyError, StudyFile};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ async fn a_participant_goes_through_and_every_step_is_in_the_file() {
     assert_eq!(study.export("replays", Format::Csv, &mut replays).expect("an export"), 2);
     let replays = String::from_utf8(replays).expect("UTF-8");
     let link = replays.lines().nth(1).and_then(|line| line.split("/replay#").nth(1)).expect("a link");
-    let replay = pace_play::replay::replay(&Offers::scripted().expect("scripted egos"), link)
+    let replay = pace_play::replay::replay(&AgentCatalog::scripted().expect("scripted egos"), link)
         .expect("it can be shown");
     assert!(replay.is_over && replay.summary.episodes.len() == 2);
     let summary = study.summary().expect("a summary");
@@ -192,7 +192,7 @@ async fn a_participant_is_deleted_for_good() {
 
 #[test]
 fn studies_that_cannot_be_are_refused_by_name() {
-    let offers = Offers::scripted().expect("scripted egos");
+    let offers = AgentCatalog::scripted().expect("scripted egos");
     let (_folder, file) = scratch();
     let open = |text: &str| {
         let config = StudyConfig::from_toml("study.toml", text)?;
@@ -295,7 +295,7 @@ fn a_delete_that_leaves_data_on_the_disk_fails_and_can_be_repeated() {
 
 fn open(study: &str, file: &Path) -> Result<Study, StudyError> {
     let config = StudyConfig::from_toml("study.toml", study)?;
-    Study::open(config, &Offers::scripted().expect("scripted egos"), file)
+    Study::open(config, &AgentCatalog::scripted().expect("scripted egos"), file)
 }
 
 /// Opens the file after a server of this thread, which may still have tasks to end; gives the reason if that is refused.
@@ -549,9 +549,10 @@ async fn play_out(host: &Host, token: &str) -> Option<String> {
 
 #[tokio::test]
 async fn agents_cannot_be_studied_while_a_study_is_on() {
-    let offers = Offers::scripted().expect("scripted egos");
+    let offers = AgentCatalog::scripted().expect("scripted egos");
     let offer = offers.find("kuhn-poker.nash").expect("it is there");
-    let booking = pace_play::Booking { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 2, seed: 5 };
+    let booking =
+        pace_play::SessionConfig { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 2, seed: 5 };
     let (session, _) =
         pace_play::Session::begin(offer, booking, pace_play::session::Detail::Seen).expect("a session");
     let made_up = pace_play::replay::link(&session);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use pace_play::bots;
 use pace_play::server::run;
-use pace_play::{Offers, ServerConfig, Study, StudyConfig};
+use pace_play::{AgentCatalog, ServerConfig, Study, StudyConfig};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -32,7 +32,7 @@ impl Host {
 
     pub async fn study(config: &str, file: &Path) -> Host {
         let config = StudyConfig::from_toml("study.toml", config).expect("a study");
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         let file = file.to_owned();
         // The server before may still have to end its tasks in this thread.
         let opening = tokio::task::spawn_blocking(move || Study::open(config, &offers, &file));
@@ -41,10 +41,10 @@ impl Host {
     }
 
     pub async fn with(config: ServerConfig, study: Option<Study>) -> Host {
-        Host::serving(Offers::scripted().expect("scripted egos"), config, study).await
+        Host::serving(AgentCatalog::scripted().expect("scripted egos"), config, study).await
     }
 
-    pub async fn serving(offers: Offers, config: ServerConfig, study: Option<Study>) -> Host {
+    pub async fn serving(offers: AgentCatalog, config: ServerConfig, study: Option<Study>) -> Host {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
         let (told, address) = oneshot::channel();

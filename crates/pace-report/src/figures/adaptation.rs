@@ -41,7 +41,7 @@ pub fn chart(record: &AdaptRecord) -> Chart {
             record.pool,
             record.passes
         ),
-        description: in_words(record, decimals),
+        description: format_score(record, decimals),
         x: Axis { label: axis_label(record), domain: Some(domain), limits: None, ticks: Ticks::Whole },
         y: Axis {
             label: words.score.clone(),
@@ -116,7 +116,7 @@ fn reference_points(reference: &ReferenceRecord, (low, high): (f64, f64)) -> Vec
     reference.blocks.iter().map(|block| point(block.middle(), block.mean)).collect()
 }
 
-fn in_words(record: &AdaptRecord, decimals: usize) -> String {
+fn format_score(record: &AdaptRecord, decimals: usize) -> String {
     let mut text = String::new();
     if let [first, .., last] = &record.blocks[..] {
         text = format!(

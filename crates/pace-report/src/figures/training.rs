@@ -35,7 +35,7 @@ pub(super) const TITLES: [(&str, &str); 15] = [
 pub fn figure(record: &TrainRecord) -> Option<String> {
     let panels = panels(record);
     let SvgFragment { width, height, drawing } = draw(&panels, 3, 250.0)?;
-    Some(svg::document(width, height, &title(record), &in_words(&panels), &drawing))
+    Some(svg::document(width, height, &title(record), &format_score(&panels), &drawing))
 }
 
 /// One chart per metric: the well-known ones first, then the others by name, as many as a figure can hold.
@@ -52,7 +52,7 @@ pub fn panels(record: &TrainRecord) -> Vec<Chart> {
 pub(crate) fn inline(record: &TrainRecord, n_columns: usize, panel_width: f64, id: &str) -> Option<Markup> {
     let panels = panels(record);
     let SvgFragment { width, height, drawing } = draw(&panels, n_columns, panel_width)?;
-    Some(svg::inline(width, height, id, &title(record), &in_words(&panels), &drawing))
+    Some(svg::inline(width, height, id, &title(record), &format_score(&panels), &drawing))
 }
 
 fn draw(panels: &[Chart], n_columns: usize, panel_width: f64) -> Option<SvgFragment> {
@@ -131,7 +131,7 @@ fn title(record: &TrainRecord) -> String {
     format!("Training of {} on {}, seed {}", record.method, record.game, record.seed)
 }
 
-fn in_words(panels: &[Chart]) -> String {
+fn format_score(panels: &[Chart]) -> String {
     let ends: Vec<&str> = panels.iter().map(|panel| panel.description.as_str()).collect();
     format!("{}.", ends.join("; "))
 }

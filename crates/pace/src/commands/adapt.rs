@@ -78,7 +78,7 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     args.input.exit_with();
     let view = RunView::open(&args.run)?;
     let split = args.pool.parse::<Split>()?;
-    let passes = if matches!(split, Split::Family(_)) { 1 } else { args.passes };
+    let passes = if matches!(split, Split::Uniform(_)) { 1 } else { args.passes };
     let options = AdaptOptions {
         episodes: args.episodes,
         context_episodes: args.context_episodes,

@@ -9,8 +9,8 @@ use std::time::Duration;
 use clap::Args;
 use pace_games::AnyGame;
 use pace_lab::{RunView, TrainedAgent};
-use pace_play::offer::TrainedOffer;
-use pace_play::{Offers, ServerConfig, Study, StudyConfig, StudyError, serve};
+use pace_play::catalog::LoadedAgent;
+use pace_play::{AgentCatalog, ServerConfig, Study, StudyConfig, StudyError, serve};
 
 use super::read_text;
 use crate::log_line;
@@ -89,8 +89,8 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 }
 
 /// Loads the agents of these runs and adds them to the scripted egos of every game.
-pub fn offers(runs: &[String]) -> anyhow::Result<Offers> {
-    let mut offers = Offers::scripted()?;
+pub fn offers(runs: &[String]) -> anyhow::Result<AgentCatalog> {
+    let mut offers = AgentCatalog::scripted()?;
     for run in runs {
         let (name, folder) = match run.split_once('=') {
             Some((name, folder)) => (name.to_owned(), Path::new(folder)),
@@ -104,7 +104,7 @@ pub fn offers(runs: &[String]) -> anyhow::Result<Offers> {
         let trained = TrainedAgent::load(&RunView::open(folder)?)?;
         let game: Arc<dyn AnyGame> = Arc::from(trained.game);
         let steps = trained.steps as f64 / 1e6;
-        offers.add_trained(TrainedOffer {
+        offers.add_trained(LoadedAgent {
             label: format!("{name} ({}, {steps:.1} M steps)", trained.config.method),
             id: name,
             game,
@@ -122,7 +122,7 @@ fn folder_name(folder: &Path) -> String {
     folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-fn open_study(file: &Path, store: Option<&Path>, offers: &Offers) -> anyhow::Result<Study> {
+fn open_study(file: &Path, store: Option<&Path>, offers: &AgentCatalog) -> anyhow::Result<Study> {
     let name = file.display().to_string();
     let text = read_text(file).map_err(|error| StudyError::BadConfig {
         file: name.clone(),

@@ -126,7 +126,7 @@ fn measure(
     let spec = game.spec();
     let n_episodes = spec.episodes_per_encounter;
     let (n_tuples, n_encounters) = match split {
-        Split::Family(n) => (n, 1),
+        Split::Uniform(n) => (n, 1),
         _ => (game.pool(split).tuples.len(), args.encounters),
     };
     let seed = args.seed;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use pace_lab::{RunView, TrainedAgent};
 use pace_learn::METHODS;
 use pace_play::bots::{LoadConfig, play};
-use pace_play::offer::TrainedOffer;
+use pace_play::catalog::LoadedAgent;
 use pace_play::session::Detail;
-use pace_play::{Booking, Offer, Session, StudyFile};
+use pace_play::{PlayableAgent, Session, SessionConfig, StudyFile};
 
 use crate::commands::{check_error, json, run};
 use crate::training::SMALL_GSCU;
@@ -176,7 +176,7 @@ fn an_agent_of_every_method_can_be_played_with() {
         }
         run(&arguments);
         let trained = TrainedAgent::load(&RunView::open(&folder).expect("a run")).expect("an agent");
-        let offer = Arc::new(Offer::trained(TrainedOffer {
+        let offer = Arc::new(PlayableAgent::trained(LoadedAgent {
             id: method.id.to_owned(),
             label: method.id.to_owned(),
             game: Arc::from(trained.game),
@@ -184,7 +184,8 @@ fn an_agent_of_every_method_can_be_played_with() {
             identifies: trained.config.train.auxiliary_weight > 0.0,
             fingerprint: trained.fingerprint,
         }));
-        let booking = Booking { offer: method.id.to_owned(), slot: 0, tuple: 3, n_episodes: 4, seed: 8 };
+        let booking =
+            SessionConfig { offer: method.id.to_owned(), slot: 0, tuple: 3, n_episodes: 4, seed: 8 };
         let (mut session, _) = Session::begin(&offer, booking.clone(), Detail::Seen).expect("a session");
         while !session.is_over() {
             let seq = session.actions().len();

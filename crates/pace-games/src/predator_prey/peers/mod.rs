@@ -66,7 +66,7 @@ impl PeerSpec for PredatorPreySpec {
     }
 
     /// Of a predator, which prey it is after; of a prey, where the middle of its path is.
-    fn traits(&self) -> Vec<f32> {
+    fn behaviour_vector(&self) -> Vec<f32> {
         match self {
             PredatorPreySpec::Predator { prefers } => {
                 (0..MAX_PREY).map(|prey| f32::from(u8::from(prey == *prefers))).collect()
@@ -104,7 +104,7 @@ impl PredatorPreyPeer {
 impl Peer<PredatorPrey> for PredatorPreyPeer {
     type Spec = PredatorPreySpec;
 
-    fn meet(game: &PredatorPrey, spec: &PredatorPreySpec) -> PredatorPreyPeer {
+    fn new(game: &PredatorPrey, spec: &PredatorPreySpec) -> PredatorPreyPeer {
         match *spec {
             PredatorPreySpec::Predator { prefers } => {
                 let n_prey = game.cast().n_prey;

@@ -3,10 +3,10 @@
 //! What it knows is in `knowledge`, how to meet a prey in `pursuit`; here is the choice between looking around and
 //! giving chase, and whom to chase.
 
-use super::knowledge::{Knowledge, Setting};
-use super::pursuit::{self, Course, FORESIGHT, Plan, Prospect, Stakes};
-use super::whereabouts::{Walker, Whereabouts};
-use crate::ego::{Ego, Opinion, certain};
+use super::knowledge::{GameConstants, Knowledge};
+use super::prey_belief::{PreyBelief, Walker};
+use super::pursuit::{self, Course, FORESIGHT, Prospect, PursuitPlan, Stakes};
+use crate::ego::{Ego, KindBelief, one_hot};
 use crate::game::{Action, Seat};
 use crate::predator_prey::PredatorPrey;
 use crate::predator_prey::bodies::{Body, MAX_AGENTS, PREDATOR, Point, distance};
@@ -29,10 +29,10 @@ const STEADY_STEPS: usize = 4;
 /// Scouts, identifies, then keeps to the prey that is left to it.
 #[derive(Clone, Debug)]
 pub struct BayesEgo {
-    setting: Setting,
+    setting: GameConstants,
     told: Option<Vec<PredatorPreySpec>>,
     knowledge: Knowledge,
-    errand: Option<Errand>,
+    errand: Option<ActivePlan>,
     /// The last observation it was asked about, which as a rule is the one it acts on next.
     pondered: Option<Pondered>,
 }
@@ -43,13 +43,13 @@ struct Pondered {
     observation: Vec<f32>,
     seen: Seen,
     knowledge: Knowledge,
-    errand: Errand,
+    errand: ActivePlan,
 }
 
 /// A plan, and when it was made with whom in sight.
 #[derive(Clone, Copy, Debug)]
-struct Errand {
-    plan: Plan,
+struct ActivePlan {
+    plan: PursuitPlan,
     made_at: usize,
     in_sight: [bool; MAX_AGENTS],
 }
@@ -58,14 +58,14 @@ impl BayesEgo {
     /// An ego for this game that is told nothing.
     pub fn new(game: &PredatorPrey) -> BayesEgo {
         let knowledge = Knowledge::of_strangers(game.cast);
-        BayesEgo { setting: Setting::of(game), told: None, knowledge, errand: None, pondered: None }
+        BayesEgo { setting: GameConstants::of(game), told: None, knowledge, errand: None, pondered: None }
     }
 
     /// An ego that knows these peers from the start. How much it sees is not up to it.
     pub fn acquainted(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> BayesEgo {
         let knowledge = Knowledge::of_acquaintances(game.cast, specs);
         BayesEgo {
-            setting: Setting::of(game),
+            setting: GameConstants::of(game),
             told: Some(specs.to_vec()),
             knowledge,
             errand: None,
@@ -82,19 +82,19 @@ impl BayesEgo {
             *flag = other.is_some();
         }
         // Thinking takes time, and a goal that is far away does not change from one step to the next.
-        let is_good = |errand: &Errand| {
+        let is_good = |errand: &ActivePlan| {
             errand.made_at + 1 == knowledge.moment
                 && errand.in_sight == in_sight
                 && errand.plan.n_steady_steps >= STEADY_STEPS
         };
         let errand = self.errand.filter(is_good).unwrap_or_else(|| {
             let plan = self.plan(&knowledge, seen.own.position);
-            Errand { plan, made_at: knowledge.moment, in_sight }
+            ActivePlan { plan, made_at: knowledge.moment, in_sight }
         });
         Pondered { observation: observation.to_vec(), seen, knowledge, errand }
     }
 
-    fn plan(&self, knowledge: &Knowledge, own: Point) -> Plan {
+    fn plan(&self, knowledge: &Knowledge, own: Point) -> PursuitPlan {
         let free = knowledge.preferences.free();
         let mut target = argmin(0..self.setting.cast.n_prey, |prey| -free[prey]).expect("there are prey");
         let tower =
@@ -108,7 +108,7 @@ impl BayesEgo {
             n_views => is_unsure && n_views < PATIENCE,
         };
         if wants_to_look {
-            return Plan::to(tower);
+            return PursuitPlan::to(tower);
         }
         if knowledge.caught[target] && !self.setting.caught_prey_counts {
             // Its own prey costs nothing any more: it can help with the others.
@@ -176,7 +176,7 @@ impl BayesEgo {
 
     fn courses(&self, knowledge: &Knowledge, prey: usize) -> Vec<Course> {
         match &knowledge.whereabouts[prey] {
-            Whereabouts::Unseen(weights) => {
+            PreyBelief::Unseen(weights) => {
                 // Evenly through the weights, so that each guess is taken as often as it deserves.
                 let share = 1.0 / N_COURSES as f64;
                 let mut courses = Vec::with_capacity(N_COURSES);
@@ -190,7 +190,7 @@ impl BayesEgo {
                 }
                 courses
             }
-            Whereabouts::Tracked(tracks) => {
+            PreyBelief::Tracked(tracks) => {
                 let mut tracks: Vec<&(Walker, f64)> =
                     tracks.iter().filter(|(_, weight)| *weight > 0.03).collect();
                 tracks.sort_by(|one, other| other.1.total_cmp(&one.1));
@@ -227,17 +227,17 @@ impl Ego for BayesEgo {
         (self.errand, self.pondered) = (None, None);
     }
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         let pondered = self.ponder(observation);
         let obstacles = &pondered.knowledge.obstacles;
-        certain(
+        one_hot(
             pursuit::steer(pondered.seen.own, &pondered.errand.plan, &self.setting.laws, obstacles),
             probabilities,
         );
         self.pondered = Some(pondered);
     }
 
-    fn acted(&mut self, observation: &[f32], action: Action) {
+    fn record_action(&mut self, observation: &[f32], action: Action) {
         let pondered = self.pondered.take().filter(|pondered| pondered.observation == observation);
         let pondered = pondered.unwrap_or_else(|| self.ponder(observation));
         self.knowledge = pondered.knowledge;
@@ -252,17 +252,17 @@ impl Ego for BayesEgo {
         (self.errand, self.pondered) = (None, None);
     }
 
-    fn opinions(&self) -> Vec<Vec<Opinion>> {
+    fn beliefs(&self) -> Vec<Vec<KindBelief>> {
         let Knowledge { preferences, whereabouts, .. } = &self.knowledge;
         let predator = |slot: usize| {
             let prey = (0..self.setting.cast.n_prey).map(|prefers| {
-                Opinion::of(&PredatorPreySpec::Predator { prefers }, preferences.chance(slot, prefers))
+                KindBelief::of(&PredatorPreySpec::Predator { prefers }, preferences.chance(slot, prefers))
             });
             prey.collect()
         };
-        let prey = |whereabouts: &Whereabouts| {
+        let prey = |whereabouts: &PreyBelief| {
             let paths = whereabouts.paths().into_iter().enumerate();
-            paths.map(|(path, weight)| Opinion::of(&PredatorPreySpec::Prey { path }, weight)).collect()
+            paths.map(|(path, weight)| KindBelief::of(&PredatorPreySpec::Prey { path }, weight)).collect()
         };
         (1..self.setting.cast.n_predators)
             .map(|agent| predator(agent - 1))

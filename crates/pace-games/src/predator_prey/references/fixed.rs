@@ -1,15 +1,15 @@
 //! Egos that treat all peers alike: they react to what they see and keep nothing from one episode to the next.
 
-use crate::ego::{Ego, certain};
+use crate::ego::{Ego, one_hot};
 use crate::game::{Action, Seat};
-use crate::predator_prey::bodies::{Body, Cast, PREDATOR, Point, distance};
+use crate::predator_prey::bodies::{AgentCounts, Body, PREDATOR, Point, distance};
 use crate::predator_prey::view::{Layout, Seen};
 use crate::predator_prey::watchtowers::{TOWERS, touches_tower};
 use crate::predator_prey::{PredatorPrey, steering};
 
 /// Where to go while no prey is in mind.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Haunt {
+pub(crate) enum IdleRule {
     /// To the middle of the square.
     Centre,
     /// Around the middle, from corner to corner of a square of this half width.
@@ -22,7 +22,7 @@ pub(crate) enum Haunt {
 
 /// Which prey to go for when it is seen, and to where it was seen last.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Appetite {
+pub(crate) enum TargetRule {
     /// None.
     Nothing,
     /// The one that is closest.
@@ -36,23 +36,23 @@ pub(crate) enum Appetite {
 /// The ways to play that were tried, with their mean return over 100 encounters with each training tuple
 /// (preset `paper` with 3 and 5 peers, preset `reference` with 3 and 5; standard errors 0.02).
 #[rustfmt::skip]
-pub(crate) const CANDIDATES: [(Haunt, Appetite); 12] = [
-    (Haunt::Centre, Appetite::Nothing),                // −4.34 −5.65   −4.14 −4.48
-    (Haunt::Centre, Appetite::Nearest),                // −4.35 −5.67   −4.16 −4.51
-    (Haunt::Centre, Appetite::AlwaysFirst),            // −4.35 −5.66   −4.16 −4.49
-    (Haunt::Round(0.3), Appetite::Nearest),            // −4.51 −5.74   −4.42 −4.67
-    (Haunt::Round(0.5), Appetite::Nearest),            // −4.60 −5.70   −4.56 −4.67
-    (Haunt::Round(0.7), Appetite::Nearest),            // −4.62 −5.60   −4.46 −4.52
-    (Haunt::TowerThenCentre, Appetite::Nearest),       // −4.54 −5.66   −4.36 −4.59
-    (Haunt::TowerThenCentre, Appetite::AlwaysFirst),   // −4.58 −5.65   −4.42 −4.58
-    (Haunt::TowerThenCentre, Appetite::Loneliest),     // −4.44 −5.57   −4.23 −4.48
-    (Haunt::TowerThenRound(0.7), Appetite::Nearest),   // −4.53 −5.58   −4.33 −4.49
-    (Haunt::TowerThenRound(0.7), Appetite::AlwaysFirst), // −4.58 −5.61   −4.41 −4.52
-    (Haunt::TowerThenRound(0.7), Appetite::Loneliest), // −4.39 −5.48   −4.17 −4.37
+pub(crate) const CANDIDATES: [(IdleRule, TargetRule); 12] = [
+    (IdleRule::Centre, TargetRule::Nothing),                // −4.34 −5.65   −4.14 −4.48
+    (IdleRule::Centre, TargetRule::Nearest),                // −4.35 −5.67   −4.16 −4.51
+    (IdleRule::Centre, TargetRule::AlwaysFirst),            // −4.35 −5.66   −4.16 −4.49
+    (IdleRule::Round(0.3), TargetRule::Nearest),            // −4.51 −5.74   −4.42 −4.67
+    (IdleRule::Round(0.5), TargetRule::Nearest),            // −4.60 −5.70   −4.56 −4.67
+    (IdleRule::Round(0.7), TargetRule::Nearest),            // −4.62 −5.60   −4.46 −4.52
+    (IdleRule::TowerThenCentre, TargetRule::Nearest),       // −4.54 −5.66   −4.36 −4.59
+    (IdleRule::TowerThenCentre, TargetRule::AlwaysFirst),   // −4.58 −5.65   −4.42 −4.58
+    (IdleRule::TowerThenCentre, TargetRule::Loneliest),     // −4.44 −5.57   −4.23 −4.48
+    (IdleRule::TowerThenRound(0.7), TargetRule::Nearest),   // −4.53 −5.58   −4.33 −4.49
+    (IdleRule::TowerThenRound(0.7), TargetRule::AlwaysFirst), // −4.58 −5.61   −4.41 −4.52
+    (IdleRule::TowerThenRound(0.7), TargetRule::Loneliest), // −4.39 −5.48   −4.17 −4.37
 ];
 
 /// The best of the candidates. With one other predator nothing beats standing in the middle, equally far from all paths.
-pub(crate) fn best_static(cast: Cast) -> (Haunt, Appetite) {
+pub(crate) fn best_static(cast: AgentCounts) -> (IdleRule, TargetRule) {
     if cast.n_predators == 2 { CANDIDATES[0] } else { CANDIDATES[11] }
 }
 
@@ -61,8 +61,8 @@ pub(crate) fn best_static(cast: Cast) -> (Haunt, Appetite) {
 pub(crate) struct FixedEgo {
     layout: Layout,
     n_predators: usize,
-    haunt: Haunt,
-    appetite: Appetite,
+    haunt: IdleRule,
+    appetite: TargetRule,
     episode: InEpisode,
 }
 
@@ -79,7 +79,7 @@ struct InEpisode {
 }
 
 impl FixedEgo {
-    pub(crate) fn new(game: &PredatorPrey, (haunt, appetite): (Haunt, Appetite)) -> FixedEgo {
+    pub(crate) fn new(game: &PredatorPrey, (haunt, appetite): (IdleRule, TargetRule)) -> FixedEgo {
         let (layout, n_predators) = (game.layout, game.cast.n_predators);
         FixedEgo { layout, n_predators, haunt, appetite, episode: InEpisode::default() }
     }
@@ -92,17 +92,17 @@ impl FixedEgo {
         let (predators, prey) = seen.others.split_at(self.n_predators);
         episode.chosen = episode.chosen.or_else(|| loneliest(predators, prey));
         let is_wanted = |index: usize| match self.appetite {
-            Appetite::Nothing => false,
-            Appetite::Nearest => true,
-            Appetite::AlwaysFirst => index == 0,
-            Appetite::Loneliest => episode.chosen == Some(index),
+            TargetRule::Nothing => false,
+            TargetRule::Nearest => true,
+            TargetRule::AlwaysFirst => index == 0,
+            TargetRule::Loneliest => episode.chosen == Some(index),
         };
         let wanted = prey.iter().enumerate().filter(|(index, _)| is_wanted(*index));
         let in_sight = wanted.filter_map(|(_, body)| body.map(|body| body.position));
         // A place where it was seen and is no more is worth nothing.
         let remembered = episode.last_seen.filter(|place| distance(own, *place) > 0.1);
         episode.last_seen = nearest(own, in_sight).or(remembered);
-        if let Haunt::Round(extent) | Haunt::TowerThenRound(extent) = self.haunt {
+        if let IdleRule::Round(extent) | IdleRule::TowerThenRound(extent) = self.haunt {
             let from_here = |corner: &usize| distance(own, corner_of(*corner, extent));
             let closest = (0..4).min_by(|one, other| from_here(one).total_cmp(&from_here(other)));
             let corner = episode.corner.or(closest).expect("there are four corners");
@@ -112,12 +112,14 @@ impl FixedEgo {
     }
 
     fn goal(&self, own: Point, episode: &InEpisode) -> Point {
-        if let (Haunt::TowerThenCentre | Haunt::TowerThenRound(_), false) = (self.haunt, episode.has_looked) {
+        if let (IdleRule::TowerThenCentre | IdleRule::TowerThenRound(_), false) =
+            (self.haunt, episode.has_looked)
+        {
             return nearest(own, TOWERS.into_iter()).expect("there are four towers");
         }
         episode.last_seen.unwrap_or(match self.haunt {
-            Haunt::Centre | Haunt::TowerThenCentre => [0.0; 2],
-            Haunt::Round(extent) | Haunt::TowerThenRound(extent) => {
+            IdleRule::Centre | IdleRule::TowerThenCentre => [0.0; 2],
+            IdleRule::Round(extent) | IdleRule::TowerThenRound(extent) => {
                 corner_of(episode.corner.expect("chosen at the first sight"), extent)
             }
         })
@@ -147,13 +149,13 @@ impl Ego for FixedEgo {
         self.episode = InEpisode::default();
     }
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         let seen = self.layout.read(Seat::EGO.0, observation);
         let goal = self.goal(seen.own.position, &self.remember(&seen));
-        certain(steering::walk(seen.own.position, goal), probabilities);
+        one_hot(steering::walk(seen.own.position, goal), probabilities);
     }
 
-    fn acted(&mut self, observation: &[f32], _action: Action) {
+    fn record_action(&mut self, observation: &[f32], _action: Action) {
         self.episode = self.remember(&self.layout.read(Seat::EGO.0, observation));
     }
 

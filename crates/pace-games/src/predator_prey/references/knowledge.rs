@@ -5,12 +5,12 @@
 use std::sync::Arc;
 
 use super::preferences::Preferences;
-use super::whereabouts::{Cloud, Whereabouts};
+use super::prey_belief::{ParticleSet, PreyBelief};
 use crate::game::Action;
 use crate::predator_prey::PredatorPrey;
 use crate::predator_prey::bodies::{
-    Body, Cast, Laws, MAX_OBSTACLES, MAX_PREY, OBSTACLE_SIZE, PREDATOR, PREY, Point, STEP_SECS, distance,
-    from_to, length,
+    AgentCounts, Body, Dynamics, MAX_OBSTACLES, MAX_PREY, OBSTACLE_SIZE, PREDATOR, PREY, Point, STEP_SECS,
+    distance, from_to, length,
 };
 use crate::predator_prey::peers::prey::{self, N_PATHS};
 use crate::predator_prey::peers::{PredatorPreySpec, predator};
@@ -19,19 +19,19 @@ use crate::predator_prey::watchtowers::SIGHT_RADIUS;
 
 /// What holds in every encounter.
 #[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub cast: Cast,
-    pub laws: Laws,
+pub(crate) struct GameConstants {
+    pub cast: AgentCounts,
+    pub laws: Dynamics,
     pub layout: Layout,
     pub horizon_steps: usize,
     pub caught_prey_counts: bool,
-    pub cloud: Arc<Cloud>,
+    pub cloud: Arc<ParticleSet>,
 }
 
-impl Setting {
-    pub(crate) fn of(game: &PredatorPrey) -> Setting {
-        let make_cloud = || Arc::new(Cloud::new(&game.laws, game.config.horizon_steps));
-        Setting {
+impl GameConstants {
+    pub(crate) fn of(game: &PredatorPrey) -> GameConstants {
+        let make_cloud = || Arc::new(ParticleSet::new(&game.laws, game.config.horizon_steps));
+        GameConstants {
             cast: game.cast,
             laws: game.laws,
             layout: game.layout,
@@ -47,7 +47,7 @@ impl Setting {
 pub(crate) struct Knowledge {
     pub preferences: Preferences,
     /// Where each prey may be and on which path.
-    pub whereabouts: Vec<Whereabouts>,
+    pub whereabouts: Vec<PreyBelief>,
     /// Where the other predators should be, once they have been seen.
     pub predators: Vec<Option<Body>>,
     pub obstacles: Vec<Point>,
@@ -69,11 +69,11 @@ struct LastMoment {
 
 impl Knowledge {
     /// Of peers that have never been met.
-    pub(crate) fn of_strangers(cast: Cast) -> Knowledge {
+    pub(crate) fn of_strangers(cast: AgentCounts) -> Knowledge {
         let any_path = [1.0 / N_PATHS as f64; N_PATHS];
         Knowledge {
             preferences: Preferences::unknown(cast),
-            whereabouts: vec![Whereabouts::unseen(&any_path); cast.n_prey],
+            whereabouts: vec![PreyBelief::unseen(&any_path); cast.n_prey],
             predators: vec![None; cast.n_predators - 1],
             obstacles: Vec::new(),
             caught: [false; MAX_PREY],
@@ -84,7 +84,7 @@ impl Knowledge {
     }
 
     /// Of peers whose behaviour somebody told.
-    pub(crate) fn of_acquaintances(cast: Cast, specs: &[PredatorPreySpec]) -> Knowledge {
+    pub(crate) fn of_acquaintances(cast: AgentCounts, specs: &[PredatorPreySpec]) -> Knowledge {
         let mut knowledge = Knowledge::of_strangers(cast);
         for (slot, spec) in specs.iter().enumerate() {
             match *spec {
@@ -93,7 +93,7 @@ impl Knowledge {
                     let mut paths = [0.0; N_PATHS];
                     // It knows the paths of the game, and takes a practice line for the side it goes along.
                     paths[prey::in_the_game(path)] = 1.0;
-                    knowledge.whereabouts[slot + 1 - cast.n_predators] = Whereabouts::unseen(&paths);
+                    knowledge.whereabouts[slot + 1 - cast.n_predators] = PreyBelief::unseen(&paths);
                 }
             }
         }
@@ -101,7 +101,7 @@ impl Knowledge {
     }
 
     /// Takes in what is seen at this moment.
-    pub(crate) fn look(&mut self, seen: &Seen, setting: &Setting) {
+    pub(crate) fn look(&mut self, seen: &Seen, setting: &GameConstants) {
         let others = &seen.others[1..];
         self.n_views += usize::from(others.iter().all(Option::is_some));
         seen.obstacles.iter().flatten().for_each(|obstacle| self.note_obstacle(*obstacle));
@@ -135,7 +135,7 @@ impl Knowledge {
     }
 
     /// What the last move of a predator in sight says about whom it chases.
-    fn judge(&mut self, slot: usize, now: Body, prey: &[Option<Body>], setting: &Setting) {
+    fn judge(&mut self, slot: usize, now: Body, prey: &[Option<Body>], setting: &GameConstants) {
         let agent = 1 + slot;
         let known_before =
             self.last.as_ref().and_then(|last| last.seen.others[agent].map(|body| (body, last)));
@@ -154,7 +154,7 @@ impl Knowledge {
 
     /// An obstacle is out of sight before its rim is reached, but it can be felt: what pushed the ego off its course,
     /// if no agent did, stands opposite to the push and as deep as it is strong.
-    fn feel_obstacle(&mut self, seen: &Seen, setting: &Setting) {
+    fn feel_obstacle(&mut self, seen: &Seen, setting: &GameConstants) {
         let Some(last) = &self.last else { return };
         let own = last.seen.own;
         let mut others = last.seen.others.iter().flatten();
@@ -185,8 +185,8 @@ impl Knowledge {
     }
 
     /// The ego acted on what it saw; a step goes by.
-    pub(crate) fn go_on(&mut self, seen: Seen, action: Action, laws: &Laws) {
-        let prey: Vec<Option<Point>> = self.whereabouts.iter().map(Whereabouts::likeliest).collect();
+    pub(crate) fn go_on(&mut self, seen: Seen, action: Action, laws: &Dynamics) {
+        let prey: Vec<Option<Point>> = self.whereabouts.iter().map(PreyBelief::likeliest).collect();
         for (slot, predator) in self.predators.iter_mut().enumerate() {
             if let (Some(body), Some(chased)) = (predator, prey[self.preferences.likeliest(slot)]) {
                 let action = predator::act(body.position, chased);
@@ -203,7 +203,7 @@ impl Knowledge {
         // A little doubt stays, so that a path taken for impossible by mistake can come back.
         let doubtful = |paths: [f64; N_PATHS]| paths.map(|weight| 0.98 * weight + 0.02 / N_PATHS as f64);
         let alone: Vec<[f64; N_PATHS]> = self.whereabouts.iter().map(|prey| doubtful(prey.paths())).collect();
-        self.whereabouts = distinct(&alone).iter().map(Whereabouts::unseen).collect();
+        self.whereabouts = distinct(&alone).iter().map(PreyBelief::unseen).collect();
         self.predators.fill(None);
         self.obstacles.clear();
         self.caught = [false; MAX_PREY];

@@ -5,8 +5,8 @@ pub(crate) mod fixed;
 mod knowledge;
 mod oracle;
 mod preferences;
+pub(crate) mod prey_belief;
 mod pursuit;
-pub(crate) mod whereabouts;
 
 pub use bayes::BayesEgo;
 
@@ -17,10 +17,10 @@ use oracle::OracleEgo;
 
 pub(crate) fn references() -> Vec<(&'static str, Reference<PredatorPrey>)> {
     vec![
-        ("oracle", Reference::Told(|game, specs| Box::new(OracleEgo::new(game, specs)))),
-        ("planner", Reference::Told(|game, specs| Box::new(BayesEgo::acquainted(game, specs)))),
-        ("bayes", Reference::Blind(|game| Box::new(BayesEgo::new(game)))),
-        ("static", Reference::Blind(|game| Box::new(FixedEgo::new(game, best_static(game.cast))))),
+        ("oracle", Reference::Privileged(|game, specs| Box::new(OracleEgo::new(game, specs)))),
+        ("planner", Reference::Privileged(|game, specs| Box::new(BayesEgo::acquainted(game, specs)))),
+        ("bayes", Reference::Uninformed(|game| Box::new(BayesEgo::new(game)))),
+        ("static", Reference::Uninformed(|game| Box::new(FixedEgo::new(game, best_static(game.cast))))),
         ("random", RandomEgo::reference()),
     ]
 }

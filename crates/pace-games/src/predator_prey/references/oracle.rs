@@ -1,12 +1,12 @@
 //! The ego that is told who its peers are and sees everything: it walks towards the prey that nobody else chases.
 
-use crate::ego::{Ego, certain};
+use crate::ego::{Ego, one_hot};
 use crate::game::{Action, Seat};
 use crate::predator_prey::peers::PredatorPreySpec;
 use crate::predator_prey::view::Layout;
 use crate::predator_prey::{PredatorPrey, steering};
 
-/// Walks like the scripted predators do, with the prey they leave to it as its favourite.
+/// WalkDistances like the scripted predators do, with the prey they leave to it as its favourite.
 #[derive(Clone, Debug)]
 pub(crate) struct OracleEgo {
     layout: Layout,
@@ -28,13 +28,13 @@ fn free_prey(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> usize {
 impl Ego for OracleEgo {
     fn begin_encounter(&mut self) {}
 
-    fn probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
+    fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         let seen = self.layout.read(Seat::EGO.0, observation);
         let free = seen.others[self.free_agent].expect("an oracle sees everything");
-        certain(steering::walk(seen.own.position, free.position), probabilities);
+        one_hot(steering::walk(seen.own.position, free.position), probabilities);
     }
 
-    fn acted(&mut self, _observation: &[f32], _action: Action) {}
+    fn record_action(&mut self, _observation: &[f32], _action: Action) {}
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
 }

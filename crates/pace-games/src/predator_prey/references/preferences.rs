@@ -1,7 +1,9 @@
 //! Who of the predators among the peers chases whom, learned from how they move.
 
 use crate::game::Action;
-use crate::predator_prey::bodies::{Body, Cast, Laws, MAX_PREY, PREDATOR, Point, STEP_SECS, distance};
+use crate::predator_prey::bodies::{
+    AgentCounts, Body, Dynamics, MAX_PREY, PREDATOR, Point, STEP_SECS, distance,
+};
 use crate::predator_prey::peers::predator;
 
 /// What is left of a guess's weight when a predator did not move as it should have.
@@ -21,7 +23,7 @@ pub(crate) struct Preferences {
 
 impl Preferences {
     /// All ways are equally likely.
-    pub(crate) fn unknown(cast: Cast) -> Preferences {
+    pub(crate) fn unknown(cast: AgentCounts) -> Preferences {
         let mut choices: Vec<Vec<usize>> = vec![Vec::new()];
         for _ in 1..cast.n_predators {
             choices = choices
@@ -73,7 +75,7 @@ impl Preferences {
         slot: usize,
         [before, now]: [Body; 2],
         prey: &[Option<Point>],
-        laws: &Laws,
+        laws: &Dynamics,
         obstacles: &[Point],
     ) {
         self.learn(slot, before.position, prey, |action| {
@@ -90,7 +92,7 @@ impl Preferences {
         now: Body,
         prey: &[Option<Body>],
         moment: usize,
-        laws: &Laws,
+        laws: &Dynamics,
     ) {
         if now.velocity == [0.0; 2] {
             return;

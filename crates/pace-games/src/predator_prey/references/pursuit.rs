@@ -2,7 +2,7 @@
 
 use crate::game::Action;
 use crate::predator_prey::bodies::{
-    Body, DIRECTIONS, Laws, MAX_PREY, OBSTACLE_SIZE, PREDATOR, PREY, Point, STEP_SECS, distance, from_to,
+    Body, DIRECTIONS, Dynamics, MAX_PREY, OBSTACLE_SIZE, PREDATOR, PREY, Point, STEP_SECS, distance, from_to,
     length,
 };
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
@@ -39,7 +39,7 @@ pub(crate) struct Stakes {
 
 /// Where to head for now, and what is expected of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct PursuitPlan {
     /// The goals of the next three steps.
     pub soon: [Point; 3],
     /// How many steps the ego keeps the same goal.
@@ -48,15 +48,15 @@ pub(crate) struct Plan {
     cost: f64,
 }
 
-impl Plan {
+impl PursuitPlan {
     /// Go to this place.
-    pub(crate) fn to(place: Point) -> Plan {
-        Plan { soon: [place; 3], n_steady_steps: 0, cost: f64::INFINITY }
+    pub(crate) fn to(place: Point) -> PursuitPlan {
+        PursuitPlan { soon: [place; 3], n_steady_steps: 0, cost: f64::INFINITY }
     }
 
     /// Wait for `lead` where it will be after `meeting` steps, then go with it.
-    fn meet(lead: &Way, meeting: usize, cost: f64) -> Plan {
-        Plan { soon: [0, 1, 2].map(|step| lead[step.max(meeting)]), n_steady_steps: meeting, cost }
+    fn new(lead: &Way, meeting: usize, cost: f64) -> PursuitPlan {
+        PursuitPlan { soon: [0, 1, 2].map(|step| lead[step.max(meeting)]), n_steady_steps: meeting, cost }
     }
 }
 
@@ -64,8 +64,8 @@ impl Plan {
 const MEETINGS: [usize; 12] = [0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 22];
 
 /// The meeting with any prey that costs least, with what comes after it.
-pub(crate) fn plan(from: Point, prospects: &[Prospect], stakes: Stakes) -> Plan {
-    let mut best = Plan::to(from);
+pub(crate) fn plan(from: Point, prospects: &[Prospect], stakes: Stakes) -> PursuitPlan {
+    let mut best = PursuitPlan::to(from);
     for (target, prospect) in prospects.iter().enumerate() {
         let Some(likeliest) = prospect.courses.first() else { continue };
         let mean = mean_way(&prospect.courses);
@@ -76,7 +76,7 @@ pub(crate) fn plan(from: Point, prospects: &[Prospect], stakes: Stakes) -> Plan 
                 let idea = Idea { target, lead, meeting };
                 let cost = idea.expected_cost(from, prospects, stakes, best.cost);
                 if cost < best.cost {
-                    best = Plan { n_steady_steps: 0, ..Plan::meet(lead, meeting, cost) };
+                    best = PursuitPlan { n_steady_steps: 0, ..PursuitPlan::new(lead, meeting, cost) };
                 }
             }
         }
@@ -99,10 +99,10 @@ fn meetings(from: Point, lead: &Way, earliest: usize, stakes: Stakes) -> impl It
 const LATE_BY: f64 = 0.3;
 
 /// Where to look for a prey that has not been seen: the same ideas, with no thought for anybody else.
-pub(crate) fn search(from: Point, courses: &[Course], stakes: Stakes) -> Plan {
+pub(crate) fn search(from: Point, courses: &[Course], stakes: Stakes) -> PursuitPlan {
     let n_steps = stakes.n_steps.min(FORESIGHT);
     let mean = mean_way(courses);
-    let mut best = Plan::to(from);
+    let mut best = PursuitPlan::to(from);
     // A single guess is worth going for only where it will be after a while.
     let leads = std::iter::once((&mean, 0)).chain(courses.iter().step_by(4).map(|course| (&course.way, 4)));
     for (lead, earliest) in leads {
@@ -131,7 +131,7 @@ pub(crate) fn search(from: Point, courses: &[Course], stakes: Stakes) -> Plan {
                 }
             }
             if cost < best.cost {
-                best = Plan::meet(lead, meeting, cost);
+                best = PursuitPlan::new(lead, meeting, cost);
             }
         }
     }
@@ -169,7 +169,7 @@ struct Idea<'a> {
 
 /// A game of thought, at some step.
 #[derive(Clone, Copy)]
-struct Thought {
+struct SimulatedState {
     step: usize,
     place: Point,
     caught: [bool; MAX_PREY],
@@ -183,7 +183,7 @@ impl Idea<'_> {
         for (flag, prospect) in caught.iter_mut().zip(prospects) {
             *flag = prospect.is_caught;
         }
-        let start = Thought { step: 0, place: from, caught, cost: 0.0 };
+        let start = SimulatedState { step: 0, place: from, caught, cost: 0.0 };
         let mut cost = 0.0;
         for course in &prospects[self.target].courses {
             let left = (enough - cost) / course.weight;
@@ -197,7 +197,7 @@ impl Idea<'_> {
 
     fn cost(
         &self,
-        mut thought: Thought,
+        mut thought: SimulatedState,
         course: &Course,
         prospects: &[Prospect],
         stakes: Stakes,
@@ -230,7 +230,7 @@ impl Idea<'_> {
 
 const TOUCHING: f64 = PREDATOR.size + PREY.size;
 
-impl Thought {
+impl SimulatedState {
     /// Keeps after prey `then` until the end, or until it has cost `enough`.
     fn follow(
         mut self,
@@ -280,7 +280,7 @@ impl Thought {
 }
 
 /// The push that leads to the goals of the next three steps, around what stands in the way.
-pub(crate) fn steer(own: Body, plan: &Plan, laws: &Laws, obstacles: &[Point]) -> Action {
+pub(crate) fn steer(own: Body, plan: &PursuitPlan, laws: &Dynamics, obstacles: &[Point]) -> Action {
     let goals = match around(own.position, plan.soon[2], obstacles) {
         Some(corner) => [corner; 3],
         None => plan.soon,

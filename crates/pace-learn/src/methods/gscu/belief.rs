@@ -7,12 +7,12 @@
 use pace_games::{Action, Stream};
 use pace_nn::loss::{cross_entropy, softmax_rows};
 use pace_nn::product::{multiply, transpose};
-use pace_nn::{Adam, AdamConfig, MlpBuffers, Part, Store, gaussian, kernels};
+use pace_nn::{Adam, AdamConfig, InputPart, MlpBuffers, WriteMode, gaussian, kernels};
 
 use super::embedding::Embedding;
 use super::fill_normal;
 use super::keys::{BeliefLoss, GscuConfig};
-use crate::nets::fit;
+use crate::nets::ensure_len;
 
 /// A belief, and what was seen of the peers since it was last updated.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Window {
 impl Belief {
     /// Mean 0 and deviation 1 in every direction.
     pub(crate) fn new(latent_size: usize) -> Belief {
-        let adam = AdamConfig { decay: [0.9, 0.999], epsilon: 1e-8 };
+        let adam = AdamConfig { betas: [0.9, 0.999], epsilon: 1e-8 };
         Belief {
             distribution: vec![0.0; 2 * latent_size],
             adam: Adam::new(adam, &[2 * latent_size]),
@@ -52,8 +52,8 @@ impl Belief {
     /// Forgets everything.
     pub(crate) fn reset(&mut self) {
         self.distribution.fill(0.0);
-        self.adam.first.fill(0.0);
-        self.adam.second.fill(0.0);
+        self.adam.first_moment.fill(0.0);
+        self.adam.second_moment.fill(0.0);
         self.adam.n_steps.fill(0);
         self.window.clear();
     }
@@ -63,7 +63,7 @@ impl Belief {
     }
 
     /// Whether the window is full.
-    pub(crate) fn is_due(&self, keys: &GscuConfig) -> bool {
+    pub(crate) fn needs_update(&self, keys: &GscuConfig) -> bool {
         self.window.actions.len() >= keys.belief_window.max(1)
     }
 
@@ -79,7 +79,7 @@ impl Belief {
 
 /// The rows of updates: what a decoder says without the latent, and the passes of one gradient step.
 #[derive(Debug, Default)]
-pub(crate) struct BeliefRows {
+pub(crate) struct BeliefBuffers {
     observations: Vec<f32>,
     tower: MlpBuffers,
     /// What goes into the last hidden layer before the latent's share.
@@ -111,14 +111,14 @@ pub(crate) fn update<'a>(
     embedding: &Embedding,
     parameters: &[f32],
     keys: &GscuConfig,
-    due: &mut [(&'a mut Belief, &'a mut Stream)],
-    rows: &mut BeliefRows,
+    to_update: &mut [(&'a mut Belief, &'a mut Stream)],
+    rows: &mut BeliefBuffers,
 ) {
     rows.observations.clear();
-    for (belief, _) in due.iter() {
+    for (belief, _) in to_update.iter() {
         rows.observations.extend_from_slice(&belief.window.observations);
     }
-    let n_rows = due.iter().map(|(belief, _)| belief.window.actions.len()).sum();
+    let n_rows = to_update.iter().map(|(belief, _)| belief.window.actions.len()).sum();
     if n_rows == 0 {
         return;
     }
@@ -126,7 +126,7 @@ pub(crate) fn update<'a>(
     let width = embedding.join.n_out();
     let partial = std::mem::take(&mut rows.partial);
     let mut first_row = 0;
-    for (belief, rng) in due {
+    for (belief, rng) in to_update {
         let n = belief.window.actions.len();
         let evidence = Evidence {
             actions: &belief.window.actions,
@@ -141,7 +141,7 @@ pub(crate) fn update<'a>(
         let prior = belief.prior(keys);
         let mut gradient = vec![0.0; prior.len()];
         for _ in 0..keys.belief_steps {
-            fill_normal(rng, fit(&mut rows.noise, n * prior.len() / 2));
+            fill_normal(rng, ensure_len(&mut rows.noise, n * prior.len() / 2));
             loss_gradient(&belief.distribution, &prior, &evidence, rows, &mut gradient);
             let values = &mut belief.distribution;
             belief.adam.step(1, values, &gradient, 1, keys.belief_rate as f32, f32::INFINITY);
@@ -152,14 +152,22 @@ pub(crate) fn update<'a>(
 }
 
 /// What the decoder makes of the observations alone, and its last weights as the steps need them.
-fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut BeliefRows) {
+fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut BeliefBuffers) {
     let (width, n_actions) = (embedding.join.n_out(), embedding.n_actions());
     let latent_size = embedding.latent_size();
-    embedding.tower.forward(parameters, &[Part::Dense(&rows.observations)], n_rows, &mut rows.tower);
+    embedding.tower.forward(parameters, &[InputPart::Dense(&rows.observations)], n_rows, &mut rows.tower);
     let join = &parameters[embedding.join.weights().range()];
     let (of_hidden, of_latent) = join.split_at(width * width);
-    let partial = fit(&mut rows.partial, n_rows * width);
-    multiply(&rows.tower.out[..n_rows * width], of_hidden, partial, n_rows, width, width, Store::Overwrite);
+    let partial = ensure_len(&mut rows.partial, n_rows * width);
+    multiply(
+        &rows.tower.out[..n_rows * width],
+        of_hidden,
+        partial,
+        n_rows,
+        width,
+        width,
+        WriteMode::Overwrite,
+    );
     kernels::add_bias(partial, &parameters[embedding.join.biases().range()]);
     let head = &parameters[embedding.head.weights().range()];
     let [latent_in, head_in, latent_back, head_back] = &mut rows.weights;
@@ -167,8 +175,8 @@ fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut 
     latent_in.extend_from_slice(of_latent);
     head_in.clear();
     head_in.extend_from_slice(head);
-    transpose(of_latent, latent_size, width, fit(latent_back, latent_size * width));
-    transpose(head, width, n_actions, fit(head_back, width * n_actions));
+    transpose(of_latent, latent_size, width, ensure_len(latent_back, latent_size * width));
+    transpose(head, width, n_actions, ensure_len(head_back, width * n_actions));
 }
 
 /// The loss of a belief, Σ CE + KL(belief ‖ prior), with one draw of the latent for every decision in the window; `gradient`
@@ -177,7 +185,7 @@ fn loss_gradient(
     distribution: &[f32],
     prior: &[f32],
     evidence: &Evidence<'_>,
-    rows: &mut BeliefRows,
+    rows: &mut BeliefBuffers,
     gradient: &mut [f32],
 ) -> f32 {
     let (n, latent_size) = (evidence.actions.len(), distribution.len() / 2);
@@ -185,24 +193,24 @@ fn loss_gradient(
     let n_actions = evidence.head_bias.len();
     let [latent_in, head_in, latent_back, head_back] = &rows.weights;
     let (means, logs) = distribution.split_at(latent_size);
-    let latents = fit(&mut rows.latents, n * latent_size);
+    let latents = ensure_len(&mut rows.latents, n * latent_size);
     let noise = &rows.noise[..n * latent_size];
-    let deviations: Vec<f32> = logs.iter().map(|log| kernels::exponential(0.5 * log)).collect();
+    let deviations: Vec<f32> = logs.iter().map(|log| kernels::exp(0.5 * log)).collect();
     for (latent, noise) in latents.chunks_exact_mut(latent_size).zip(noise.chunks_exact(latent_size)) {
         for (place, latent) in latent.iter_mut().enumerate() {
             *latent = means[place] + deviations[place] * noise[place];
         }
     }
     // Forward from where the latent comes in.
-    let joined = fit(&mut rows.joined, n * width);
+    let joined = ensure_len(&mut rows.joined, n * width);
     joined.copy_from_slice(evidence.partial);
-    multiply(latents, latent_in, joined, n, latent_size, width, Store::Add);
+    multiply(latents, latent_in, joined, n, latent_size, width, WriteMode::Accumulate);
     joined.iter_mut().for_each(|value| *value = value.max(0.0));
-    let logits = fit(&mut rows.logits, n * n_actions);
-    multiply(joined, head_in, logits, n, width, n_actions, Store::Overwrite);
+    let logits = ensure_len(&mut rows.logits, n * n_actions);
+    multiply(joined, head_in, logits, n, width, n_actions, WriteMode::Overwrite);
     kernels::add_bias(logits, evidence.head_bias);
-    let d_logits = fit(&mut rows.logs, n * n_actions);
-    let probabilities = fit(&mut rows.probabilities, n * n_actions);
+    let d_logits = ensure_len(&mut rows.logs, n * n_actions);
+    let probabilities = ensure_len(&mut rows.probabilities, n * n_actions);
     softmax_rows(logits, &[n_actions], d_logits, probabilities);
     let mut loss = 0.0;
     for (row, action) in evidence.actions.iter().enumerate() {
@@ -212,13 +220,13 @@ fn loss_gradient(
             * cross_entropy(&probabilities[range], usize::from(*action), evidence.weight, d_logits);
     }
     // And back to it.
-    let d_joined = fit(&mut rows.d_joined, n * width);
-    multiply(d_logits, head_back, d_joined, n, n_actions, width, Store::Overwrite);
+    let d_joined = ensure_len(&mut rows.d_joined, n * width);
+    multiply(d_logits, head_back, d_joined, n, n_actions, width, WriteMode::Overwrite);
     for (d_value, value) in d_joined.iter_mut().zip(&*joined) {
         *d_value = if *value > 0.0 { *d_value } else { 0.0 };
     }
-    let d_latents = fit(&mut rows.d_latents, n * latent_size);
-    multiply(d_joined, latent_back, d_latents, n, width, latent_size, Store::Overwrite);
+    let d_latents = ensure_len(&mut rows.d_latents, n * latent_size);
+    multiply(d_joined, latent_back, d_latents, n, width, latent_size, WriteMode::Overwrite);
     gradient.fill(0.0);
     let (d_means, d_logs) = gradient.split_at_mut(latent_size);
     for (d_latent, noise) in d_latents.chunks_exact(latent_size).zip(noise.chunks_exact(latent_size)) {
@@ -227,24 +235,24 @@ fn loss_gradient(
             d_logs[place] += 0.5 * deviations[place] * noise[place] * d_latent[place];
         }
     }
-    loss + gaussian::divergence(distribution, prior, 1.0, gradient)
+    loss + gaussian::kl_divergence(distribution, prior, 1.0, gradient)
 }
 
 #[cfg(test)]
 mod tests {
     use pace_games::{Action, Seed};
 
-    use super::{Belief, BeliefRows, Evidence, fill_normal, fit, loss_gradient, prepare, update};
+    use super::{Belief, BeliefBuffers, Evidence, ensure_len, fill_normal, loss_gradient, prepare, update};
     use crate::methods::gscu::embedding::Embedding;
     use crate::methods::gscu::keys::GscuConfig;
     use crate::methods::gscu::keys_of;
-    use crate::network::Sizes;
+    use crate::network::NetworkDims;
     use crate::preset::paper_keys;
 
     fn setup() -> (Embedding, Vec<f32>, GscuConfig) {
         let config = paper_keys("predator-prey", "gscu");
         let keys = GscuConfig { embedding_width: 9, latent_size: 2, ..keys_of(&config).clone() };
-        let sizes = Sizes { observation: 4, n_actions: 3, n_peers: 1 };
+        let sizes = NetworkDims { observation: 4, n_actions: 3, n_peers: 1 };
         let embedding = Embedding::new(sizes, 5, &keys);
         let weights = embedding.initialise(Seed::new(2));
         (embedding, weights, keys)
@@ -261,10 +269,11 @@ mod tests {
         let (embedding, weights, _) = setup();
         let mut belief = Belief::new(2);
         window(&mut belief, &[0, 2, 1, 1, 0, 2]);
-        let mut rows = BeliefRows { observations: belief.window.observations.clone(), ..Default::default() };
+        let mut rows =
+            BeliefBuffers { observations: belief.window.observations.clone(), ..Default::default() };
         prepare(&embedding, &weights, 6, &mut rows);
         let partial = rows.partial.clone();
-        fill_normal(&mut Seed::new(8).stream("noise"), fit(&mut rows.noise, 12));
+        fill_normal(&mut Seed::new(8).stream("noise"), ensure_len(&mut rows.noise, 12));
         let prior = [0.3, -0.2, -0.5, 0.4];
         for weight in [1.0, 1.0 / 6.0] {
             let evidence = Evidence {
@@ -298,10 +307,11 @@ mod tests {
         let (embedding, weights, _) = setup();
         let mut belief = Belief::new(2);
         window(&mut belief, &[0, 2, 1]);
-        let mut rows = BeliefRows { observations: belief.window.observations.clone(), ..Default::default() };
+        let mut rows =
+            BeliefBuffers { observations: belief.window.observations.clone(), ..Default::default() };
         prepare(&embedding, &weights, 3, &mut rows);
         let partial = rows.partial.clone();
-        fill_normal(&mut Seed::new(8).stream("noise"), fit(&mut rows.noise, 6));
+        fill_normal(&mut Seed::new(8).stream("noise"), ensure_len(&mut rows.noise, 6));
         let evidence = Evidence {
             actions: &belief.window.actions,
             partial: &partial,
@@ -333,18 +343,24 @@ mod tests {
         let (embedding, weights, keys) = setup();
         let keys = GscuConfig { belief_window: 3, ..keys };
         let mut belief = Belief::new(2);
-        assert!(!belief.is_due(&keys) && !belief.is_due(&GscuConfig { belief_window: 0, ..keys.clone() }));
+        assert!(
+            !belief.needs_update(&keys)
+                && !belief.needs_update(&GscuConfig { belief_window: 0, ..keys.clone() })
+        );
         window(&mut belief, &[1, 1]);
-        assert!(!belief.is_due(&keys) && belief.is_due(&GscuConfig { belief_window: 0, ..keys.clone() }));
+        assert!(
+            !belief.needs_update(&keys)
+                && belief.needs_update(&GscuConfig { belief_window: 0, ..keys.clone() })
+        );
         window(&mut belief, &[0]);
-        assert!(belief.is_due(&keys));
+        assert!(belief.needs_update(&keys));
         // Beside another belief or alone, it comes to the same.
         let mut together = [belief.clone(), belief.clone()];
         window(&mut together[1], &[2, 2]);
         let mut rng = [1, 2].map(|seed| Seed::new(seed).stream("noise"));
-        let mut rows = BeliefRows::default();
-        let mut due: Vec<_> = together.iter_mut().zip(&mut rng).collect();
-        update(&embedding, &weights, &keys, &mut due, &mut rows);
+        let mut rows = BeliefBuffers::default();
+        let mut to_update: Vec<_> = together.iter_mut().zip(&mut rng).collect();
+        update(&embedding, &weights, &keys, &mut to_update, &mut rows);
         let mut alone = Seed::new(1).stream("noise");
         update(&embedding, &weights, &keys, &mut [(&mut belief, &mut alone)], &mut rows);
         assert_eq!(belief.distribution, together[0].distribution);

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use pace_games::{GameError, GameSpec, PeerSight, PoolListing, Seed};
+use pace_games::{ConfigError, GameSpec, PeerObservationMode, PoolListing, Seed};
 use pace_nn::{Activation, Layout, Linear};
 
 use super::embedding::Embedding;
@@ -13,8 +13,8 @@ use super::keys::{Advantages, GradientClipping, GscuConfig, HiddenActivation};
 use crate::batch::Batch;
 use crate::config::TrainConfig;
 use crate::learner::{UpdateJob, UpdateShard};
-use crate::nets::{ActorCritic, ActorCriticRows, fit};
-use crate::network::{Network, NetworkSpec, Sizes};
+use crate::nets::{ActorCritic, ActorCriticBuffers, ensure_len};
+use crate::network::{Network, NetworkDims, NetworkSpec};
 use crate::policy::Policy;
 use crate::ppo::policy_and_value;
 
@@ -43,11 +43,11 @@ impl GscuNet {
 }
 
 impl Network for GscuNet {
-    type Buffers = ConditionalRows;
+    type Buffers = ConditionalBuffers;
 
     fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> GscuNet {
         let keys = super::keys_of(config).clone();
-        let sizes = Sizes::of(game);
+        let sizes = NetworkDims::of(game);
         let activation = match keys.activation {
             HiddenActivation::Relu => Activation::Relu,
             HiddenActivation::Tanh => Activation::Tanh,
@@ -69,7 +69,7 @@ impl Network for GscuNet {
             spec: Arc::new(NetworkSpec {
                 group_ends,
                 clips_groups_separately: keys.gradient_clipping == GradientClipping::Apart,
-                adaptation_sight: PeerSight::Recorded,
+                adaptation_sight: PeerObservationMode::Recorded,
                 // A policy without memory needs no more than single episodes, and many lanes are faster than long ones.
                 training_episodes: 1,
                 ..NetworkSpec::new(game, layout, keys.latent_size)
@@ -80,7 +80,7 @@ impl Network for GscuNet {
         }
     }
 
-    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError> {
+    fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
         super::check(config, pool)
     }
 
@@ -117,13 +117,13 @@ impl Network for GscuNet {
         &self,
         transposed: &[f32],
         job: &UpdateJob<'_>,
-        rows: &mut ConditionalRows,
+        rows: &mut ConditionalBuffers,
         shard: &mut UpdateShard,
     ) {
         rows.selected.clear();
-        for piece in job.due {
-            let decisions = job.pieces[*piece as usize].decisions.clone();
-            rows.selected.extend(decisions.filter(|decision| job.is_due(*decision)));
+        for segment in job.segment_indices {
+            let decisions = job.segments[*segment as usize].decisions.clone();
+            rows.selected.extend(decisions.filter(|decision| job.is_in_minibatch(*decision)));
         }
         let selected = std::mem::take(&mut rows.selected);
         for chunk in selected.chunks(CHUNK_ROWS) {
@@ -139,7 +139,7 @@ impl GscuNet {
         transposed: &[f32],
         job: &UpdateJob<'_>,
         chunk: &[usize],
-        rows: &mut ConditionalRows,
+        rows: &mut ConditionalBuffers,
         shard: &mut UpdateShard,
     ) {
         let Some(weights) = &job.weights.policy else { return };
@@ -149,7 +149,7 @@ impl GscuNet {
         rows.latents.clear();
         for decision in chunk {
             rows.observations.extend_from_slice(&batch.observations[decision * size..][..size]);
-            rows.latents.extend_from_slice(&batch.kept[decision * latent_size..][..latent_size]);
+            rows.latents.extend_from_slice(&batch.saved_states[decision * latent_size..][..latent_size]);
         }
         let n_rows = chunk.len();
         let (observations, latents) = (&rows.observations[..], &rows.latents[..]);
@@ -157,7 +157,7 @@ impl GscuNet {
         let mut policy_rows = rows.decisions.policy_rows(n_rows, &mut rows.probabilities);
         policy_and_value(job, weights, chunk, &mut policy_rows, &mut shard.sums);
         // Nobody asks for the gradient of a latent that was drawn, but the layers write it.
-        let d_latents = fit(&mut rows.d_latents, latents.len());
+        let d_latents = ensure_len(&mut rows.d_latents, latents.len());
         d_latents.fill(0.0);
         self.actor_critic.backward(
             transposed,
@@ -174,11 +174,11 @@ impl GscuNet {
 
 /// The inputs and activations of one chunk.
 #[derive(Debug, Default)]
-pub(crate) struct ConditionalRows {
+pub(crate) struct ConditionalBuffers {
     selected: Vec<usize>,
     observations: Vec<f32>,
     latents: Vec<f32>,
     d_latents: Vec<f32>,
     probabilities: Vec<f32>,
-    decisions: ActorCriticRows,
+    decisions: ActorCriticBuffers,
 }

@@ -5,11 +5,11 @@
 
 use pace_games::Seed;
 use pace_nn::loss::softmax_rows;
-use pace_nn::{Activation, Layout, Linear, Mlp, MlpBuffers, Part, Store};
+use pace_nn::{Activation, InputPart, Layout, Linear, Mlp, MlpBuffers, WriteMode};
 
 use super::keys::GscuConfig;
-use crate::nets::{fit, uniform};
-use crate::network::Sizes;
+use crate::nets::{ensure_len, uniform};
+use crate::network::NetworkDims;
 
 /// Where the weights of both lie, in a layout of their own.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Embedding {
 
 /// The rows of the decoder: one per sample.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DecoderRows {
+pub(crate) struct DecoderBuffers {
     tower: MlpBuffers,
     joined: Vec<f32>,
     d_joined: Vec<f32>,
@@ -41,7 +41,7 @@ pub(crate) struct DecoderRows {
 }
 
 impl Embedding {
-    pub(crate) fn new(sizes: Sizes, n_tuples: usize, keys: &GscuConfig) -> Embedding {
+    pub(crate) fn new(sizes: NetworkDims, n_tuples: usize, keys: &GscuConfig) -> Embedding {
         let (width, latent_size) = (keys.embedding_width, keys.latent_size);
         let (relu, identity) = (Activation::Relu, Activation::Identity);
         let mut layout = Layout::default();
@@ -82,13 +82,13 @@ impl Embedding {
 
     /// Writes the distributions of all tuples to `rows.out`: means, then logarithms of variances, tuple by tuple.
     pub(crate) fn encode(&self, parameters: &[f32], rows: &mut MlpBuffers) {
-        self.encoder.forward(parameters, &[Part::OneHot(&self.tuples)], self.n_tuples(), rows);
+        self.encoder.forward(parameters, &[InputPart::OneHot(&self.tuples)], self.n_tuples(), rows);
         rows.d_out.fill(0.0);
     }
 
     /// Takes the gradients of the distributions back.
     pub(crate) fn encode_backward(&self, transposed: &[f32], gradients: &mut [f32], rows: &mut MlpBuffers) {
-        let parts = [Part::OneHot(&self.tuples[..])];
+        let parts = [InputPart::OneHot(&self.tuples[..])];
         self.encoder.backward(transposed, gradients, &parts, self.n_tuples(), rows, &mut []);
     }
 
@@ -99,17 +99,17 @@ impl Embedding {
         observations: &[f32],
         latents: &[f32],
         n_rows: usize,
-        rows: &mut DecoderRows,
+        rows: &mut DecoderBuffers,
     ) {
-        self.tower.forward(parameters, &[Part::Dense(observations)], n_rows, &mut rows.tower);
+        self.tower.forward(parameters, &[InputPart::Dense(observations)], n_rows, &mut rows.tower);
         let n = n_rows * self.join.n_out();
-        let (seen, joined) = (&rows.tower.out[..n], fit(&mut rows.joined, n));
-        self.join.forward(parameters, &[Part::Dense(seen), Part::Dense(latents)], n_rows, joined);
+        let (seen, joined) = (&rows.tower.out[..n], ensure_len(&mut rows.joined, n));
+        self.join.forward(parameters, &[InputPart::Dense(seen), InputPart::Dense(latents)], n_rows, joined);
         let n_logits = n_rows * self.n_actions();
-        let logits = fit(&mut rows.logits, n_logits);
-        self.head.forward(parameters, &[Part::Dense(joined)], n_rows, logits);
-        let logs = fit(&mut rows.d_logits, n_logits);
-        softmax_rows(logits, &[self.n_actions()], logs, fit(&mut rows.probabilities, n_logits));
+        let logits = ensure_len(&mut rows.logits, n_logits);
+        self.head.forward(parameters, &[InputPart::Dense(joined)], n_rows, logits);
+        let logs = ensure_len(&mut rows.d_logits, n_logits);
+        softmax_rows(logits, &[self.n_actions()], logs, ensure_len(&mut rows.probabilities, n_logits));
     }
 
     /// Takes `rows.d_logits` back into `gradients` and `rows.d_latents`.
@@ -120,19 +120,19 @@ impl Embedding {
         observations: &[f32],
         latents: &[f32],
         n_rows: usize,
-        rows: &mut DecoderRows,
+        rows: &mut DecoderBuffers,
     ) {
         let n = n_rows * self.join.n_out();
-        let (joined, d_joined) = (&rows.joined[..n], fit(&mut rows.d_joined, n));
+        let (joined, d_joined) = (&rows.joined[..n], ensure_len(&mut rows.d_joined, n));
         let (seen, d_seen) = (&rows.tower.out[..n], &mut rows.tower.d_out[..n]);
-        let d_latents = fit(&mut rows.d_latents, latents.len());
+        let d_latents = ensure_len(&mut rows.d_latents, latents.len());
         let d_logits = &mut rows.d_logits[..n_rows * self.n_actions()];
-        let mut d_parts = [Some((&mut *d_joined, Store::Overwrite))];
-        self.head.backward(transposed, gradients, &[Part::Dense(joined)], &[], d_logits, &mut d_parts);
-        let parts = [Part::Dense(seen), Part::Dense(latents)];
-        let mut d_parts = [Some((d_seen, Store::Overwrite)), Some((d_latents, Store::Overwrite))];
+        let mut d_parts = [Some((&mut *d_joined, WriteMode::Overwrite))];
+        self.head.backward(transposed, gradients, &[InputPart::Dense(joined)], &[], d_logits, &mut d_parts);
+        let parts = [InputPart::Dense(seen), InputPart::Dense(latents)];
+        let mut d_parts = [Some((d_seen, WriteMode::Overwrite)), Some((d_latents, WriteMode::Overwrite))];
         self.join.backward(transposed, gradients, &parts, joined, d_joined, &mut d_parts);
-        let parts = [Part::Dense(observations)];
+        let parts = [InputPart::Dense(observations)];
         self.tower.backward(transposed, gradients, &parts, n_rows, &mut rows.tower, &mut []);
     }
 }

@@ -10,16 +10,16 @@ use pace_nn::loss::cross_entropy;
 use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, MlpBuffers, gaussian, kernels};
 
-use super::embedding::{DecoderRows, Embedding};
+use super::embedding::{DecoderBuffers, Embedding};
 use super::keys::GscuConfig;
 use super::samples::{PeerSampler, PeerSamples};
 use super::{fill_normal, keys_of};
 use crate::config::TrainConfig;
-use crate::nets::fit;
+use crate::nets::ensure_len;
 use crate::policy::Policy;
-use crate::train::{Iterated, RunPoint, TrainError};
+use crate::train::{IterationContext, IterationResult, TrainError};
 
-/// Shards of a batch of samples. Part of the result, unlike the number of threads.
+/// Shards of a batch of samples. InputPart of the result, unlike the number of threads.
 const N_SHARDS: usize = 8;
 
 /// Samples that go through the decoder together: about what keeps their activations in the second cache.
@@ -34,7 +34,7 @@ pub(crate) struct EmbeddingStage {
     pub(super) samples: PeerSamples,
     tuple_rows: MlpBuffers,
     /// One per thread.
-    rooms: Vec<SampleRows>,
+    workspaces: Vec<SampleBuffers>,
     shards: Vec<BatchShard>,
     gradients: Vec<f32>,
     transposed: Vec<f32>,
@@ -70,13 +70,13 @@ struct SampleSums {
 
 /// What a thread works in.
 #[derive(Debug, Default)]
-struct SampleRows {
+struct SampleBuffers {
     observations: Vec<f32>,
     distributions: Vec<f32>,
     d_distributions: Vec<f32>,
     noise: Vec<f32>,
     latents: Vec<f32>,
-    decoder: DecoderRows,
+    decoder: DecoderBuffers,
 }
 
 impl EmbeddingStage {
@@ -90,7 +90,7 @@ impl EmbeddingStage {
         n_threads: usize,
     ) -> EmbeddingStage {
         let (n, keys) = (parameters.len(), keys_of(config));
-        let adam = AdamConfig { decay: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
+        let adam = AdamConfig { betas: [0.9, 0.999], epsilon: config.adam_epsilon as f32 };
         let n_distributions = 2 * embedding.latent_size() * embedding.n_tuples();
         EmbeddingStage {
             embedding: embedding.clone(),
@@ -105,7 +105,7 @@ impl EmbeddingStage {
             ),
             samples: PeerSamples::default(),
             tuple_rows: MlpBuffers::default(),
-            rooms: (0..n_threads.max(1)).map(|_| SampleRows::default()).collect(),
+            workspaces: (0..n_threads.max(1)).map(|_| SampleBuffers::default()).collect(),
             shards: (0..N_SHARDS)
                 .map(|_| BatchShard {
                     gradients: vec![0.0; n],
@@ -119,7 +119,7 @@ impl EmbeddingStage {
     }
 
     pub(crate) fn set_threads(&mut self, n_threads: usize) {
-        self.rooms.resize_with(n_threads.max(1), SampleRows::default);
+        self.workspaces.resize_with(n_threads.max(1), SampleBuffers::default);
     }
 
     /// The distributions of all training tuples.
@@ -129,10 +129,10 @@ impl EmbeddingStage {
     }
 
     /// Watches the encounters of one chunk; returns the ego's decisions.
-    pub(crate) fn watch(&mut self, at: &RunPoint<'_>) -> Result<u64, TrainError> {
+    pub(crate) fn watch(&mut self, at: &IterationContext<'_>) -> Result<u64, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let n_episodes = at.game.spec().episodes_per_encounter;
-        for_each_shard(self.rooms.len(), &mut self.samplers, |_, sampler| {
+        for_each_shard(self.workspaces.len(), &mut self.samplers, |_, sampler| {
             sampler.failure = sampler.collect(n_episodes, seed).err();
         });
         self.samples.clear();
@@ -144,7 +144,11 @@ impl EmbeddingStage {
     }
 
     /// Passes over the samples that were watched last.
-    pub(crate) fn learn(&mut self, at: &RunPoint<'_>, keys: &GscuConfig) -> Result<Iterated, TrainError> {
+    pub(crate) fn learn(
+        &mut self,
+        at: &IterationContext<'_>,
+        keys: &GscuConfig,
+    ) -> Result<IterationResult, TrainError> {
         let (n_rows, n_decisions) = (self.samples.len(), self.samples.n_decisions);
         let seed = Seed::new(at.seed).child("embedding", &[at.iteration]);
         let mut rng = seed.stream("order");
@@ -161,7 +165,7 @@ impl EmbeddingStage {
                 let rows = &order[n_rows * batch / n_batches..n_rows * (batch + 1) / n_batches];
                 let seed = seed.child("noise", &[epoch as u64, batch as u64]);
                 sums.add(&self.gradient(rows, kl_weight as f32, seed));
-                let (rate, n_threads) = (keys.embedding_rate as f32, self.rooms.len());
+                let (rate, n_threads) = (keys.embedding_rate as f32, self.workspaces.len());
                 let norm =
                     self.adam.step(n_threads, &mut self.parameters, &self.gradients, 1, rate, f32::INFINITY);
                 total_norm += f64::from(norm);
@@ -181,7 +185,7 @@ impl EmbeddingStage {
             ("embedding/gradient_norm", total_norm / n_steps),
             ("charts/learning_rate", keys.embedding_rate),
         ]);
-        Ok(Iterated { n_steps: n_decisions, metrics })
+        Ok(IterationResult { n_steps: n_decisions, metrics })
     }
 
     /// The gradient of one batch, as a sum over fixed shards in their order.
@@ -191,13 +195,13 @@ impl EmbeddingStage {
         embedding.encode(parameters, tuple_rows);
         let distributions = &tuple_rows.out[..];
         let job = BatchJob { parameters, transposed: &self.transposed, samples, distributions, order, seed };
-        for_each_shard_with(&mut self.rooms, shards, |rows, index, shard| {
+        for_each_shard_with(&mut self.workspaces, shards, |rows, index, shard| {
             accumulate(embedding, &job, index, rows, shard);
         });
         let parts: Vec<&[f32]> = shards.iter().map(|shard| &shard.gradients[..]).collect();
         let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
-        for_each_shard(self.rooms.len(), &mut slices, |index, slice| {
-            kernels::sum_all(slice, &parts, index * SLICE);
+        for_each_shard(self.workspaces.len(), &mut slices, |index, slice| {
+            kernels::sum_shards(slice, &parts, index * SLICE);
         });
         let mut sums = SampleSums::default();
         for shard in shards.iter() {
@@ -212,7 +216,7 @@ impl EmbeddingStage {
         let n = 2 * embedding.latent_size();
         for (tuple, count) in counts.iter().enumerate() {
             let share = *count as f32 / order.len() as f32;
-            let divergence = gaussian::divergence_from_standard(
+            let divergence = gaussian::kl_from_standard(
                 &tuple_rows.out[tuple * n..][..n],
                 kl_weight * share,
                 &mut tuple_rows.d_out[tuple * n..][..n],
@@ -235,7 +239,7 @@ fn accumulate(
     embedding: &Embedding,
     job: &BatchJob<'_>,
     index: usize,
-    rows: &mut SampleRows,
+    rows: &mut SampleBuffers,
     shard: &mut BatchShard,
 ) {
     let (n, n_actions) = (embedding.latent_size(), embedding.n_actions());
@@ -257,9 +261,9 @@ fn accumulate(
             let tuple = usize::from(job.samples.tuples[row]);
             rows.distributions.extend_from_slice(&job.distributions[tuple * 2 * n..][..2 * n]);
         }
-        let noise = fit(&mut rows.noise, n_rows * n);
+        let noise = ensure_len(&mut rows.noise, n_rows * n);
         fill_normal(&mut rng, noise);
-        let latents = fit(&mut rows.latents, n_rows * n);
+        let latents = ensure_len(&mut rows.latents, n_rows * n);
         gaussian::sample(&rows.distributions, noise, n, latents);
         embedding.decode(job.parameters, &rows.observations, latents, n_rows, &mut rows.decoder);
         for (place, &row) in chunk.iter().enumerate() {
@@ -280,7 +284,7 @@ fn accumulate(
             n_rows,
             &mut rows.decoder,
         );
-        let d_distributions = fit(&mut rows.d_distributions, n_rows * 2 * n);
+        let d_distributions = ensure_len(&mut rows.d_distributions, n_rows * 2 * n);
         d_distributions.fill(0.0);
         let d_latents = &rows.decoder.d_latents[..n_rows * n];
         gaussian::sample_backward(&rows.distributions, noise, n, d_latents, d_distributions);
@@ -309,7 +313,7 @@ mod tests {
     use crate::config::TrainConfig;
     use crate::methods::gscu::embedding::Embedding;
     use crate::methods::gscu::keys_of;
-    use crate::network::Sizes;
+    use crate::network::NetworkDims;
     use crate::policy::Policy;
     use crate::preset::paper_keys;
 
@@ -335,7 +339,7 @@ mod tests {
         let mut config = config();
         let keys = config.gscu.as_mut().expect("keys");
         (keys.embedding_width, keys.latent_size, keys.embedding_encounters_per_tuple) = (7, 3, 1);
-        let embedding = Embedding::new(Sizes::of(game.spec()), 40, keys);
+        let embedding = Embedding::new(NetworkDims::of(game.spec()), 40, keys);
         let weights = embedding.initialise(Seed::new(3));
         let ego = Policy::scripted(&*game, "random").expect("every game has it");
         let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &[2, 7, 31], &ego, 1);

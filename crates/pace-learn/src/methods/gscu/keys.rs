@@ -1,7 +1,7 @@
 //! GSCU's own keys and their general defaults. What it shares with other methods is in `config`; `docs/methods/gscu.md` has the
 //! tables.
 
-use pace_games::GameError;
+use pace_games::ConfigError;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Decay, Minibatch, TrainConfig};
@@ -168,11 +168,11 @@ impl GscuConfig {
     }
 
     /// Refuses values that cannot be meant.
-    pub(crate) fn check(&self) -> Result<(), GameError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let count = |key: &str, value: u64, least: u64, most: u64| {
             let is_good = (least..=most).contains(&value);
             let expected = format!("a number from {least} to {most}");
-            if is_good { Ok(()) } else { Err(GameError::bad_value(key, &value, &expected)) }
+            if is_good { Ok(()) } else { Err(ConfigError::bad_value(key, &value, &expected)) }
         };
         let encounters = self.embedding_encounters_per_tuple as u64;
         count("gscu.embedding_steps", self.embedding_steps, 1, 1_000_000_000_000)?;
@@ -187,7 +187,7 @@ impl GscuConfig {
         let within = |key: &str, value: f64, low: f64, high: f64| {
             let is_good = (low..=high).contains(&value);
             let expected = format!("a number from {low} to {high}");
-            if is_good { Ok(()) } else { Err(GameError::bad_value(key, &value, &expected)) }
+            if is_good { Ok(()) } else { Err(ConfigError::bad_value(key, &value, &expected)) }
         };
         within("gscu.embedding_rate", self.embedding_rate, 0.0, 10.0)?;
         within("gscu.embedding_kl_weight", self.embedding_kl_weight, 0.0, 1e3)?;
@@ -199,7 +199,7 @@ impl GscuConfig {
         within("gscu.exp3_high", self.exp3_high, -1e9, 1e9)?;
         if self.exp3_high <= self.exp3_low {
             let expected = format!("more than `gscu.exp3_low`, which is {}", self.exp3_low);
-            return Err(GameError::bad_value("gscu.exp3_high", &self.exp3_high, &expected));
+            return Err(ConfigError::bad_value("gscu.exp3_high", &self.exp3_high, &expected));
         }
         Ok(())
     }

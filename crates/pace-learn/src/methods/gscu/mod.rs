@@ -22,17 +22,17 @@ pub use keys::{
 
 use std::sync::Arc;
 
-use pace_games::{GameError, PoolListing, Stream};
+use pace_games::{ConfigError, PoolListing, Stream};
 
-use super::{Method, Need, Setting, check_baseline, load};
+use super::{Method, MethodInputs, Need, check_baseline, load};
 use crate::agent::Agent;
 use crate::config::{Minibatch, TrainConfig};
 use crate::learner::Learner;
 use crate::network::{Actor, Network};
 use crate::policy::Policy;
 use crate::ppo::{FIRST_MOMENT_FILE, Ppo, SECOND_MOMENT_FILE};
-use crate::train::{Iterated, MODEL_FILE, NamedBytes, RunPoint, TrainError, Training};
-use crate::workbench::UpdateBench;
+use crate::train::{IterationContext, IterationResult, MODEL_FILE, NamedBytes, TrainError, Training};
+use crate::update_benchmark::UpdateBench;
 pub(crate) use conditional::GscuNet;
 use embedding_stage::EmbeddingStage;
 
@@ -45,8 +45,8 @@ pub(crate) const GSCU: Method = Method {
         let run = config.gscu.as_ref()?.conservative_run()?;
         Some(Need { key: CONSERVATIVE_RUN, run })
     },
-    begin: |setting, seed, n_threads| Ok(Box::new(Gscu::new(setting, seed, n_threads)?)),
-    load: |setting, model| load(GscuNet::of(setting)?, model),
+    begin: |inputs, seed, n_threads| Ok(Box::new(Gscu::new(inputs, seed, n_threads)?)),
+    load: |inputs, model| load(GscuNet::of(inputs)?, model),
     bench: |shape, config| Box::new(UpdateBench::<GscuNet>::new(shape, config)),
 };
 
@@ -68,13 +68,13 @@ enum Stage {
 }
 
 impl Gscu {
-    fn new(setting: &Setting<'_>, seed: u64, n_threads: usize) -> Result<Gscu, GameError> {
-        let Setting { game, pool, config, .. } = *setting;
-        let net = GscuNet::of(setting)?;
+    fn new(inputs: &MethodInputs<'_>, seed: u64, n_threads: usize) -> Result<Gscu, ConfigError> {
+        let MethodInputs { game, pool, config, .. } = *inputs;
+        let net = GscuNet::of(inputs)?;
         let keys = keys_of(config);
         let ego = match (keys.embedding_ego, &net.conservative) {
             (EmbeddingEgo::Conservative, Some(policy)) => policy.clone(),
-            (EmbeddingEgo::Conservative, None) => conservative_policy(setting)?,
+            (EmbeddingEgo::Conservative, None) => conservative_policy(inputs)?,
             (EmbeddingEgo::Random, _) => Policy::scripted(game, "random")?,
         };
         let ppo = Ppo::with_net(net, game, pool, config, seed, n_threads)?;
@@ -88,7 +88,7 @@ impl Gscu {
 
     /// It follows from what was done: the first stage ends where another chunk of the usual size would exceed its budget, and
     /// the second does not end.
-    fn stage(&self, at: &RunPoint<'_>) -> Stage {
+    fn stage(&self, at: &IterationContext<'_>) -> Stage {
         let has_begun = self.ppo.learner.adam.n_steps.iter().any(|n_steps| *n_steps > 0);
         let usual = at.steps.checked_div(at.iteration).unwrap_or(0);
         let is_spent = at.iteration > 0 && at.steps + usual > keys_of(at.config).embedding_steps;
@@ -114,7 +114,7 @@ impl Training for Gscu {
         self.ppo.set_threads(n_threads);
     }
 
-    fn roll_out(&mut self, at: &RunPoint<'_>) -> Result<usize, TrainError> {
+    fn roll_out(&mut self, at: &IterationContext<'_>) -> Result<usize, TrainError> {
         match self.stage(at) {
             Stage::Embedding => Ok(self.embedding.watch(at)? as usize),
             Stage::Conditional => {
@@ -124,7 +124,11 @@ impl Training for Gscu {
         }
     }
 
-    fn iterate(&mut self, at: &RunPoint<'_>, rolled_out: &mut dyn FnMut()) -> Result<Iterated, TrainError> {
+    fn iterate(
+        &mut self,
+        at: &IterationContext<'_>,
+        rolled_out: &mut dyn FnMut(),
+    ) -> Result<IterationResult, TrainError> {
         match self.stage(at) {
             Stage::Embedding => {
                 self.embedding.watch(at)?;
@@ -148,8 +152,8 @@ impl Training for Gscu {
         let (layout, own) = (&net.spec().layout, &self.embedding.adam);
         let files = vec![
             (MODEL_FILE, layout.to_bytes(net.weights())),
-            (FIRST_MOMENT_FILE, layout.to_bytes(&[&adam.first[..], &own.first].concat())),
-            (SECOND_MOMENT_FILE, layout.to_bytes(&[&adam.second[..], &own.second].concat())),
+            (FIRST_MOMENT_FILE, layout.to_bytes(&[&adam.first_moment[..], &own.first_moment].concat())),
+            (SECOND_MOMENT_FILE, layout.to_bytes(&[&adam.second_moment[..], &own.second_moment].concat())),
         ];
         (files, [&adam.n_steps[..], &own.n_steps].concat())
     }
@@ -174,9 +178,10 @@ impl Training for Gscu {
         }
         own.parameters.copy_from_slice(&saved[start..]);
         *net.weights_mut() = saved;
-        for (moments, policy, embedding) in
-            [(first, &mut adam.first, &mut own.adam.first), (second, &mut adam.second, &mut own.adam.second)]
-        {
+        for (moments, policy, embedding) in [
+            (first, &mut adam.first_moment, &mut own.adam.first_moment),
+            (second, &mut adam.second_moment, &mut own.adam.second_moment),
+        ] {
             policy.copy_from_slice(&moments[..start]);
             embedding.copy_from_slice(&moments[start..]);
         }
@@ -193,29 +198,29 @@ impl Training for Gscu {
 
 impl GscuNet {
     /// The network with the conservative policy it may fall back on.
-    fn of(setting: &Setting<'_>) -> Result<GscuNet, GameError> {
-        check(setting.config, setting.pool)?;
-        let mut net = GscuNet::new(setting.game.spec(), setting.pool, setting.config);
+    fn of(inputs: &MethodInputs<'_>) -> Result<GscuNet, ConfigError> {
+        check(inputs.config, inputs.pool)?;
+        let mut net = GscuNet::new(inputs.game.spec(), inputs.pool, inputs.config);
         if net.keys.bandit != Bandit::Greedy {
-            net.conservative = Some(conservative_policy(setting)?);
+            net.conservative = Some(conservative_policy(inputs)?);
         }
         Ok(net)
     }
 }
 
 /// The conservative policy that the keys name: a scripted ego of the game, or what the caller brought.
-fn conservative_policy(setting: &Setting<'_>) -> Result<Policy, GameError> {
-    let Setting { game, config, .. } = *setting;
+fn conservative_policy(inputs: &MethodInputs<'_>) -> Result<Policy, ConfigError> {
+    let MethodInputs { game, config, .. } = *inputs;
     let keys = keys_of(config);
     let Some(folder) = keys.conservative_run() else {
         return Policy::scripted(game, &keys.conservative);
     };
     let shape = (game.spec().observation_size, game.spec().n_actions());
-    let fits = setting.needed.filter(|policy| policy.shape() == shape);
+    let fits = inputs.needed.filter(|policy| policy.shape() == shape);
     fits.cloned().ok_or_else(|| {
         let expected = "the folder of a trained run of this game, for example one of `--method generalist`; \
                         or set `gscu.conservative` to a scripted ego such as \"random\"";
-        GameError::bad_value(CONSERVATIVE_RUN, &format!("\"{folder}\""), expected)
+        ConfigError::bad_value(CONSERVATIVE_RUN, &format!("\"{folder}\""), expected)
     })
 }
 
@@ -225,21 +230,21 @@ fn keys_of(config: &TrainConfig) -> &GscuConfig {
 }
 
 /// Refuses keys that GSCU cannot follow.
-fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), GameError> {
+fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
     let Some(keys) = &config.gscu else {
-        return Err(GameError::bad_value("gscu", &"nothing", "the keys of this method"));
+        return Err(ConfigError::bad_value("gscu", &"nothing", "the keys of this method"));
     };
     check_baseline(config, &[Minibatch::Steps, Minibatch::Encounters, Minibatch::Balanced])?;
     let n_peers = pool.n_classes.len();
     if let Some(slot) = keys.belief_slots.iter().find(|slot| **slot >= n_peers) {
         let expected = format!("numbers from 0 to {}, or [] for all peers", n_peers - 1);
-        return Err(GameError::bad_value("gscu.belief_slots", slot, &expected));
+        return Err(ConfigError::bad_value("gscu.belief_slots", slot, &expected));
     }
     // Tuples are classes of one byte, and one value of it means none.
     let n_tuples = pool.tuples.len();
     if n_tuples > usize::from(u8::MAX) {
         let expected = "a pool of at most 255 training tuples";
-        return Err(GameError::bad_value("gscu", &format!("{n_tuples} training tuples"), expected));
+        return Err(ConfigError::bad_value("gscu", &format!("{n_tuples} training tuples"), expected));
     }
     Ok(())
 }

@@ -5,11 +5,11 @@
 use pace_games::{NO_ACTION, Seed, Stream};
 
 use super::bandit::{Arm, Exp3};
-use super::belief::{self, Belief, BeliefRows};
+use super::belief::{self, Belief, BeliefBuffers};
 use super::conditional::GscuNet;
 use super::fill_normal;
 use super::keys::Bandit;
-use crate::nets::ActorCriticRows;
+use crate::nets::ActorCriticBuffers;
 use crate::network::{Actor, Decisions, LaneStates, NetworkSpec, PolicyOutputs};
 use crate::policy::PolicyLanes;
 
@@ -19,7 +19,7 @@ pub(crate) struct GscuState {
     lanes: Vec<GscuContext>,
     /// The same lanes as the conservative policy sees them, where there is one.
     conservative: Option<Box<dyn PolicyLanes>>,
-    buffers: OnlineRows,
+    buffers: OnlineBuffers,
 }
 
 /// What a lane keeps of its encounter.
@@ -40,10 +40,10 @@ struct GscuContext {
 
 /// The buffers of a forward pass.
 #[derive(Debug, Default)]
-struct OnlineRows {
-    decisions: ActorCriticRows,
+struct OnlineBuffers {
+    decisions: ActorCriticBuffers,
     conservative: PolicyOutputs,
-    belief: BeliefRows,
+    belief: BeliefBuffers,
 }
 
 impl LaneStates for GscuState {
@@ -51,7 +51,7 @@ impl LaneStates for GscuState {
         GscuState {
             lanes: lanes.iter().map(|lane| self.lanes[*lane].clone()).collect(),
             conservative: self.conservative.as_ref().map(|conservative| conservative.select(lanes)),
-            buffers: OnlineRows::default(),
+            buffers: OnlineBuffers::default(),
         }
     }
 }
@@ -75,7 +75,7 @@ impl Actor for GscuNet {
         GscuState {
             lanes: vec![GscuContext::new(self); n_lanes],
             conservative: self.conservative.as_ref().map(|policy| policy.new_state(n_lanes, None)),
-            buffers: OnlineRows::default(),
+            buffers: OnlineBuffers::default(),
         }
     }
 
@@ -99,7 +99,7 @@ impl Actor for GscuNet {
         context.draw_latent(self, tuple);
     }
 
-    /// The greedy policy of every lane, and the conservative one's logits where it is that one's turn.
+    /// The greedy policy of every lane, and the conservative one's logits where it is that one's transform.
     fn forward_policy(
         &self,
         observations: &[f32],
@@ -161,25 +161,25 @@ impl Actor for GscuNet {
         }
     }
 
-    /// Credits the arms, updates the beliefs that are due, and chooses what the next episodes are played with.
+    /// Credits the arms, updates the beliefs that need it, and chooses what the next episodes are played with.
     fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut GscuState) {
         if let Some(conservative) = state.conservative_of(lanes) {
             conservative.end_episodes(terminal_observations, lanes);
         }
         let mut is_ending = vec![false; state.lanes.len()];
         lanes.iter().for_each(|lane| is_ending[*lane] = true);
-        let mut due = Vec::new();
+        let mut to_update = Vec::new();
         for (context, _) in state.lanes.iter_mut().zip(&is_ending).filter(|(_, is_ending)| **is_ending) {
             match context.told {
                 Some(tuple) => context.draw_latent(self, tuple),
-                None if context.belief.is_due(&self.keys) => {
-                    due.push((&mut context.belief, &mut context.rng));
+                None if context.belief.needs_update(&self.keys) => {
+                    to_update.push((&mut context.belief, &mut context.rng));
                 }
                 None => {}
             }
         }
         let weights = &self.weights[self.embedding_start()..];
-        belief::update(&self.embedding, weights, &self.keys, &mut due, &mut state.buffers.belief);
+        belief::update(&self.embedding, weights, &self.keys, &mut to_update, &mut state.buffers.belief);
         for lane in lanes {
             let context = &mut state.lanes[*lane];
             if context.told.is_none() {

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use pace_games::{Action, AnyGame, GameError, NO_ACTION, PeerSight, Seed, Split};
+use pace_games::{Action, AnyGame, ConfigError, NO_ACTION, PeerObservationMode, Seed, Split};
 
-use crate::network::{Actor, Sizes};
+use crate::network::{Actor, NetworkDims};
 use crate::policy::Policy;
 use crate::policy_runner::PolicyRunner;
 use crate::rollout::cut_encounters;
@@ -50,7 +50,7 @@ pub(crate) struct PeerSampler {
     tuples: Vec<usize>,
     pub(crate) samples: PeerSamples,
     /// Why the samples are not whole.
-    pub(crate) failure: Option<GameError>,
+    pub(crate) failure: Option<ConfigError>,
 }
 
 impl PeerSampler {
@@ -62,7 +62,7 @@ impl PeerSampler {
         per_tuple: usize,
         n_shards: usize,
     ) -> Vec<PeerSampler> {
-        let recorded = PeerSight::Recorded;
+        let recorded = PeerObservationMode::Recorded;
         cut_encounters(tuples_met, per_tuple, n_shards)
             .map(|(encounters, tuples)| PeerSampler {
                 runner: PolicyRunner::new(game, Split::Train, tuples.len(), ego, None, recorded),
@@ -76,14 +76,14 @@ impl PeerSampler {
     }
 
     /// Plays every encounter of the shard to its end. An ego whose output is not a distribution over actions is refused.
-    pub(crate) fn collect(&mut self, n_episodes: usize, seed: Seed) -> Result<(), GameError> {
+    pub(crate) fn collect(&mut self, n_episodes: usize, seed: Seed) -> Result<(), ConfigError> {
         let PeerSampler { runner, ego, tuples, samples, .. } = self;
         samples.clear();
         for (lane, number) in self.encounters.clone().enumerate() {
             let seed = seed.child("encounter", &[number as u64]);
             runner.begin(ego, lane, tuples[lane], n_episodes, seed);
         }
-        let Sizes { observation: size, n_peers, .. } = ego.spec().sizes;
+        let NetworkDims { observation: size, n_peers, .. } = ego.spec().sizes;
         while runner.select_actions(ego)? {
             runner.step(ego);
             samples.n_decisions += runner.active().len() as u64;

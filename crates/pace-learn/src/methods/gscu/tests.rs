@@ -3,14 +3,14 @@
 use pace_games::{Preset, Seed, find_game};
 use serde_json::Map;
 
-use super::belief::{Belief, BeliefRows, update};
+use super::belief::{Belief, BeliefBuffers, update};
 use super::embedding::Embedding;
 use super::embedding_stage::EmbeddingStage;
 use super::{fill_normal, keys_of};
-use crate::network::Sizes;
+use crate::network::NetworkDims;
 use crate::policy::Policy;
 use crate::preset::paper_keys;
-use crate::train::RunPoint;
+use crate::train::IterationContext;
 
 #[test]
 fn the_belief_moves_to_the_peer_that_is_met() {
@@ -20,13 +20,13 @@ fn the_belief_moves_to_the_peer_that_is_met() {
     let keys = config.gscu.as_mut().expect("keys");
     (keys.embedding_width, keys.embedding_encounters_per_tuple) = (32, 4);
     (keys.embedding_epochs, keys.embedding_batch, keys.embedding_rate) = (30, 64, 5e-3);
-    let embedding = Embedding::new(Sizes::of(game.spec()), 40, keys);
+    let embedding = Embedding::new(NetworkDims::of(game.spec()), 40, keys);
     let ego = Policy::scripted(&*game, "random").expect("every game has it");
     // A peer that hardly ever bluffs and never calls, and one that does both.
     let met = [13, 12];
     let weights = embedding.initialise(Seed::new(1));
     let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &met, &ego, 1);
-    let at = RunPoint { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
+    let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
     stage.watch(&at).expect("a distribution");
     let samples = stage.samples.clone();
     stage.learn(&at, keys_of(&config)).expect("finite numbers");
@@ -43,8 +43,8 @@ fn the_belief_moves_to_the_peer_that_is_met() {
             belief.window.observations.extend_from_slice(&samples.observations[row * 13..][..13]);
             belief.window.actions.push(samples.actions[row]);
             if belief.window.actions.len() == 40 {
-                let due = &mut [(&mut belief, &mut rng)];
-                update(&embedding, &stage.parameters, &keys, due, &mut BeliefRows::default());
+                let to_update = &mut [(&mut belief, &mut rng)];
+                update(&embedding, &stage.parameters, &keys, to_update, &mut BeliefBuffers::default());
             }
         }
         let (near, far) = (apart(belief.mean(), tuple), apart(belief.mean(), other));

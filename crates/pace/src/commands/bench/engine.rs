@@ -7,10 +7,10 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pace_games::{GAMES, GameEntry, GameError, Preset, find_game};
+use pace_games::{ConfigError, GAMES, GameEntry, Preset, find_game};
 use pace_learn::config::Minibatch;
-use pace_learn::workbench::run_square_product;
-use pace_learn::{Trainer, WorkShape, Workbench, find_method, resolve};
+use pace_learn::update_benchmark::run_square_product;
+use pace_learn::{BatchShape, Trainer, UpdateBenchmark, find_method, resolve};
 use serde_json::{Map, Value, json};
 
 use crate::build_info::all_threads;
@@ -37,14 +37,14 @@ struct BenchCase {
     name: &'static str,
     /// Id of the game whose keys are used.
     game: &'static str,
-    shape: WorkShape,
+    shape: BatchShape,
 }
 
 /// The mini-batches of the games, named by their ids, and that of Kuhn Poker again with distinct observations only.
 fn shapes() -> [BenchCase; 4] {
     // 65 episodes of one decision and 35 of two, as in a typical encounter of Kuhn Poker.
     let hands = (0..100).map(|episode| if episode % 20 < 7 { 2 } else { 1 }).collect();
-    let kuhn = WorkShape {
+    let kuhn = BatchShape {
         observation_size: 13,
         n_actions: 2,
         n_classes: vec![40],
@@ -53,8 +53,8 @@ fn shapes() -> [BenchCase; 4] {
         n_observations: None,
     };
     // Numbers of distinct observations of the ego, which moves first: at its decisions, and at the end of a hand.
-    let repeated = WorkShape { n_observations: Some([6, 24]), ..kuhn.clone() };
-    let overcooked = WorkShape {
+    let repeated = BatchShape { n_observations: Some([6, 24]), ..kuhn.clone() };
+    let overcooked = BatchShape {
         observation_size: 105,
         n_actions: 6,
         n_classes: vec![18],
@@ -63,7 +63,7 @@ fn shapes() -> [BenchCase; 4] {
         n_observations: None,
     };
     let predator_prey =
-        WorkShape { observation_size: 37, n_actions: 5, n_classes: vec![2, 4, 4], ..overcooked.clone() };
+        BatchShape { observation_size: 37, n_actions: 5, n_classes: vec![2, 4, 4], ..overcooked.clone() };
     [
         BenchCase { name: "kuhn-poker", game: "kuhn-poker", shape: repeated },
         BenchCase { name: "kuhn-poker-unlike", game: "kuhn-poker", shape: kuhn },
@@ -127,7 +127,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let names = all_shapes.each_ref().map(|one| one.name);
     let shapes: Vec<_> = all_shapes.into_iter().filter(|one| is_wanted(one.name)).collect();
     if shapes.is_empty() {
-        return Err(GameError::unknown("shape", args.shape.as_deref().unwrap_or_default(), names).into());
+        return Err(ConfigError::unknown("shape", args.shape.as_deref().unwrap_or_default(), names).into());
     }
     let mut peak = Timings::default();
     let (mut cases, peak_flops) = time_updates(&shapes, &counts, time.mul_f64(0.75), &mut peak)?;
@@ -221,7 +221,7 @@ fn time_updates(
             config.minibatch = Minibatch::Encounters;
         }
         let index = benches.len();
-        benches.push(Workbench::synthetic(method, shape, config));
+        benches.push(UpdateBenchmark::synthetic(method, shape, config));
         for n_threads in counts {
             let case = UpdateTimings {
                 method: method.id,

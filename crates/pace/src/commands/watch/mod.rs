@@ -10,7 +10,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pace_games::{AgentSession, AnyGame, GAMES, GameError, Meeting, Seed, Split, TupleListing, find_game};
+use pace_games::{
+    AgentSession, AnyGame, ConfigError, GAMES, ScriptedEncounter, Seed, Split, TupleListing, find_game,
+};
 use pace_lab::{PeerBeliefs, ReplayOptions, RunView, TrainedAgent, write_replay};
 
 use crate::build_info::command_line;
@@ -119,14 +121,14 @@ fn record(
 }
 
 /// The run folder named by `target`, or `None` if it is the id of a game.
-fn run_folder(target: &str) -> Result<Option<PathBuf>, GameError> {
+fn run_folder(target: &str) -> Result<Option<PathBuf>, ConfigError> {
     if find_game(target).is_ok() {
         return Ok(None);
     }
     if Path::new(target).exists() || target.contains(std::path::MAIN_SEPARATOR) {
         return Ok(Some(PathBuf::from(target)));
     }
-    Err(GameError::unknown("game or run folder", target, GAMES.iter().map(|entry| entry.id)))
+    Err(ConfigError::unknown("game or run folder", target, GAMES.iter().map(|entry| entry.id)))
 }
 
 impl WatchArgs {
@@ -167,9 +169,14 @@ fn watch_scripted(
     out: &mut dyn Write,
 ) -> anyhow::Result<()> {
     let n_episodes = args.n_episodes(game);
-    let meeting =
-        Meeting { reference: ego, split, tuple: args.peer, n_episodes, seed: args.encounter_seed() };
-    let mut session = game.reference_session(&meeting)?;
+    let encounter = ScriptedEncounter {
+        reference: ego,
+        split,
+        tuple: args.peer,
+        n_episodes,
+        seed: args.encounter_seed(),
+    };
+    let mut session = game.reference_session(&encounter)?;
     let mut printer = args.printer(game, n_episodes, out)?;
     watch(&mut session, &mut printer, None)?;
     let outcomes = session.outcomes();

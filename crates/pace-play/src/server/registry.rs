@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 use pace_games::EpisodeOutcome;
 use tokio::sync::{Semaphore, broadcast, watch};
 
-use super::Bucket;
-use crate::offer::Offer;
-use crate::session::{Booking, Frame, Session};
-use crate::wire::{MindPolicy, Refusal, RefusalCode, VERSION, Welcome};
+use super::RateLimiter;
+use crate::catalog::PlayableAgent;
+use crate::session::{Session, SessionConfig, SessionFrame};
+use crate::wire::{BeliefVisibility, Refusal, RefusalCode, VERSION, Welcome};
 
 /// One encounter, with everybody who looks at it.
-pub(crate) struct Room {
+pub(crate) struct ServerSession {
     /// Never locked across an await. Poisoned by a bug in a game or an agent: then this table is broken, and no other.
     session: Mutex<Session>,
-    offer: Arc<Offer>,
-    booking: Booking,
+    offer: Arc<PlayableAgent>,
+    booking: SessionConfig,
     /// The session after the last action. Spectators are shown this, so that they do not wait while an agent decides.
     shown: Mutex<Snapshot>,
-    pub(crate) mind: MindPolicy,
+    pub(crate) mind: BeliefVisibility,
     /// The token of its spectator link.
     pub(crate) watch: Option<String>,
     /// The study's number of the encounter, where everything has to be kept.
@@ -35,7 +35,7 @@ pub(crate) struct Room {
     pub(crate) n_players: watch::Sender<usize>,
     /// Places for spectators of this session.
     pub(crate) spectators: Arc<Semaphore>,
-    pub(crate) bucket: Mutex<Bucket>,
+    pub(crate) bucket: Mutex<RateLimiter>,
     /// The address that started the session; none in a study.
     owner: Option<IpAddr>,
     /// Set after the last action, so that the lobby can read it without waiting for an agent.
@@ -45,7 +45,7 @@ pub(crate) struct Room {
     used_at: AtomicU64,
     opened: Instant,
     /// How a new encounter came to its first moment, until somebody was told.
-    opening: Mutex<Option<Vec<Frame>>>,
+    opening: Mutex<Option<Vec<SessionFrame>>>,
 }
 
 /// Messages of one player per second.
@@ -58,7 +58,7 @@ const FEED_LENGTH: usize = 64;
 struct Snapshot {
     /// Number of actions so far.
     seq: usize,
-    frame: Frame,
+    frame: SessionFrame,
     outcomes: Vec<EpisodeOutcome>,
     is_over: bool,
 }
@@ -74,16 +74,16 @@ impl Snapshot {
     }
 }
 
-impl Room {
+impl ServerSession {
     pub(crate) fn new(
         session: Session,
-        opening: Option<Vec<Frame>>,
-        mind: MindPolicy,
+        opening: Option<Vec<SessionFrame>>,
+        mind: BeliefVisibility,
         watch: Option<String>,
         recorded_as: Option<i64>,
-    ) -> Room {
+    ) -> ServerSession {
         let now = Instant::now();
-        Room {
+        ServerSession {
             mind,
             watch,
             recorded_as,
@@ -91,7 +91,7 @@ impl Room {
             player: watch::Sender::new(0),
             n_players: watch::Sender::new(0),
             spectators: Arc::new(Semaphore::new(0)),
-            bucket: Mutex::new(Bucket::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, now)),
+            bucket: Mutex::new(RateLimiter::new(MESSAGES_PER_SECOND, MESSAGES_PER_SECOND, now)),
             owner: None,
             is_over: AtomicBool::new(session.is_over()),
             offer: Arc::clone(session.offer()),
@@ -106,19 +106,19 @@ impl Room {
     }
 
     /// Counts the room for the address that started it.
-    pub(crate) fn started_by(mut self, address: IpAddr) -> Room {
+    pub(crate) fn started_by(mut self, address: IpAddr) -> ServerSession {
         self.owner = Some(address);
         self
     }
 
     /// Admits at most this many spectators at a time; a new room admits none.
-    pub(crate) fn with_spectators(self, max: usize) -> Room {
+    pub(crate) fn with_spectators(self, max: usize) -> ServerSession {
         self.spectators.add_permits(max);
         self
     }
 
     /// A player is connected for as long as they keep this.
-    pub(crate) fn enter_as_player(self: &Arc<Room>) -> Presence {
+    pub(crate) fn enter_as_player(self: &Arc<ServerSession>) -> ConnectionGuard {
         let mut presence = self.enter();
         presence.is_player = true;
         self.n_players.send_modify(|n| *n += 1);
@@ -126,10 +126,10 @@ impl Room {
     }
 
     /// A client is connected for as long as it keeps this.
-    pub(crate) fn enter(self: &Arc<Room>) -> Presence {
+    pub(crate) fn enter(self: &Arc<ServerSession>) -> ConnectionGuard {
         self.touch();
         self.n_clients.fetch_add(1, Ordering::Relaxed);
-        Presence { room: Arc::clone(self), is_player: false }
+        ConnectionGuard { room: Arc::clone(self), is_player: false }
     }
 
     /// Whether the player is connected.
@@ -208,7 +208,7 @@ impl Room {
             n_episodes: booking.n_episodes,
             outcomes,
             mind: self.mind,
-            mind_slots: if self.mind == MindPolicy::Live { offer.slots.clone() } else { Vec::new() },
+            mind_slots: if self.mind == BeliefVisibility::Live { offer.slots.clone() } else { Vec::new() },
             watch: self.watch.clone().filter(|_| !is_spectator),
             seq,
             frames,
@@ -226,20 +226,20 @@ impl Room {
     }
 
     /// Takes out what the person is not to see while they play.
-    pub(crate) fn hide_mind(&self, frames: &mut [Frame]) {
-        if self.mind != MindPolicy::Live {
+    pub(crate) fn hide_mind(&self, frames: &mut [SessionFrame]) {
+        if self.mind != BeliefVisibility::Live {
             frames.iter_mut().for_each(|frame| frame.mind = None);
         }
     }
 }
 
 /// A connected client.
-pub(crate) struct Presence {
-    room: Arc<Room>,
+pub(crate) struct ConnectionGuard {
+    room: Arc<ServerSession>,
     is_player: bool,
 }
 
-impl Drop for Presence {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.room.touch();
         self.room.n_clients.fetch_sub(1, Ordering::Relaxed);
@@ -250,7 +250,7 @@ impl Drop for Presence {
 }
 
 /// All encounters in memory.
-pub(crate) struct Lobby {
+pub(crate) struct SessionRegistry {
     rooms: Mutex<Rooms>,
     most: usize,
     max_per_address: usize,
@@ -258,13 +258,13 @@ pub(crate) struct Lobby {
 
 #[derive(Default)]
 struct Rooms {
-    by_player: HashMap<String, Arc<Room>>,
+    by_player: HashMap<String, Arc<ServerSession>>,
     by_spectator: HashMap<String, String>,
 }
 
-impl Lobby {
-    pub(super) fn new(most: usize, max_per_address: usize) -> Lobby {
-        Lobby { rooms: Mutex::default(), most, max_per_address }
+impl SessionRegistry {
+    pub(super) fn new(most: usize, max_per_address: usize) -> SessionRegistry {
+        SessionRegistry { rooms: Mutex::default(), most, max_per_address }
     }
 
     fn rooms(&self) -> MutexGuard<'_, Rooms> {
@@ -272,12 +272,12 @@ impl Lobby {
     }
 
     /// The encounter of a player.
-    pub(crate) fn of_player(&self, token: &str) -> Option<Arc<Room>> {
+    pub(crate) fn of_player(&self, token: &str) -> Option<Arc<ServerSession>> {
         self.rooms().by_player.get(token).cloned()
     }
 
     /// The encounter behind a spectator link.
-    pub(crate) fn of_spectator(&self, token: &str) -> Option<Arc<Room>> {
+    pub(crate) fn of_spectator(&self, token: &str) -> Option<Arc<ServerSession>> {
         let rooms = self.rooms();
         rooms.by_player.get(rooms.by_spectator.get(token)?).cloned()
     }
@@ -306,7 +306,7 @@ impl Lobby {
 
     /// Takes an encounter in, if there is room. One that is over and deserted makes room. If somebody else was quicker with
     /// the same token, theirs counts.
-    pub(crate) fn take_in(&self, token: &str, room: Room) -> Result<Arc<Room>, Refusal> {
+    pub(crate) fn take_in(&self, token: &str, room: ServerSession) -> Result<Arc<ServerSession>, Refusal> {
         let mut rooms = self.rooms();
         if let Some(known) = rooms.by_player.get(token) {
             return Ok(Arc::clone(known));
@@ -340,7 +340,7 @@ impl Lobby {
     /// Lets go of every encounter that nobody has been at for so long.
     pub(super) fn forget(&self, after: Duration) {
         let mut rooms = self.rooms();
-        let stale = |room: &Arc<Room>| room.is_deserted() && room.unused_for() > after;
+        let stale = |room: &Arc<ServerSession>| room.is_deserted() && room.unused_for() > after;
         let tokens: Vec<String> =
             rooms.by_player.iter().filter(|(_, room)| stale(room)).map(|(token, _)| token.clone()).collect();
         tokens.iter().for_each(|token| rooms.remove(token));
@@ -363,9 +363,9 @@ impl Rooms {
 
     /// Lets go of the encounter that has been over, or left, for the longest; of those that were left only after a while, for
     /// who reloads a page is gone for a moment.
-    fn make_room(&mut self, is_candidate: impl Fn(&Room) -> bool) -> bool {
+    fn make_room(&mut self, is_candidate: impl Fn(&ServerSession) -> bool) -> bool {
         const A_WHILE: Duration = Duration::from_secs(120);
-        let can_go = |room: &Arc<Room>| {
+        let can_go = |room: &Arc<ServerSession>| {
             let is_over = room.is_over.load(Ordering::Relaxed) || room.session.is_poisoned();
             let may_go = is_over || room.recorded_as.is_some() || room.unused_for() > A_WHILE;
             is_candidate(room) && room.is_deserted() && may_go
@@ -384,22 +384,22 @@ impl Rooms {
 mod tests {
     use std::net::IpAddr;
 
-    use super::{Lobby, Room};
-    use crate::offer::Offers;
+    use super::{ServerSession, SessionRegistry};
+    use crate::catalog::AgentCatalog;
     use crate::session::tests::{booking, play_out};
     use crate::session::{Detail, Session};
-    use crate::wire::{MindPolicy, RefusalCode};
+    use crate::wire::{BeliefVisibility, RefusalCode};
 
     #[test]
     fn an_address_has_its_share_of_sessions_and_one_that_is_over_makes_room() {
-        let offers = Offers::scripted().expect("scripted egos");
+        let offers = AgentCatalog::scripted().expect("scripted egos");
         let offer = offers.find("kuhn-poker.random").expect("it is there");
         let room = |owner: IpAddr| {
             let (session, _) = Session::begin(offer, booking(offer, 1), Detail::Seen).expect("a session");
-            Room::new(session, None, MindPolicy::After, None, None).started_by(owner)
+            ServerSession::new(session, None, BeliefVisibility::After, None, None).started_by(owner)
         };
         let address = |last| IpAddr::from([10, 0, 0, last]);
-        let lobby = Lobby::new(4, 2);
+        let lobby = SessionRegistry::new(4, 2);
         let first = lobby.take_in("a", room(address(1))).expect("a place");
         lobby.take_in("b", room(address(1))).expect("a place");
         let refused = lobby.take_in("c", room(address(1))).err().expect("its share is taken");

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use pace_games::{AgentSession, AnyGame, GAMES, GameError, Meeting, Preset, Seat, Seed, Split};
+use pace_games::{AgentSession, AnyGame, ConfigError, GAMES, Preset, ScriptedEncounter, Seat, Seed, Split};
 use pace_learn::Agent;
 
+use crate::beliefs::{BeliefSlot, slots_of_opinions, slots_of_pool};
 use crate::error::PlayError;
 use crate::latent_map::LatentMap;
-use crate::mind::{MindSlot, slots_of_opinions, slots_of_pool};
 
 /// One agent on offer.
-pub struct Offer {
+pub struct PlayableAgent {
     /// By which it is asked for. Never a path.
     pub id: String,
     /// For people.
@@ -19,7 +19,7 @@ pub struct Offer {
     /// The game it plays.
     pub game: Arc<dyn AnyGame>,
     /// What it has opinions about; no slots if it has none.
-    pub slots: Vec<MindSlot>,
+    pub slots: Vec<BeliefSlot>,
     /// Where its latents are drawn.
     pub map: Option<LatentMap>,
     /// Whether everybody chooses at once, so that the page may keep a beat; otherwise it waits for the person.
@@ -37,7 +37,7 @@ pub(crate) enum OfferKind {
 }
 
 /// A trained agent as somebody loaded it.
-pub struct TrainedOffer {
+pub struct LoadedAgent {
     /// By which it is to be asked for.
     pub id: String,
     /// For people.
@@ -52,13 +52,13 @@ pub struct TrainedOffer {
     pub fingerprint: String,
 }
 
-impl Offer {
+impl PlayableAgent {
     /// A trained agent.
-    pub fn trained(trained: TrainedOffer) -> Offer {
-        let TrainedOffer { id, label, game, agent, identifies, fingerprint } = trained;
+    pub fn trained(trained: LoadedAgent) -> PlayableAgent {
+        let LoadedAgent { id, label, game, agent, identifies, fingerprint } = trained;
         let slots = if identifies && agent.n_identified() > 0 { slots_of_pool(&*game) } else { Vec::new() };
         let map = LatentMap::of(&agent, &*game);
-        Offer {
+        PlayableAgent {
             id,
             label,
             slots,
@@ -72,14 +72,14 @@ impl Offer {
     }
 
     /// A scripted ego that is told nothing.
-    pub fn scripted(game: &Arc<dyn AnyGame>, name: &str) -> Result<Offer, PlayError> {
-        let ego = game.blind_ego(name)?;
+    pub fn scripted(game: &Arc<dyn AnyGame>, name: &str) -> Result<PlayableAgent, PlayError> {
+        let ego = game.uninformed_reference(name)?;
         let known = game.blind_names().into_iter().find(|known| *known == name);
         let spec = game.spec();
-        Ok(Offer {
+        Ok(PlayableAgent {
             id: format!("{}.{name}", spec.id),
             label: format!("{name} (scripted)"),
-            slots: slots_of_opinions(&spec.peer_roles, &ego.opinions()),
+            slots: slots_of_opinions(&spec.peer_roles, &ego.beliefs()),
             map: None,
             is_simultaneous: is_simultaneous(&**game),
             fingerprint: format!("scripted-{}", spec.revision),
@@ -96,7 +96,7 @@ impl Offer {
         people: &[Seat],
         n_episodes: usize,
         seed: Seed,
-    ) -> Result<AgentSession, GameError> {
+    ) -> Result<AgentSession, ConfigError> {
         let name = match &self.kind {
             OfferKind::Trained(agent) => {
                 return agent.session(&*self.game, Split::Test, tuple, people, n_episodes, seed);
@@ -104,7 +104,7 @@ impl Offer {
             OfferKind::Scripted(name) => name,
         };
         let encounter = self.game.encounter(Split::Test, tuple, people, n_episodes, seed)?;
-        let mut ego = self.game.blind_ego(name)?;
+        let mut ego = self.game.uninformed_reference(name)?;
         ego.begin_encounter();
         AgentSession::begin(encounter, ego, seed)
     }
@@ -119,7 +119,7 @@ impl Offer {
         self.game.reference_names().contains(&"oracle")
     }
 
-    /// The oracle's score, if [`Offer::oracle_score`] has computed it before.
+    /// The oracle's score, if [`PlayableAgent::oracle_score`] has computed it before.
     pub fn known_oracle_score(&self, tuple: usize) -> Option<f64> {
         self.oracle.lock().expect("nobody panics with it").get(&tuple).copied()
     }
@@ -134,8 +134,9 @@ impl Offer {
         let mut total = 0.0;
         for encounter in 0..N_ORACLE_ENCOUNTERS {
             let seed = Seed::new(0).child("oracle", &[tuple as u64, encounter]);
-            let meeting = Meeting { reference: "oracle", split: Split::Test, tuple, n_episodes, seed };
-            let outcomes = self.game.play(&meeting)?;
+            let encounter =
+                ScriptedEncounter { reference: "oracle", split: Split::Test, tuple, n_episodes, seed };
+            let outcomes = self.game.play(&encounter)?;
             total += outcomes.iter().map(|outcome| outcome.score(spec.metric)).sum::<f64>();
         }
         let score = total / (N_ORACLE_ENCOUNTERS as usize * n_episodes) as f64;
@@ -156,14 +157,14 @@ const N_ORACLE_ENCOUNTERS: u64 = 8;
 
 /// All agents on offer. The only way from an id that a client sends to an agent.
 #[derive(Default)]
-pub struct Offers {
-    offers: Vec<Arc<Offer>>,
+pub struct AgentCatalog {
+    offers: Vec<Arc<PlayableAgent>>,
 }
 
-impl Offers {
+impl AgentCatalog {
     /// The scripted egos of every game, so that there is something to play with before anything is trained.
-    pub fn scripted() -> Result<Offers, PlayError> {
-        let mut offers = Offers::default();
+    pub fn scripted() -> Result<AgentCatalog, PlayError> {
+        let mut offers = AgentCatalog::default();
         for entry in GAMES {
             let game: Arc<dyn AnyGame> = Arc::from(entry.open(Preset::Paper, &serde_json::Map::new())?);
             offers.add_scripted(&game)?;
@@ -174,29 +175,29 @@ impl Offers {
     /// Adds the scripted egos of a game.
     pub fn add_scripted(&mut self, game: &Arc<dyn AnyGame>) -> Result<(), PlayError> {
         for name in game.blind_names() {
-            self.offers.push(Arc::new(Offer::scripted(game, name)?));
+            self.offers.push(Arc::new(PlayableAgent::scripted(game, name)?));
         }
         Ok(())
     }
 
     /// Puts a trained agent at the head of the list; a second one of the same name is called `NAME-2`.
-    pub fn add_trained(&mut self, mut trained: TrainedOffer) {
+    pub fn add_trained(&mut self, mut trained: LoadedAgent) {
         let (wanted, mut number) = (trained.id.clone(), 1);
         while self.offers.iter().any(|offer| offer.id == trained.id) {
             number += 1;
             trained.id = format!("{wanted}-{number}");
         }
         let n_trained = self.offers.iter().filter(|offer| offer.is_trained()).count();
-        self.offers.insert(n_trained, Arc::new(Offer::trained(trained)));
+        self.offers.insert(n_trained, Arc::new(PlayableAgent::trained(trained)));
     }
 
     /// All of them, trained ones first.
-    pub fn all(&self) -> &[Arc<Offer>] {
+    pub fn all(&self) -> &[Arc<PlayableAgent>] {
         &self.offers
     }
 
     /// The one with this id.
-    pub fn find(&self, id: &str) -> Result<&Arc<Offer>, PlayError> {
+    pub fn find(&self, id: &str) -> Result<&Arc<PlayableAgent>, PlayError> {
         self.offers
             .iter()
             .find(|offer| offer.id == id)
@@ -206,7 +207,7 @@ impl Offers {
 
 /// The part that a person may be asked to play.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Part {
+pub struct AssignedRole {
     /// The kind of peer, in words.
     pub kind: String,
     /// The same as plain data; see `PeerSpec::kind_data`.
@@ -215,12 +216,12 @@ pub struct Part {
     pub spec: serde_json::Value,
 }
 
-impl Offer {
+impl PlayableAgent {
     /// The part of the peer in this slot of a test tuple; none if there is no such tuple.
-    pub fn part(&self, tuple: usize, slot: usize) -> Option<Part> {
+    pub fn part(&self, tuple: usize, slot: usize) -> Option<AssignedRole> {
         let mut pool = self.game.pool(Split::Test);
         let listing = (tuple < pool.tuples.len()).then(|| pool.tuples.swap_remove(tuple))?;
-        Some(Part {
+        Some(AssignedRole {
             kind: listing.kinds.get(slot)?.clone(),
             data: listing.kind_data.get(slot)?.clone(),
             spec: listing.specs.get(slot)?.clone(),

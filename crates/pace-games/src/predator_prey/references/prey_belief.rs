@@ -4,7 +4,7 @@
 //! that fails costs a track most of its weight, never all of it.
 
 use super::pursuit::{FORESIGHT, Way};
-use crate::predator_prey::bodies::{Body, Laws, PREY, Point, STEP_SECS, distance, from_to, length};
+use crate::predator_prey::bodies::{Body, Dynamics, PREY, Point, STEP_SECS, distance, from_to, length};
 use crate::predator_prey::peers::prey::{self, N_PATHS, N_WAYPOINTS, waypoint_of};
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
 
@@ -27,7 +27,7 @@ pub(crate) struct Walker {
 
 impl Walker {
     #[inline]
-    pub(crate) fn walk(&mut self, laws: &Laws, obstacles: &[Point]) {
+    pub(crate) fn walk(&mut self, laws: &Dynamics, obstacles: &[Point]) {
         let action = prey::act(self.body.position, self.path, &mut self.waypoint);
         laws.advance_alone(&mut self.body, PREY, obstacles, action);
     }
@@ -37,7 +37,7 @@ impl Walker {
 ///
 /// The positions stand there three times, because they are read in three ways and often.
 #[derive(Clone, Debug)]
-pub(crate) struct Cloud {
+pub(crate) struct ParticleSet {
     n_moments: usize,
     /// By moment, then by guess: a path and a start.
     walkers: Vec<Walker>,
@@ -49,8 +49,8 @@ pub(crate) struct Cloud {
 
 const N_GUESSES: usize = N_PATHS * N_STARTS;
 
-impl Cloud {
-    pub(crate) fn new(laws: &Laws, horizon_steps: usize) -> Cloud {
+impl ParticleSet {
+    pub(crate) fn new(laws: &Dynamics, horizon_steps: usize) -> ParticleSet {
         // An episode may be long, but a prey that was not met for so long is somewhere on its path in any case.
         let n_moments = horizon_steps.min(100) + 1 + FORESIGHT;
         let mut now: Vec<Walker> = (0..N_GUESSES)
@@ -64,7 +64,7 @@ impl Cloud {
         let positions: Vec<Point> = walkers.iter().map(|walker| walker.body.position).collect();
         let of_guess = |guess: usize| positions.iter().skip(guess).step_by(N_GUESSES).copied();
         let ways = (0..N_GUESSES).flat_map(of_guess).collect();
-        Cloud { n_moments, walkers, positions, ways }
+        ParticleSet { n_moments, walkers, positions, ways }
     }
 
     /// The way that guess `guess` goes from this moment on.
@@ -91,35 +91,35 @@ fn spread(index: usize) -> Body {
 
 /// What is known of one prey in the running episode.
 #[derive(Clone, Debug)]
-pub(crate) enum Whereabouts {
+pub(crate) enum PreyBelief {
     /// It has not been seen: a weight for each guess of the cloud.
     Unseen(Vec<f64>),
     /// It has been seen: where it should be now, for each path and point of it that it may be walking to.
     Tracked(Vec<(Walker, f64)>),
 }
 
-impl Whereabouts {
+impl PreyBelief {
     /// At the start of an episode, with a weight for each path.
-    pub(crate) fn unseen(paths: &[f64; N_PATHS]) -> Whereabouts {
+    pub(crate) fn unseen(paths: &[f64; N_PATHS]) -> PreyBelief {
         let weights = paths.iter().flat_map(|weight| [weight / N_STARTS as f64; N_STARTS]).collect();
-        Whereabouts::Unseen(weights)
+        PreyBelief::Unseen(weights)
     }
 
     /// Whether it has not been seen in this episode.
     pub(crate) fn is_unseen(&self) -> bool {
-        matches!(self, Whereabouts::Unseen(_))
+        matches!(self, PreyBelief::Unseen(_))
     }
 
     /// How likely each path is.
     pub(crate) fn paths(&self) -> [f64; N_PATHS] {
         let mut paths = [0.0; N_PATHS];
         match self {
-            Whereabouts::Unseen(weights) => {
+            PreyBelief::Unseen(weights) => {
                 for (guess, weight) in weights.iter().enumerate() {
                     paths[guess / N_STARTS] += weight;
                 }
             }
-            Whereabouts::Tracked(tracks) => {
+            PreyBelief::Tracked(tracks) => {
                 for (walker, weight) in tracks {
                     paths[walker.path] += weight;
                 }
@@ -131,8 +131,8 @@ impl Whereabouts {
     /// Where it should be now, if it has been seen.
     pub(crate) fn likeliest(&self) -> Option<Point> {
         match self {
-            Whereabouts::Unseen(_) => None,
-            Whereabouts::Tracked(tracks) => tracks
+            PreyBelief::Unseen(_) => None,
+            PreyBelief::Tracked(tracks) => tracks
                 .iter()
                 .max_by(|one, other| one.1.total_cmp(&other.1))
                 .map(|(walker, _)| walker.body.position),
@@ -140,13 +140,13 @@ impl Whereabouts {
     }
 
     /// It is in sight, as `body`, at this moment of the episode.
-    pub(crate) fn saw(&mut self, body: Body, moment: usize, laws: &Laws, cloud: &Cloud) {
+    pub(crate) fn saw(&mut self, body: Body, moment: usize, laws: &Dynamics, cloud: &ParticleSet) {
         match self {
-            Whereabouts::Unseen(weights) => {
+            PreyBelief::Unseen(weights) => {
                 let tracks = first_sight(weights, body, moment, laws, cloud);
-                *self = Whereabouts::Tracked(tracks);
+                *self = PreyBelief::Tracked(tracks);
             }
-            Whereabouts::Tracked(tracks) => {
+            PreyBelief::Tracked(tracks) => {
                 for (walker, weight) in tracks.iter_mut() {
                     let miss = distance(walker.body.position, body.position);
                     *weight *= DOUBT + if miss < HIT { 1.0 } else { 0.1 * (-(miss / 0.1).powi(2)).exp() };
@@ -158,13 +158,13 @@ impl Whereabouts {
     }
 
     /// It is not in sight, and only what is near would be.
-    pub(crate) fn missed(&mut self, from: Point, moment: usize, cloud: &Cloud) {
+    pub(crate) fn missed(&mut self, from: Point, moment: usize, cloud: &ParticleSet) {
         let is_near = |place: Point| {
             let way = from_to(place, from);
             way[0] * way[0] + way[1] * way[1] <= SIGHT_RADIUS * SIGHT_RADIUS
         };
         match self {
-            Whereabouts::Unseen(weights) => {
+            PreyBelief::Unseen(weights) => {
                 let mut is_any_near = false;
                 for (weight, place) in weights.iter_mut().zip(cloud.positions(moment)) {
                     let is_near = is_near(*place);
@@ -175,7 +175,7 @@ impl Whereabouts {
                     return;
                 }
             }
-            Whereabouts::Tracked(tracks) => {
+            PreyBelief::Tracked(tracks) => {
                 let mut left = 0.0;
                 for (walker, weight) in tracks.iter_mut() {
                     if is_near(walker.body.position) {
@@ -186,7 +186,7 @@ impl Whereabouts {
                 // Nothing that was believed of it can be true: it was held up somewhere on its path.
                 if left < 2.0 * DOUBT {
                     let paths = self.paths().map(|weight| weight / left);
-                    *self = Whereabouts::Tracked(anywhere_on(&paths, from));
+                    *self = PreyBelief::Tracked(anywhere_on(&paths, from));
                 }
             }
         }
@@ -194,8 +194,8 @@ impl Whereabouts {
     }
 
     /// A step goes by.
-    pub(crate) fn walk_on(&mut self, laws: &Laws, obstacles: &[Point]) {
-        if let Whereabouts::Tracked(tracks) = self {
+    pub(crate) fn walk_on(&mut self, laws: &Dynamics, obstacles: &[Point]) {
+        if let PreyBelief::Tracked(tracks) = self {
             tracks.iter_mut().for_each(|(walker, _)| walker.walk(laws, obstacles));
         }
     }
@@ -203,11 +203,11 @@ impl Whereabouts {
     /// Makes weights sum to 1, and merges and drops tracks.
     fn tidy(&mut self) {
         match self {
-            Whereabouts::Unseen(weights) => {
+            PreyBelief::Unseen(weights) => {
                 let total: f64 = weights.iter().sum();
                 weights.iter_mut().for_each(|weight| *weight /= total);
             }
-            Whereabouts::Tracked(tracks) => {
+            PreyBelief::Tracked(tracks) => {
                 let mut merged: Vec<(Walker, f64)> = Vec::with_capacity(tracks.len());
                 for (walker, weight) in tracks.iter() {
                     match merged.iter_mut().find(|(other, _)| other == walker) {
@@ -227,7 +227,13 @@ impl Whereabouts {
 
 /// Which paths and points explain a prey seen for the first time: guesses of the cloud that are near and move alike
 /// speak for theirs, and its velocity shows which way it pushed last.
-fn first_sight(weights: &[f64], body: Body, moment: usize, laws: &Laws, cloud: &Cloud) -> Vec<(Walker, f64)> {
+fn first_sight(
+    weights: &[f64],
+    body: Body,
+    moment: usize,
+    laws: &Dynamics,
+    cloud: &ParticleSet,
+) -> Vec<(Walker, f64)> {
     let mut votes = [[0.0; N_WAYPOINTS]; N_PATHS];
     for (weight, walker) in weights.iter().zip(cloud.walkers(moment)) {
         let miss = distance(walker.body.position, body.position) / 0.12;

@@ -1,19 +1,19 @@
 //! What an agent thinks, in the form that a page shows: opinions about each peer by kind, action probabilities, expected value
 //! and a place on the map of latents.
 
-use pace_games::{AnyGame, Moment, Opinion, Split};
+use pace_games::{AnyGame, KindBelief, Moment, Split};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::offer::Offer;
+use crate::catalog::PlayableAgent;
 
 /// What an agent may think of one peer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MindSlot {
+pub struct BeliefSlot {
     /// What the peer is.
     pub role: &'static str,
     /// The kinds it may be of.
-    pub kinds: Vec<MindKind>,
+    pub kinds: Vec<BeliefKind>,
     /// The kind of each training class, where opinions are about classes.
     #[serde(skip)]
     kind_of_class: Vec<usize>,
@@ -21,18 +21,18 @@ pub struct MindSlot {
 
 /// One kind of peer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MindKind {
+pub struct BeliefKind {
     /// In words.
     pub name: String,
     /// The same as plain data; see `PeerSpec::kind_data`.
     pub data: Value,
-    /// How such a peer behaves; see `PeerSpec::traits`.
+    /// How such a peer behaves; see `PeerSpec::behaviour_vector`.
     pub traits: Vec<f32>,
 }
 
 /// What an agent thinks at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MindFrame {
+pub struct BeliefFrame {
     /// By slot, how likely each kind is.
     pub slots: Vec<Vec<f32>>,
     /// How likely it was to take each action; nothing where it had nothing to decide.
@@ -44,33 +44,33 @@ pub struct MindFrame {
 }
 
 /// The slots of an agent that was trained with a game's training pool; classes of one kind are one.
-pub(crate) fn slots_of_pool(game: &dyn AnyGame) -> Vec<MindSlot> {
+pub(crate) fn slots_of_pool(game: &dyn AnyGame) -> Vec<BeliefSlot> {
     let pool = game.pool(Split::Train);
     let slot = |(slot, role): (usize, &&'static str)| {
-        let mut kinds: Vec<MindKind> = Vec::new();
+        let mut kinds: Vec<BeliefKind> = Vec::new();
         let kind_of_class = (0..pool.n_classes[slot])
             .map(|class| {
                 let tuple = pool.tuples.iter().find(|tuple| tuple.classes[slot] == class);
                 let name = tuple.map_or_else(|| format!("class {class}"), |tuple| tuple.kinds[slot].clone());
                 let data = tuple.map_or(Value::Null, |tuple| tuple.kind_data[slot].clone());
                 kinds.iter().position(|known| known.name == name).unwrap_or_else(|| {
-                    kinds.push(MindKind { name, data, traits: pool.traits[slot][class].clone() });
+                    kinds.push(BeliefKind { name, data, traits: pool.traits[slot][class].clone() });
                     kinds.len() - 1
                 })
             })
             .collect();
-        MindSlot { role, kinds, kind_of_class }
+        BeliefSlot { role, kinds, kind_of_class }
     };
     game.spec().peer_roles.iter().enumerate().map(slot).collect()
 }
 
 /// The slots of a scripted ego, by the opinions it starts with.
-pub(crate) fn slots_of_opinions(roles: &[&'static str], opinions: &[Vec<Opinion>]) -> Vec<MindSlot> {
-    let slot = |(role, opinions): (&&'static str, &Vec<Opinion>)| MindSlot {
+pub(crate) fn slots_of_opinions(roles: &[&'static str], opinions: &[Vec<KindBelief>]) -> Vec<BeliefSlot> {
+    let slot = |(role, opinions): (&&'static str, &Vec<KindBelief>)| BeliefSlot {
         role,
         kinds: opinions
             .iter()
-            .map(|Opinion { kind, data, traits, .. }| MindKind {
+            .map(|KindBelief { kind, data, traits, .. }| BeliefKind {
                 name: kind.clone(),
                 data: data.clone(),
                 traits: traits.clone(),
@@ -81,21 +81,21 @@ pub(crate) fn slots_of_opinions(roles: &[&'static str], opinions: &[Vec<Opinion>
     roles.iter().zip(opinions).map(slot).collect()
 }
 
-impl MindFrame {
+impl BeliefFrame {
     /// What the agent thinks at a moment that concerns it.
-    pub(crate) fn of(offer: &Offer, moment: &Moment<'_>) -> MindFrame {
+    pub(crate) fn of(offer: &PlayableAgent, moment: &Moment<'_>) -> BeliefFrame {
         let decision = moment.decision;
         let inference = moment.inference();
         let slots = match inference {
             Some(inference) => by_kind(&offer.slots, &inference.posteriors),
             None => {
-                let of_slot = |opinions: Vec<Opinion>| {
+                let of_slot = |opinions: Vec<KindBelief>| {
                     opinions.into_iter().map(|opinion| rounded(opinion.probability)).collect()
                 };
-                moment.opinions().into_iter().map(of_slot).collect()
+                moment.beliefs().into_iter().map(of_slot).collect()
             }
         };
-        MindFrame {
+        BeliefFrame {
             slots,
             probabilities: decision
                 .map(|decision| decision.probabilities.iter().map(|share| rounded(*share)).collect()),
@@ -106,8 +106,8 @@ impl MindFrame {
 }
 
 /// The probability of each kind, by slot: classes of one kind count together.
-fn by_kind(slots: &[MindSlot], posteriors: &[Vec<f32>]) -> Vec<Vec<f32>> {
-    let of_slot = |(slot, posterior): (&MindSlot, &Vec<f32>)| {
+fn by_kind(slots: &[BeliefSlot], posteriors: &[Vec<f32>]) -> Vec<Vec<f32>> {
+    let of_slot = |(slot, posterior): (&BeliefSlot, &Vec<f32>)| {
         let mut kinds = vec![0.0; slot.kinds.len()];
         for (class, probability) in posterior.iter().enumerate() {
             kinds[slot.kind_of_class[class]] += probability;
@@ -124,13 +124,13 @@ fn rounded(value: f32) -> f32 {
 
 /// When an agent came to the opinion it holds of one peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Recognition {
+pub(crate) struct IdentificationTracker {
     best: Option<usize>,
     since: (usize, usize),
     probability: f32,
 }
 
-impl Recognition {
+impl IdentificationTracker {
     /// The agent thinks, after this many moves of this episode.
     pub(crate) fn consider(&mut self, kinds: &[f32], now: (usize, usize)) {
         let best = (0..kinds.len()).rev().max_by(|one, other| kinds[*one].total_cmp(&kinds[*other]));

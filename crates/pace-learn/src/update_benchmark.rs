@@ -1,23 +1,23 @@
-//! One update on made-up encounters, and its matrix products alone: pieces of work for a caller with a clock to time.
+//! One update on made-up encounters, and its matrix products alone: segments of work for a caller with a clock to time.
 //!
 //! Rollouts are timed on the real thing, `Trainer::roll_out`.
 
-use pace_games::{Action, Ending, GameSpec, Metric, Nouns, PoolListing, Seed, Stream};
+use pace_games::{Action, DisplayNames, Ending, GameSpec, Metric, PoolListing, Seed, Stream};
 use pace_nn::DropoutKey;
 use pace_nn::loss::PolicyLoss;
 use pace_nn::product::{GemmShape, recorded};
 use pace_nn::threads::for_each_shard_with;
 
-use crate::batch::{Batch, Piece};
+use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::{Learner, LossWeights, UpdateJob, UpdateShard};
 use crate::methods::Method;
-use crate::network::{Actor, Decisions, Network, PolicyOutputs, Sizes};
+use crate::network::{Actor, Decisions, Network, NetworkDims, PolicyOutputs};
 
 /// The shape of a mini-batch: all the speed of an update depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkShape {
+pub struct BatchShape {
     /// Numbers in an observation.
     pub observation_size: usize,
     /// Actions of the ego, at most eight.
@@ -33,11 +33,11 @@ pub struct WorkShape {
 }
 
 /// A network and one mini-batch to update it on.
-pub struct Workbench {
+pub struct UpdateBenchmark {
     inner: Box<dyn AnyBench>,
 }
 
-/// A bench whose method is known to nobody but itself; the methods are those of [`Workbench`].
+/// A bench whose method is known to nobody but itself; the methods are those of [`UpdateBenchmark`].
 pub(crate) trait AnyBench {
     fn set_threads(&mut self, n_threads: usize);
     fn n_decisions(&self) -> usize;
@@ -46,10 +46,10 @@ pub(crate) trait AnyBench {
     fn run_gemms_only(&mut self) -> f64;
 }
 
-impl Workbench {
+impl UpdateBenchmark {
     /// Random observations, actions and rewards in a batch of this shape, for the network of a method with these keys.
-    pub fn synthetic(method: &Method, shape: &WorkShape, config: TrainConfig) -> Workbench {
-        Workbench { inner: method.bench(shape, config) }
+    pub fn synthetic(method: &Method, shape: &BatchShape, config: TrainConfig) -> UpdateBenchmark {
+        UpdateBenchmark { inner: method.bench(shape, config) }
     }
 
     /// Sets the number of threads.
@@ -92,8 +92,8 @@ pub(crate) struct UpdateBench<N: Network> {
     learner: Learner<N>,
     config: TrainConfig,
     batch: Batch,
-    pieces: Vec<Piece>,
-    due: Vec<u32>,
+    segments: Vec<Segment>,
+    segment_indices: Vec<u32>,
     classes: Vec<Vec<usize>>,
     /// The matrix products of each shard, once they were asked for.
     gemms: Vec<Vec<GemmShape>>,
@@ -101,7 +101,7 @@ pub(crate) struct UpdateBench<N: Network> {
 }
 
 impl<N: Network> UpdateBench<N> {
-    pub(crate) fn new(shape: &WorkShape, config: TrainConfig) -> UpdateBench<N> {
+    pub(crate) fn new(shape: &BatchShape, config: TrainConfig) -> UpdateBench<N> {
         const ACTION_NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         let spec = GameSpec {
             id: "synthetic",
@@ -114,7 +114,7 @@ impl<N: Network> UpdateBench<N> {
             horizon_steps: shape.episode_lengths.iter().copied().max().unwrap_or(1) as usize,
             metric: Metric::Return,
             keypoint: "",
-            nouns: Nouns { episode: "", episodes: "", score: "", keypoint: "" },
+            nouns: DisplayNames { episode: "", episodes: "", score: "", keypoint: "" },
         };
         let pool = PoolListing { n_classes: shape.n_classes.clone(), ..PoolListing::default() };
         let net = N::new(&spec, &pool, &config);
@@ -128,15 +128,15 @@ impl<N: Network> UpdateBench<N> {
             add_encounter(&mut batch, shape, few.as_ref(), &mut rng);
             classes.push(shape.n_classes.iter().map(|n| rng.below(*n as u32) as usize).collect());
         }
-        batch.number_observations(shape.observation_size);
+        batch.index_observations(shape.observation_size);
         estimate_advantages(&mut batch, 0.0, &config);
-        let pieces = net.pieces(&batch);
+        let segments = net.segments(&batch);
         let learner = Learner::new(net, &config, seed, 1);
         save_states(&learner.net, &mut batch);
         UpdateBench {
             learner,
-            due: (0..pieces.len() as u32).collect(),
-            pieces,
+            segment_indices: (0..segments.len() as u32).collect(),
+            segments,
             config,
             batch,
             classes,
@@ -156,8 +156,8 @@ impl<N: Network> AnyBench for UpdateBench<N> {
     }
 
     fn update(&mut self) {
-        let UpdateBench { learner, config, batch, pieces, due, classes, .. } = self;
-        learner.gradient(&job(config, batch, pieces, due, classes));
+        let UpdateBench { learner, config, batch, segments, segment_indices, classes, .. } = self;
+        learner.gradient(&job(config, batch, segments, segment_indices, classes));
         // A tiny step: however often it is timed, the network stays what it was.
         learner.step(learner.adam.n_steps.len(), 1e-7, config.gradient_clip as f32);
     }
@@ -167,9 +167,9 @@ impl<N: Network> AnyBench for UpdateBench<N> {
     }
 
     fn run_gemms_only(&mut self) -> f64 {
-        let UpdateBench { learner, config, batch, pieces, due, classes, gemms, buffers } = self;
+        let UpdateBench { learner, config, batch, segments, segment_indices, classes, gemms, buffers } = self;
         if gemms.is_empty() {
-            *gemms = gemms_of(learner, &job(config, batch, pieces, due, classes));
+            *gemms = gemms_of(learner, &job(config, batch, segments, segment_indices, classes));
         }
         let n_threads = learner.n_threads();
         buffers.resize_with(buffers.len().max(n_threads), Default::default);
@@ -186,19 +186,19 @@ fn gemms_of<N: Network>(learner: &Learner<N>, job: &UpdateJob<'_>) -> Vec<Vec<Ge
     let n_weights = net.weights().len();
     let (mut transposed, mut shard) = (vec![0.0; n_weights], UpdateShard::new(n_weights));
     net.spec().layout.transpose(net.weights(), &mut transposed);
-    let mut gemms_of_part = |due| {
-        let job = UpdateJob { due, ..*job };
+    let mut gemms_of_part = |segment_indices| {
+        let job = UpdateJob { segment_indices, ..*job };
         recorded(|| net.accumulate(&transposed, &job, &mut N::Buffers::default(), &mut shard)).1
     };
-    learner.split(job.due).into_iter().map(&mut gemms_of_part).collect()
+    learner.split(job.segment_indices).into_iter().map(&mut gemms_of_part).collect()
 }
 
 /// All of the mini-batch at once.
 fn job<'a>(
     config: &TrainConfig,
     batch: &'a Batch,
-    pieces: &'a [Piece],
-    due: &'a [u32],
+    segments: &'a [Segment],
+    segment_indices: &'a [u32],
     classes: &'a [Vec<usize>],
 ) -> UpdateJob<'a> {
     let weights = LossWeights {
@@ -209,19 +209,19 @@ fn job<'a>(
         policy: Some(PolicyLoss { clip: config.clip as f32, entropy_weight: config.entropy_weight as f32 }),
     };
     let dropout = Some(DropoutKey(1));
-    UpdateJob { batch, pieces, due, selection: None, classes, weights, dropout }
+    UpdateJob { batch, segments, segment_indices, minibatch_of_decision: None, classes, weights, dropout }
 }
 
 /// Leads a context through every encounter, as a rollout does, for what the network saves of it.
 fn save_states<A: Actor>(actor: &A, batch: &mut Batch) {
-    let Sizes { observation: size, n_peers, .. } = actor.spec().sizes;
+    let NetworkDims { observation: size, n_peers, .. } = actor.spec().sizes;
     let mut outputs = PolicyOutputs::default();
     for encounter in 0..batch.n_encounters() {
         let mut state = actor.new_state(1, None);
         let mut decision = batch.decisions(encounter).start;
         for episode in batch.episodes(encounter) {
             for _ in 0..batch.episode_lengths[episode] {
-                actor.save_state(&state, 0, &mut batch.kept);
+                actor.save_state(&state, 0, &mut batch.saved_states);
                 let decisions = Decisions {
                     observations: &batch.observations[decision * size..][..size],
                     ego_actions: &batch.actions[decision..=decision],
@@ -240,7 +240,7 @@ fn save_states<A: Actor>(actor: &A, batch: &mut Batch) {
     }
 }
 
-impl WorkShape {
+impl BatchShape {
     /// Made-up observations.
     fn observe(&self, n: usize, rng: &mut Stream) -> Vec<f32> {
         (0..n * self.observation_size).map(|_| rng.unit() as f32).collect()
@@ -248,7 +248,7 @@ impl WorkShape {
 }
 
 /// `few` holds the observations that there are at decisions and at ends, if they recur.
-fn add_encounter(batch: &mut Batch, shape: &WorkShape, few: Option<&[Vec<f32>; 2]>, rng: &mut Stream) {
+fn add_encounter(batch: &mut Batch, shape: &BatchShape, few: Option<&[Vec<f32>; 2]>, rng: &mut Stream) {
     let n_decisions: u32 = shape.episode_lengths.iter().sum();
     let size = shape.observation_size;
     let observe = |n: usize, few: Option<&Vec<f32>>, rng: &mut Stream| match few {

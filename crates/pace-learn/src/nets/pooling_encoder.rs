@@ -1,12 +1,12 @@
 //! The paper's pooling, a mean over episodes of the mean over each episode's entries (`docs/methods/pace.md`); if asked for, of
 //! half of the features the highest value instead.
 
-use pace_games::{Action, GameError, GameSpec, NO_ACTION, Stream};
-use pace_nn::rows::{gather, spread};
-use pace_nn::{DropoutKey, Layout, MlpBuffers, Part, PrefixPool, Store};
+use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, Stream};
+use pace_nn::rows::{gather_rows, scatter_add_rows};
+use pace_nn::{DropoutKey, InputPart, Layout, MlpBuffers, PrefixPool, WriteMode};
 
 use super::encoder::{ContextChunk, Encoder, Entries, entry_parts};
-use super::{CHUNK_ROWS, ContextEncoder, blank_first, fit};
+use super::{CHUNK_ROWS, ContextEncoder, ensure_len, zero_empty_contexts};
 use crate::config::{EmptyContext, EmptyEpisode, EncoderKind, TrainConfig};
 use crate::context::RunningContext;
 
@@ -22,7 +22,7 @@ pub(crate) struct PoolEncoder {
 
 /// The rows of a pass that acts.
 #[derive(Debug, Default)]
-pub(crate) struct PoolActRows {
+pub(crate) struct PoolInferenceBuffers {
     entries: MlpBuffers,
     no_actions: Vec<Action>,
     pooled: Vec<f32>,
@@ -32,7 +32,7 @@ pub(crate) struct PoolActRows {
 
 /// The rows of a pass that learns.
 #[derive(Debug, Default)]
-pub(crate) struct PoolLearnRows {
+pub(crate) struct PoolTrainingBuffers {
     entries: MlpBuffers,
     /// The same for every entry, where entries recur.
     features: Vec<f32>,
@@ -47,8 +47,8 @@ pub(crate) struct PoolLearnRows {
 
 impl Encoder for PoolEncoder {
     type Context = RunningContext;
-    type ActRows = PoolActRows;
-    type LearnRows = PoolLearnRows;
+    type InferenceBuffers = PoolInferenceBuffers;
+    type TrainingBuffers = PoolTrainingBuffers;
 
     const CHUNK_ROWS: usize = CHUNK_ROWS;
 
@@ -65,7 +65,7 @@ impl Encoder for PoolEncoder {
         }
     }
 
-    fn check(_config: &TrainConfig) -> Result<(), GameError> {
+    fn check(_config: &TrainConfig) -> Result<(), ConfigError> {
         Ok(())
     }
 
@@ -81,11 +81,11 @@ impl Encoder for PoolEncoder {
         RunningContext::new(self.width(), self.n_means, self.empty_episode, window)
     }
 
-    fn forget(&self, context: &mut RunningContext) {
+    fn clear(&self, context: &mut RunningContext) {
         context.clear();
     }
 
-    fn forget_but_last(&self, context: &mut RunningContext) {
+    fn keep_last_episode(&self, context: &mut RunningContext) {
         context.keep_last_episode();
     }
 
@@ -94,20 +94,20 @@ impl Encoder for PoolEncoder {
         parameters: &[f32],
         contexts: &[RunningContext],
         lanes: &[usize],
-        rows: &mut PoolActRows,
+        rows: &mut PoolInferenceBuffers,
     ) {
         let (n_rows, width) = (lanes.len(), self.width());
-        let pooled = fit(&mut rows.pooled, n_rows * width);
+        let pooled = ensure_len(&mut rows.pooled, n_rows * width);
         rows.is_empty.clear();
         for (pooled, lane) in pooled.chunks_exact_mut(width).zip(lanes) {
             contexts[*lane].pool_into(pooled);
             rows.is_empty.push(contexts[*lane].is_empty());
         }
-        self.layers.g.forward(parameters, &[Part::Dense(pooled)], n_rows, &mut rows.latents);
-        blank_first(self.empty_context, &rows.is_empty, width, &mut rows.latents.out);
+        self.layers.g.forward(parameters, &[InputPart::Dense(pooled)], n_rows, &mut rows.latents);
+        zero_empty_contexts(self.empty_context, &rows.is_empty, width, &mut rows.latents.out);
     }
 
-    fn latents(rows: &PoolActRows) -> &[f32] {
+    fn latents(rows: &PoolInferenceBuffers) -> &[f32] {
         &rows.latents.out
     }
 
@@ -118,7 +118,7 @@ impl Encoder for PoolEncoder {
         actions: &[Action],
         contexts: &mut [RunningContext],
         lanes: &[usize],
-        rows: &mut PoolActRows,
+        rows: &mut PoolInferenceBuffers,
     ) {
         let parts = entry_parts(observations, actions);
         self.layers.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
@@ -133,7 +133,7 @@ impl Encoder for PoolEncoder {
         terminal_observations: &[f32],
         contexts: &mut [RunningContext],
         lanes: &[usize],
-        rows: &mut PoolActRows,
+        rows: &mut PoolInferenceBuffers,
     ) {
         rows.no_actions.resize(lanes.len(), NO_ACTION);
         let parts = entry_parts(terminal_observations, &rows.no_actions);
@@ -148,7 +148,7 @@ impl Encoder for PoolEncoder {
         parameters: &[f32],
         chunk: &ContextChunk,
         _key: Option<DropoutKey>,
-        rows: &mut PoolLearnRows,
+        rows: &mut PoolTrainingBuffers,
     ) {
         let (width, n_decisions) = (self.width(), chunk.n_decisions);
         let Entries { observations, actions, places } = chunk.entries();
@@ -157,8 +157,8 @@ impl Encoder for PoolEncoder {
         let features: &[f32] = match places {
             None => &rows.entries.out,
             Some(places) => {
-                let features = fit(&mut rows.features, places.len() * width);
-                spread(&rows.entries.out, places, width, features);
+                let features = ensure_len(&mut rows.features, places.len() * width);
+                gather_rows(&rows.entries.out, places, width, features);
                 features
             }
         };
@@ -168,7 +168,7 @@ impl Encoder for PoolEncoder {
             EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
         };
         let pool = rows.pool.get_or_insert_with(|| PrefixPool::new(width, self.n_means, empty_episode));
-        let all_pooled = fit(&mut rows.all_pooled, n_decisions * width);
+        let all_pooled = ensure_len(&mut rows.all_pooled, n_decisions * width);
         for span in &chunk.spans {
             let decisions = span.decisions.start * width..span.decisions.end * width;
             pool.forward(
@@ -182,17 +182,17 @@ impl Encoder for PoolEncoder {
         let pooled: &[f32] = if chunk.is_whole() {
             all_pooled
         } else {
-            let pooled = fit(&mut rows.pooled, n_selected * width);
+            let pooled = ensure_len(&mut rows.pooled, n_selected * width);
             for (pooled, decision) in pooled.chunks_exact_mut(width).zip(&chunk.selected) {
                 pooled.copy_from_slice(&all_pooled[decision * width..][..width]);
             }
             pooled
         };
-        self.layers.g.forward(parameters, &[Part::Dense(pooled)], n_selected, &mut rows.latents);
-        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
+        self.layers.g.forward(parameters, &[InputPart::Dense(pooled)], n_selected, &mut rows.latents);
+        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
-    fn latents_and_gradients(rows: &mut PoolLearnRows) -> (&[f32], &mut [f32]) {
+    fn latents_and_gradients(rows: &mut PoolTrainingBuffers) -> (&[f32], &mut [f32]) {
         (&rows.latents.out, &mut rows.latents.d_out)
     }
 
@@ -202,19 +202,19 @@ impl Encoder for PoolEncoder {
         gradients: &mut [f32],
         chunk: &ContextChunk,
         _key: Option<DropoutKey>,
-        rows: &mut PoolLearnRows,
+        rows: &mut PoolTrainingBuffers,
     ) {
         let (width, n_decisions, n_selected) = (self.width(), chunk.n_decisions, chunk.selected.len());
-        blank_first(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
+        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
         let pooled = if chunk.is_whole() { &rows.all_pooled } else { &rows.pooled };
-        let d_pooled = fit(&mut rows.d_pooled, n_selected * width);
-        let parts = [Part::Dense(&pooled[..n_selected * width])];
-        let mut d_parts = [Some((&mut *d_pooled, Store::Overwrite))];
+        let d_pooled = ensure_len(&mut rows.d_pooled, n_selected * width);
+        let parts = [InputPart::Dense(&pooled[..n_selected * width])];
+        let mut d_parts = [Some((&mut *d_pooled, WriteMode::Overwrite))];
         self.layers.g.backward(transposed, gradients, &parts, n_selected, &mut rows.latents, &mut d_parts);
         let d_all_pooled: &[f32] = if chunk.is_whole() {
             d_pooled
         } else {
-            let d_all_pooled = fit(&mut rows.d_all_pooled, n_decisions * width);
+            let d_all_pooled = ensure_len(&mut rows.d_all_pooled, n_decisions * width);
             d_all_pooled.fill(0.0);
             for (d_pooled, decision) in d_pooled.chunks_exact(width).zip(&chunk.selected) {
                 d_all_pooled[decision * width..][..width].copy_from_slice(d_pooled);
@@ -224,7 +224,7 @@ impl Encoder for PoolEncoder {
         let Entries { observations, actions, places } = chunk.entries();
         let (features, d_features): (&[f32], &mut [f32]) = match places {
             None => (&rows.entries.out, &mut rows.entries.d_out),
-            Some(places) => (&rows.features, fit(&mut rows.d_features, places.len() * width)),
+            Some(places) => (&rows.features, ensure_len(&mut rows.d_features, places.len() * width)),
         };
         let (d_features, d_terminals) = d_features.split_at_mut(n_decisions * width);
         let (features, terminals) = features.split_at(n_decisions * width);
@@ -243,7 +243,7 @@ impl Encoder for PoolEncoder {
         }
         if let Some(places) = places {
             let d_entries = &mut rows.entries.d_out[..actions.len() * width];
-            gather(&rows.d_features, places, width, d_entries);
+            scatter_add_rows(&rows.d_features, places, width, d_entries);
         }
         let parts = entry_parts(observations, actions);
         let n_entries = actions.len();

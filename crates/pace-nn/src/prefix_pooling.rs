@@ -75,16 +75,22 @@ impl PrefixPool {
                     kernels::scale_into(means, &self.finished, 1.0 / divisor as f32);
                 } else {
                     let outer = 1.0 / (episode + 1) as f32;
-                    kernels::blend_into(means, &self.finished, outer, &self.current, outer / step as f32);
+                    kernels::linear_combination_into(
+                        means,
+                        &self.finished,
+                        outer,
+                        &self.current,
+                        outer / step as f32,
+                    );
                 }
                 highest.copy_from_slice(&self.highest);
                 kernels::add(&mut self.current, &entry[..n_means]);
-                kernels::raise(&mut self.highest, &entry[n_means..]);
+                kernels::max_assign(&mut self.highest, &entry[n_means..]);
             }
             let inner = 1.0 / (length + 1) as f32;
             kernels::add_scaled(&mut self.finished, &self.current, inner);
             kernels::add_scaled(&mut self.finished, &terminal[..n_means], inner);
-            kernels::raise(&mut self.highest, &terminal[n_means..]);
+            kernels::max_assign(&mut self.highest, &terminal[n_means..]);
         }
     }
 
@@ -103,7 +109,7 @@ impl PrefixPool {
         assert_eq!(d_pooled.len(), n_decisions * self.width, "a vector for every decision");
         self.means_backward(lengths, d_pooled, d_decisions, d_terminals);
         if self.n_means < self.width {
-            self.highest_backward([decisions, terminals], lengths, d_pooled, [d_decisions, d_terminals]);
+            self.max_backward([decisions, terminals], lengths, d_pooled, [d_decisions, d_terminals]);
         }
     }
 
@@ -139,7 +145,7 @@ impl PrefixPool {
         }
     }
 
-    fn highest_backward(
+    fn max_backward(
         &mut self,
         [decisions, terminals]: [&[f32]; 2],
         lengths: &[u32],

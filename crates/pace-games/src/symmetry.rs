@@ -6,16 +6,16 @@ use crate::game::Action;
 
 /// The sides from which a game is the same: the rules, the peers and the chances of every deal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sides {
+pub struct Symmetries {
     /// What each side changes; the game is described from the first, which changes nothing.
-    pub turns: Vec<Turn>,
+    pub transforms: Vec<SymmetryTransform>,
     /// An ego's own side is the first one from which none of these numbers of its observation is negative.
-    pub own_if_positive: Vec<usize>,
+    pub canonical_if_positive: Vec<usize>,
 }
 
 /// What changes for an ego that looks from another side.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct SymmetryTransform {
     /// Where each number of an observation comes from, and whether it has the other sign.
     pub numbers: Vec<(usize, bool)>,
     /// What each action that is chosen from here is for the game.
@@ -24,16 +24,17 @@ pub struct Turn {
     pub classes: Vec<Vec<usize>>,
 }
 
-impl Sides {
+impl Symmetries {
     /// The side that an ego calls its own when it sees this.
-    pub fn own(&self, observation: &[f32]) -> usize {
-        let is_own =
-            |turn: &Turn| self.own_if_positive.iter().all(|place| turn.number(observation, *place) >= 0.0);
-        self.turns.iter().position(is_own).unwrap_or(0)
+    pub fn canonical(&self, observation: &[f32]) -> usize {
+        let is_own = |transform: &SymmetryTransform| {
+            self.canonical_if_positive.iter().all(|place| transform.number(observation, *place) >= 0.0)
+        };
+        self.transforms.iter().position(is_own).unwrap_or(0)
     }
 }
 
-impl Turn {
+impl SymmetryTransform {
     /// One number of an observation as it is from here.
     #[inline]
     fn number(&self, observation: &[f32], place: usize) -> f32 {
@@ -43,7 +44,7 @@ impl Turn {
 
     /// Adds an observation, as it is from here, to `seen`.
     #[inline]
-    pub fn see(&self, observation: &[f32], seen: &mut Vec<f32>) {
+    pub fn transform_observation(&self, observation: &[f32], seen: &mut Vec<f32>) {
         seen.extend((0..self.numbers.len()).map(|place| self.number(observation, place)));
     }
 
@@ -54,7 +55,7 @@ impl Turn {
     }
 
     /// Brings numbers about the actions from here into the game's order.
-    pub fn unturn_actions(&self, of_actions: &mut [f32]) {
+    pub fn to_game_actions(&self, of_actions: &mut [f32]) {
         let mut from_here = [0.0; Action::MAX as usize];
         let from_here = &mut from_here[..of_actions.len()];
         from_here.copy_from_slice(of_actions);
