@@ -32,8 +32,8 @@ pub(crate) trait AnyAgent: AnyPolicy {
 impl<N: Network> AnyAgent for N {
     fn with_temperature(&self, temperature: f64) -> Agent {
         let mut net = self.clone();
-        for tensor in [self.policy_head().weights(), self.policy_head().biases()] {
-            let weights = &mut net.weights_mut()[tensor.range()];
+        for range in &self.spec().policy_head {
+            let weights = &mut net.weights_mut()[range.clone()];
             weights.iter_mut().for_each(|weight| *weight /= temperature as f32);
         }
         Agent::new(net)

@@ -67,17 +67,14 @@ impl<N: Network> Learner<N> {
         let net = &self.net;
         net.spec().layout.transpose(net.weights(), &mut self.transposed);
         let transposed = &self.transposed;
-        for_each_shard_with(&mut self.workspaces, &mut self.shards, |rows, index, shard| {
+        for_each_shard_with(&mut self.workspaces, &mut self.shards, |buffers, index, shard| {
             shard.gradients.fill(0.0);
             shard.sums = UpdateSums::default();
-            net.accumulate(transposed, &UpdateJob { segment_indices: parts[index], ..*job }, rows, shard);
+            let job = UpdateJob { segment_indices: parts[index], ..*job };
+            net.accumulate(&mut ShardUpdate::new(net.weights(), transposed, &job, shard), buffers);
         });
-        let n_threads = self.n_threads();
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();
-        let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
-        for_each_shard(n_threads, &mut slices, |index, slice| {
-            kernels::sum_shards(slice, &parts, index * SLICE);
-        });
+        sum_gradients(self.workspaces.len(), &parts, &mut self.gradients);
         let mut sums = UpdateSums::default();
         self.shards.iter().for_each(|shard| sums.add(&shard.sums));
         sums
@@ -109,6 +106,14 @@ impl<N: Network> Learner<N> {
     }
 }
 
+/// Writes the sum of the shards' gradients, added in their order.
+pub(crate) fn sum_gradients(n_threads: usize, parts: &[&[f32]], sum: &mut [f32]) {
+    let mut slices: Vec<&mut [f32]> = sum.chunks_mut(SLICE).collect();
+    for_each_shard(n_threads, &mut slices, |index, slice| {
+        kernels::sum_shards(slice, parts, index * SLICE);
+    });
+}
+
 /// The weights of the terms of the loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossWeights {
@@ -117,8 +122,15 @@ pub(crate) struct LossWeights {
     pub(crate) auxiliary: f32,
     pub(crate) value: f32,
     pub(crate) value_clip: f32,
-    /// Absent during the warm-up.
+    /// `None` during the warm-up.
     pub(crate) policy: Option<PolicyLoss>,
+}
+
+impl LossWeights {
+    /// The weight of one decision in the auxiliary loss; `None` if there is no such loss.
+    pub(crate) fn auxiliary_per_row(&self) -> Option<f32> {
+        (self.auxiliary > 0.0).then_some(self.per_row * self.auxiliary)
+    }
 }
 
 /// What one shard has to do in one gradient step.
@@ -190,6 +202,28 @@ impl UpdateSums {
         self.approx_kl += other.approx_kl;
         self.clipped += other.clipped;
         self.own.iter_mut().zip(&other.own).for_each(|(sum, other)| *sum += other);
+    }
+}
+
+/// The inputs and outputs of a shard's losses: the job and the weights, and the gradient and sums that are added to.
+pub(crate) struct ShardUpdate<'a> {
+    pub(crate) job: &'a UpdateJob<'a>,
+    pub(crate) weights: &'a [f32],
+    /// The weights in the form that backward passes read ([`pace_nn::Layout::transpose`]).
+    pub(crate) transposed: &'a [f32],
+    pub(crate) gradients: &'a mut [f32],
+    pub(crate) sums: &'a mut UpdateSums,
+}
+
+impl<'a> ShardUpdate<'a> {
+    pub(crate) fn new(
+        weights: &'a [f32],
+        transposed: &'a [f32],
+        job: &'a UpdateJob<'a>,
+        shard: &'a mut UpdateShard,
+    ) -> ShardUpdate<'a> {
+        let UpdateShard { gradients, sums } = shard;
+        ShardUpdate { job, weights, transposed, gradients, sums }
     }
 }
 

@@ -10,11 +10,11 @@ use std::ops::Range;
 use pace_games::{
     Action, ConfigError, GameSpec, PeerObservationMode, PoolListing, Seed, Symmetries, SymmetryTransform,
 };
-use pace_nn::{Layout, Linear};
+use pace_nn::Layout;
 
 use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
-use crate::learner::{UpdateJob, UpdateShard};
+use crate::learner::ShardUpdate;
 
 /// The description of a network, or of another actor without weights.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub(crate) struct NetworkSpec {
     pub(crate) group_ends: Vec<usize>,
     /// Whether the gradient of each group is clipped by its own norm.
     pub(crate) clips_groups_separately: bool,
+    /// The places of the weights and biases of the layer that computes the logits.
+    pub(crate) policy_head: Vec<Range<usize>>,
     pub(crate) latent_size: usize,
     /// The place of each peer's posterior in a row of posteriors; none if the method identifies nobody.
     pub(crate) slots: Vec<Range<usize>>,
@@ -51,6 +53,7 @@ impl NetworkSpec {
             group_ends: vec![layout.len()],
             layout,
             clips_groups_separately: false,
+            policy_head: Vec::new(),
             latent_size,
             slots: Vec::new(),
             sides: None,
@@ -175,8 +178,8 @@ pub(crate) struct PolicyOutputs {
     pub(crate) logits: Vec<f32>,
     pub(crate) values: Vec<f32>,
     pub(crate) latents: Vec<f32>,
-    /// What the identifier says of all peers; empty, as the posteriors, if the method identifies nobody.
-    pub(crate) guesses: Vec<f32>,
+    /// The identifier's predictions about all peers; empty, like the posteriors, for methods without an identifier.
+    pub(crate) predictions: Vec<f32>,
     /// The posteriors of all peers, one after the other.
     pub(crate) posteriors: Vec<f32>,
 }
@@ -212,9 +215,6 @@ pub(crate) trait Network: Actor + Clone + Sized {
 
     fn weights_mut(&mut self) -> &mut Vec<f32>;
 
-    /// The layer that the logits come from.
-    fn policy_head(&self) -> &Linear;
-
     /// The segments that mini-batches are made of.
     fn segments(&self, batch: &Batch) -> Vec<Segment> {
         batch.cut(usize::MAX)
@@ -223,15 +223,8 @@ pub(crate) trait Network: Actor + Clone + Sized {
     /// Changes the advantages that `gae` estimated, for methods that need others.
     fn adjust_advantages(&self, _batch: &mut Batch) {}
 
-    /// Adds the gradient of the loss over the due decisions to the shard; `transposed` is what [`Layout::transpose`] made of
-    /// the weights.
-    fn accumulate(
-        &self,
-        transposed: &[f32],
-        job: &UpdateJob<'_>,
-        buffers: &mut Self::Buffers,
-        shard: &mut UpdateShard,
-    );
+    /// Adds the gradient and the sums of the loss over the job's decisions.
+    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut Self::Buffers);
 }
 
 /// Replaces the numbers in a buffer.

@@ -11,7 +11,7 @@ use pace_nn::threads::for_each_shard_with;
 use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
-use crate::learner::{Learner, LossWeights, UpdateJob, UpdateShard};
+use crate::learner::{Learner, LossWeights, ShardUpdate, UpdateJob, UpdateShard};
 use crate::methods::Method;
 use crate::network::{Actor, Decisions, Network, NetworkDims, PolicyOutputs};
 
@@ -188,7 +188,8 @@ fn gemms_of<N: Network>(learner: &Learner<N>, job: &UpdateJob<'_>) -> Vec<Vec<Ge
     net.spec().layout.transpose(net.weights(), &mut transposed);
     let mut gemms_of_part = |segment_indices| {
         let job = UpdateJob { segment_indices, ..*job };
-        recorded(|| net.accumulate(&transposed, &job, &mut N::Buffers::default(), &mut shard)).1
+        let mut update = ShardUpdate::new(net.weights(), &transposed, &job, &mut shard);
+        recorded(|| net.accumulate(&mut update, &mut N::Buffers::default())).1
     };
     learner.split(job.segment_indices).into_iter().map(&mut gemms_of_part).collect()
 }

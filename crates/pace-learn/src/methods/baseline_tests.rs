@@ -211,7 +211,7 @@ fn hidden_states<N: Network<State = RecurrentState>>(
     change: impl Fn(&mut TrainConfig),
 ) -> Vec<Vec<f32>> {
     let mut states = Vec::new();
-    lead::<N>(method, change, |_, _, state, _| states.push(state.lanes[0].hidden().to_vec()));
+    lead::<N>(method, change, |_, _, state, _| states.push(state.lanes[0].hidden.clone()));
     states
 }
 
@@ -230,9 +230,9 @@ fn hidden_states_end_where_the_method_says() {
         let config = small(GAMES[0].id, "liamx", |_| {});
         let net = LiamNet::new(game.spec(), &game.pool(Split::Train), &config);
         let mut state = net.new_state(1, None);
-        state.lanes[0].hidden_mut().fill(seed);
+        state.lanes[0].hidden.fill(seed);
         net.clear_context(&mut state, 0);
-        state.lanes[0].hidden().to_vec()
+        state.lanes[0].hidden.clone()
     };
     assert!(is_zero(&net_and_state(0.5)));
 }

@@ -6,7 +6,7 @@ use pace_nn::product::{GemmShape, recorded};
 use serde_json::Value;
 
 use crate::batch::Batch;
-use crate::learner::{LossWeights, UpdateJob, UpdateShard, UpdateSums};
+use crate::learner::{LossWeights, ShardUpdate, UpdateJob, UpdateShard, UpdateSums};
 use crate::network::Network;
 
 /// A recording of `tests/pytorch`.
@@ -102,7 +102,8 @@ pub(super) fn gradient<N: Network>(net: &N, job: &UpdateJob<'_>) -> UpdateShard 
     let n = net.weights().len();
     let (mut shard, mut transposed) = (UpdateShard::new(n), vec![0.0; n]);
     net.spec().layout.transpose(net.weights(), &mut transposed);
-    net.accumulate(&transposed, job, &mut N::Buffers::default(), &mut shard);
+    let mut update = ShardUpdate::new(net.weights(), &transposed, job, &mut shard);
+    net.accumulate(&mut update, &mut N::Buffers::default());
     shard
 }
 

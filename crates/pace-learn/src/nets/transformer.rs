@@ -12,6 +12,7 @@ use pace_nn::{
 use super::encoder::{ContextChunk, Encoder, entry_parts, latent_head};
 use super::{ensure_len, orthogonal, zero_empty_contexts};
 use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
+use crate::network::copy_to;
 
 /// Heads of the attention.
 const N_HEADS: usize = 4;
@@ -184,6 +185,7 @@ impl Encoder for TransformerEncoder {
         contexts: &[TransformerContext],
         lanes: &[usize],
         rows: &mut TransformerInferenceBuffers,
+        out: &mut Vec<f32>,
     ) {
         let (n_rows, width) = (lanes.len(), self.width());
         let TransformerInferenceBuffers { vectors, steps, episodes, is_empty, latents, .. } = rows;
@@ -222,10 +224,7 @@ impl Encoder for TransformerEncoder {
         let parts = [InputPart::Dense(&episodes.means[..n_rows * width])];
         self.g.forward(parameters, &parts, n_rows, latents);
         zero_empty_contexts(self.empty_context, is_empty, width, &mut latents.out);
-    }
-
-    fn latents(rows: &TransformerInferenceBuffers) -> &[f32] {
-        &rows.latents.out
+        copy_to(out, &latents.out[..n_rows * width]);
     }
 
     fn add_entries(

@@ -226,8 +226,9 @@ fn encode(
     context: &[TransformerContext; 1],
 ) -> Vec<f32> {
     let mut rows = TransformerInferenceBuffers::default();
-    encoder.encode(&parameters.weights, context, &[0], &mut rows);
-    TransformerEncoder::latents(&rows)[..encoder.width()].to_vec()
+    let mut latents = Vec::new();
+    encoder.encode(&parameters.weights, context, &[0], &mut rows, &mut latents);
+    latents
 }
 
 fn check_near(one: &[f32], other: &[f32]) {

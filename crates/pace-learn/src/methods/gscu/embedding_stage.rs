@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, Seed};
 use pace_nn::loss::cross_entropy;
-use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
+use pace_nn::threads::{for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, MlpBuffers, gaussian, kernels};
 
 use super::embedding::{DecoderBuffers, Embedding};
@@ -15,6 +15,7 @@ use super::keys::GscuConfig;
 use super::samples::{PeerSampler, PeerSamples};
 use super::{fill_normal, keys_of};
 use crate::config::TrainConfig;
+use crate::learner::sum_gradients;
 use crate::nets::ensure_len;
 use crate::policy::Policy;
 use crate::train::{IterationContext, IterationResult, TrainError};
@@ -199,10 +200,7 @@ impl EmbeddingStage {
             accumulate(embedding, &job, index, rows, shard);
         });
         let parts: Vec<&[f32]> = shards.iter().map(|shard| &shard.gradients[..]).collect();
-        let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
-        for_each_shard(self.workspaces.len(), &mut slices, |index, slice| {
-            kernels::sum_shards(slice, &parts, index * SLICE);
-        });
+        sum_gradients(self.workspaces.len(), &parts, &mut self.gradients);
         let mut sums = SampleSums::default();
         for shard in shards.iter() {
             kernels::add(&mut tuple_rows.d_out, &shard.d_distributions);

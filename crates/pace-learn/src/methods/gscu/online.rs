@@ -9,7 +9,7 @@ use super::belief::{self, Belief, BeliefBuffers};
 use super::conditional::GscuNet;
 use super::fill_normal;
 use super::keys::Bandit;
-use crate::nets::ActorCriticBuffers;
+use crate::nets::{ActorCriticBuffers, latent_parts};
 use crate::network::{Actor, Decisions, LaneStates, NetworkSpec, PolicyOutputs};
 use crate::policy::PolicyLanes;
 
@@ -41,7 +41,7 @@ struct GscuContext {
 /// The buffers of a forward pass.
 #[derive(Debug, Default)]
 struct OnlineBuffers {
-    decisions: ActorCriticBuffers,
+    actor_critic: ActorCriticBuffers,
     conservative: PolicyOutputs,
     belief: BeliefBuffers,
 }
@@ -112,9 +112,10 @@ impl Actor for GscuNet {
         for lane in lanes {
             out.latents.extend_from_slice(&state.lanes[*lane].latent);
         }
-        let decisions = &mut state.buffers.decisions;
-        self.actor_critic.forward(&self.weights, observations, &out.latents, n_rows, decisions);
-        decisions.write_to(n_rows, out);
+        let buffers = &mut state.buffers.actor_critic;
+        let parts = latent_parts(observations, &out.latents);
+        self.actor_critic.forward(&self.weights, &parts, n_rows, buffers);
+        buffers.write_to(n_rows, out);
         // The conservative policy sees every episode, its own or not: it may have a memory.
         let mut answers = std::mem::take(&mut state.buffers.conservative);
         if let Some(conservative) = state.conservative_of(lanes) {
