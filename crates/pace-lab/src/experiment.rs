@@ -118,7 +118,7 @@ pub struct Evaluation {
     #[serde(default = "test_pool")]
     pub pool: String,
     /// Encounters per peer tuple.
-    pub passes: EncounterCount,
+    pub encounters: EncounterCount,
     /// Episodes per encounter, as in [`AdaptOptions`].
     #[serde(default)]
     pub episodes: Option<usize>,
@@ -133,7 +133,7 @@ pub struct Evaluation {
     pub detector: String,
     /// The part of the context kept when it is cleared.
     #[serde(default = "keeps_last")]
-    pub clear_keeps: String,
+    pub keep_on_clear: String,
     /// Game keys that override those of training.
     #[serde(default)]
     pub set: Map<String, Value>,
@@ -244,7 +244,7 @@ pub struct ExperimentEvaluation {
     /// The name in the run folder: `adapt/<name>.json`, and `adapt/<name>.csv` for latents.
     pub name: String,
     /// Encounters per peer tuple.
-    pub passes: usize,
+    pub encounters: usize,
     /// All other settings.
     pub evaluation: Evaluation,
 }
@@ -292,7 +292,7 @@ impl Experiment {
             let within = |error: ConfigError| format!("evaluation \"{name}\": {error}");
             evaluation.pool.parse::<Split>().map_err(within)?;
             evaluation.detector.parse::<Detector>().map_err(within)?;
-            evaluation.clear_keeps.parse::<ClearKeeps>().map_err(within)?;
+            evaluation.keep_on_clear.parse::<ClearKeeps>().map_err(within)?;
         }
         for group in &self.runs {
             if group.games.is_empty() || group.methods.is_empty() {
@@ -311,12 +311,12 @@ impl Experiment {
                     .get(name)
                     .ok_or_else(|| said(ConfigError::unknown("evaluation", name, known)))?;
                 for game in &group.games {
-                    let passes = evaluation.passes.of(game).ok_or_else(|| {
-                        format!("evaluation \"{name}\": found no passes for {game}, expected a number for each game")
+                    let encounters = evaluation.encounters.of(game).ok_or_else(|| {
+                        format!("evaluation \"{name}\": found no encounters for {game}, expected a number for each game")
                     })?;
-                    if !(1..=1_000_000).contains(&passes) {
+                    if !(1..=1_000_000).contains(&encounters) {
                         return Err(format!(
-                            "evaluation \"{name}\": found {passes} passes, expected 1 to 1000000"
+                            "evaluation \"{name}\": found {encounters} encounters, expected 1 to 1000000"
                         ));
                     }
                 }
@@ -415,12 +415,15 @@ impl Experiment {
             .iter()
             .map(|label| {
                 let evaluation = self.evaluations[label].clone();
-                let passes = evaluation.passes.of(game).expect("checked by `Experiment::check`");
+                let encounters = evaluation.encounters.of(game).expect("checked by `Experiment::check`");
                 // A standard error needs at least two encounters.
-                let passes =
-                    if scale == 1.0 { passes } else { ((passes as f64 * scale).ceil() as usize).max(2) };
-                let name = evaluation.options(passes, 1)?.name_for(&config).map_err(within)?;
-                Ok(ExperimentEvaluation { label: label.clone(), name, passes, evaluation })
+                let encounters = if scale == 1.0 {
+                    encounters
+                } else {
+                    ((encounters as f64 * scale).ceil() as usize).max(2)
+                };
+                let name = evaluation.options(encounters, 1)?.name_for(&config).map_err(within)?;
+                Ok(ExperimentEvaluation { label: label.clone(), name, encounters, evaluation })
             })
             .collect::<Result<_, LabError>>()?;
         Ok(ExperimentRun {
@@ -478,19 +481,19 @@ struct RunRequestInGroup<'a> {
 
 impl Evaluation {
     /// The options of `pace adapt` for this evaluation.
-    pub fn options(&self, passes: usize, n_threads: usize) -> Result<AdaptOptions, LabError> {
+    pub fn options(&self, encounters: usize, n_threads: usize) -> Result<AdaptOptions, LabError> {
         let split = self.pool.parse::<Split>()?;
         // Each tuple of a uniform sample has one encounter.
-        let passes = if matches!(split, Split::Uniform(_)) { 1 } else { passes };
+        let encounters = if matches!(split, Split::Uniform(_)) { 1 } else { encounters };
         Ok(AdaptOptions {
             episodes: self.episodes,
             context_episodes: self.context_episodes,
             switch_at: self.switch_at,
             detector: self.detector.parse::<Detector>()?,
-            clear_keeps: self.clear_keeps.parse::<ClearKeeps>()?,
+            keep_on_clear: self.keep_on_clear.parse::<ClearKeeps>()?,
             game_keys: self.set.clone(),
             keep_latents: self.latents,
-            ..AdaptOptions::new(split, passes, self.seed, n_threads)
+            ..AdaptOptions::new(split, encounters, self.seed, n_threads)
         })
     }
 }
@@ -499,7 +502,7 @@ impl EncounterCount {
     /// Returns the number for a game, if it has one.
     pub fn of(&self, game: &str) -> Option<usize> {
         match self {
-            EncounterCount::Same(passes) => Some(*passes),
+            EncounterCount::Same(encounters) => Some(*encounters),
             EncounterCount::ByGame(by_game) => by_game.get(game).copied(),
         }
     }

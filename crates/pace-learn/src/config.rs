@@ -42,7 +42,7 @@ impl Decay {
 /// What a mini-batch is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Minibatch {
+pub enum MinibatchUnit {
     /// Whole encounters in random order: each context entry is encoded once per pass.
     Encounters,
     /// Whole encounters, as many with one training tuple as with any other.
@@ -53,14 +53,14 @@ pub enum Minibatch {
     Chunks,
 }
 
-impl Minibatch {
+impl MinibatchUnit {
     /// The name in a configuration.
     pub fn name(self) -> &'static str {
         match self {
-            Minibatch::Encounters => "encounters",
-            Minibatch::Balanced => "balanced",
-            Minibatch::Steps => "steps",
-            Minibatch::Chunks => "chunks",
+            MinibatchUnit::Encounters => "encounters",
+            MinibatchUnit::Balanced => "balanced",
+            MinibatchUnit::Steps => "steps",
+            MinibatchUnit::Chunks => "chunks",
         }
     }
 }
@@ -78,11 +78,11 @@ pub enum Span {
 /// What becomes of the last decision of an episode that ran out of time, where returns end with the episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TimeoutCredit {
+pub enum TimeoutAdvantage {
     /// It is credited like any other.
     Kept,
     /// Its advantage is 0: what would have come is unknown, not nothing.
-    Dropped,
+    Zero,
 }
 
 /// How PACE pools the entries of a context.
@@ -91,10 +91,10 @@ pub enum TimeoutCredit {
 pub enum EncoderKind {
     /// A mean over episodes of the mean over each episode's entries.
     #[default]
-    Means,
+    MeanPool,
     /// The same for half of the features; of the others the highest value that any entry had. What was seen once is not
     /// thinned out by what comes after.
-    MeansAndMaxima,
+    MeanMaxPool,
     /// Attention among an episode's entries, then among episodes.
     Transformer,
 }
@@ -166,11 +166,11 @@ pub struct TrainConfig {
     /// Gradient steps per pass.
     pub minibatches: usize,
     /// What a mini-batch is made of.
-    pub minibatch: Minibatch,
+    pub minibatch_unit: MinibatchUnit,
     /// Into how many mini-batches an encounter is divided, where they are made of encounters: each then has so many times
     /// as many encounters, and every entry of their contexts is encoded as often. 1 keeps encounters whole.
     #[serde(default = "one")]
-    pub minibatch_spread: usize,
+    pub minibatches_per_encounter: usize,
     /// Step size of Adam.
     pub learning_rate: f64,
     /// How it changes.
@@ -188,7 +188,7 @@ pub struct TrainConfig {
     pub return_span: Span,
     /// What becomes of a last decision that ran out of time.
     #[serde(default = "kept")]
-    pub timeout_credit: TimeoutCredit,
+    pub timeout_advantage: TimeoutAdvantage,
     /// How far PPO lets the probability ratio move.
     pub clip: f64,
     /// How far it lets the value move.
@@ -202,7 +202,7 @@ pub struct TrainConfig {
     pub entropy_decay: Decay,
     /// What the identifier learns.
     #[serde(default)]
-    pub identify: IdentifierTarget,
+    pub identifier_target: IdentifierTarget,
     /// Weight of what a method learns about its peers beside the policy: the identifier's loss, or a prediction's.
     pub auxiliary_weight: f64,
     /// c: weight of the exploration reward at the start.
@@ -217,7 +217,7 @@ pub struct TrainConfig {
     pub context_action: ContextAction,
     /// Whether the ego looks at every encounter from its own side, in games that have several ([`pace_games::Symmetries`]).
     #[serde(default)]
-    pub own_side: bool,
+    pub canonical_frame: bool,
     /// The latent of an empty context.
     pub empty_context: EmptyContext,
     /// What the current episode counts for while it is empty.
@@ -227,7 +227,7 @@ pub struct TrainConfig {
     pub hidden_state_span: Span,
     /// Steps of a chunk, through which a recurrent method's gradient flows.
     #[serde(default = "default_chunk_steps")]
-    pub chunk_steps: usize,
+    pub bptt_steps: usize,
     /// Whether a recurrent method is shown the terminal observation, as one more step without loss.
     #[serde(default)]
     pub rnn_sees_terminal: bool,
@@ -243,7 +243,7 @@ pub struct TrainConfig {
     /// Whether it drops as much in the encounters it plays for training: then the values that returns are built on come from
     /// the network that is trained. An agent that adapts drops nothing.
     #[serde(default)]
-    pub encoder_dropout_in_play: bool,
+    pub encoder_dropout_in_rollout: bool,
     /// Width of f, g and the latent.
     pub encoder_width: usize,
     /// Width of the hidden layers of actor and critic, and of the hidden state.
@@ -271,8 +271,8 @@ fn whole_encounter() -> Span {
     Span::Encounter
 }
 
-fn kept() -> TimeoutCredit {
-    TimeoutCredit::Kept
+fn kept() -> TimeoutAdvantage {
+    TimeoutAdvantage::Kept
 }
 
 fn default_chunk_steps() -> usize {
@@ -292,11 +292,11 @@ impl TrainConfig {
     pub fn normalise_unused_keys(&mut self) {
         if self.return_span == Span::Encounter {
             // Credit goes on over the end of an episode, however it ended.
-            self.timeout_credit = TimeoutCredit::Kept;
+            self.timeout_advantage = TimeoutAdvantage::Kept;
         }
         if self.encoder != EncoderKind::Transformer {
             // Nothing is dropped.
-            (self.encoder_dropout, self.encoder_dropout_in_play) = (half(), false);
+            (self.encoder_dropout, self.encoder_dropout_in_rollout) = (half(), false);
         }
     }
 
@@ -331,10 +331,10 @@ impl TrainConfig {
         count("encounters_per_tuple", self.encounters_per_tuple as u64, 100_000)?;
         count("epochs", self.epochs as u64, 1000)?;
         count("minibatches", self.minibatches as u64, 100_000)?;
-        count("minibatch_spread", self.minibatch_spread as u64, 100_000)?;
+        count("minibatches_per_encounter", self.minibatches_per_encounter as u64, 100_000)?;
         count("encoder_width", self.encoder_width as u64, 4096)?;
         count("hidden_width", self.hidden_width as u64, 4096)?;
-        count("chunk_steps", self.chunk_steps as u64, 100_000)?;
+        count("bptt_steps", self.bptt_steps as u64, 100_000)?;
         count("shards", self.shards as u64, 256)?;
         count("checkpoint_every", self.checkpoint_every as u64, 1_000_000)?;
         let within = |key: &str, value: f64, low: f64, high: f64| {

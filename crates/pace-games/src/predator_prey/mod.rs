@@ -65,11 +65,11 @@ pub struct PredatorPreyConfig {
     pub n_train_tuples: usize,
     /// Whether training also meets what quarter turns make of these tuples: the same paths in combinations that the authors
     /// left out. The game looks the same from all four sides.
-    pub turned_tuples: bool,
+    pub rotated_tuples: bool,
     /// Copies of each training tuple whose prey walk practice lines: straight ones along the same sides, shorter, deeper or off
     /// the middle.
     #[serde(default)]
-    pub practice_copies: usize,
+    pub augmented_copies: usize,
     /// The size of the test pool.
     pub n_test_tuples: usize,
     /// The number of other agents that an observation has room for; 0 for as many as there are peers. With 5, an ego
@@ -77,7 +77,7 @@ pub struct PredatorPreyConfig {
     pub observation_slots: usize,
     /// Whether an observation ends with how much of the episode has passed, from 0 to 1.
     #[serde(default)]
-    pub clock: bool,
+    pub observe_time: bool,
 }
 
 impl PresetConfig for PredatorPreyConfig {
@@ -92,11 +92,11 @@ impl PresetConfig for PredatorPreyConfig {
             physics: Physics::VelocityFirst,
             n_obstacles: MAX_OBSTACLES,
             n_train_tuples: pools::N_TRAIN,
-            turned_tuples: false,
-            practice_copies: 0,
+            rotated_tuples: false,
+            augmented_copies: 0,
             n_test_tuples: pools::N_TEST,
             observation_slots: 0,
-            clock: false,
+            observe_time: false,
         }
     }
 }
@@ -113,10 +113,10 @@ impl PredatorPreyConfig {
         expect(self.n_obstacles <= MAX_OBSTACLES, "n_obstacles", self.n_obstacles, "0, 1 or 2")?;
         let n_train = self.n_train_tuples;
         expect((1..=pools::N_TRAIN).contains(&n_train), "n_train_tuples", n_train, "a number from 1 to 16")?;
-        let n_copies = self.practice_copies;
-        expect(n_copies <= pools::MAX_COPIES, "practice_copies", n_copies, "a number from 0 to 8")?;
-        let is_complete = n_copies == 0 || self.turned_tuples;
-        expect(is_complete, "practice_copies", n_copies, "0 unless turned_tuples = true")?;
+        let n_copies = self.augmented_copies;
+        expect(n_copies <= pools::MAX_COPIES, "augmented_copies", n_copies, "a number from 0 to 8")?;
+        let is_complete = n_copies == 0 || self.rotated_tuples;
+        expect(is_complete, "augmented_copies", n_copies, "0 unless rotated_tuples = true")?;
         let n_test = self.n_test_tuples;
         expect((1..=pools::N_TEST).contains(&n_test), "n_test_tuples", n_test, "a number from 1 to 24")?;
         let slots = self.observation_slots;
@@ -184,7 +184,7 @@ impl Game for PredatorPrey {
         config.check()?;
         let cast = AgentCounts::with_peers(config.n_peers);
         let n_slots = if config.observation_slots == 0 { config.n_peers } else { config.observation_slots };
-        let clock = config.clock.then_some(config.horizon_steps);
+        let clock = config.observe_time.then_some(config.horizon_steps);
         let layout = Layout::new(cast, AgentCounts::with_peers(n_slots), clock);
         // As they are drawn, so that people can tell them apart.
         let predators = ["predator 1", "predator 2"].into_iter().take(cast.n_predators - 1);
@@ -300,15 +300,15 @@ impl Game for PredatorPrey {
     fn pool(&self) -> PeerPool<PredatorPreySpec> {
         let training = pools::TrainingPoolOptions {
             n_tuples: self.config.n_train_tuples,
-            is_turned: self.config.turned_tuples,
-            n_copies: self.config.practice_copies,
+            is_turned: self.config.rotated_tuples,
+            n_copies: self.config.augmented_copies,
         };
         pools::official(self.cast, training, self.config.n_test_tuples)
     }
 
     fn sides(&self) -> Option<Symmetries> {
         // Otherwise the authors' tuples are not the same from another side.
-        self.config.turned_tuples.then(|| self.quarter_turns())
+        self.config.rotated_tuples.then(|| self.quarter_turns())
     }
 
     fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {

@@ -378,7 +378,7 @@ fn turned_tuples_are_the_same_paths_in_every_combination() {
     for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
         let plain = game_of(n_peers).pool();
         let turned = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples) = (n_peers, true);
+            (config.n_peers, config.rotated_tuples) = (n_peers, true);
         });
         let turned = turned.pool();
         assert_eq!(turned.train().len(), n_tuples);
@@ -402,10 +402,10 @@ fn turned_tuples_are_the_same_paths_in_every_combination() {
 fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
     for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
         let sides_alone = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples) = (n_peers, true);
+            (config.n_peers, config.rotated_tuples) = (n_peers, true);
         });
         let practice = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
+            (config.n_peers, config.rotated_tuples, config.augmented_copies) = (n_peers, true, 4);
         });
         let (sides_alone, practice) = (sides_alone.pool(), practice.pool());
         let (plain, copies) = practice.train().split_at(n_tuples);
@@ -451,7 +451,8 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
 fn a_clock_comes_last_and_changes_nothing_else() {
     for n_peers in [3, 5] {
         let plain = game_of(n_peers);
-        let timed = game_with(Preset::Paper, |config| (config.n_peers, config.clock) = (n_peers, true));
+        let timed =
+            game_with(Preset::Paper, |config| (config.n_peers, config.observe_time) = (n_peers, true));
         let mut world = plain.initial_state(&mut Seed::new(1).stream("test"));
         for step in 0..=40 {
             let [plain, timed] = [&plain, &timed].map(|game| observed(game, &world, 0));
@@ -478,8 +479,8 @@ fn world_turned(world: &World, n_quarters: usize) -> World {
 fn the_game_is_the_same_from_every_side() {
     for n_peers in [3, 5] {
         let game = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
-            config.clock = n_peers == 5;
+            (config.n_peers, config.rotated_tuples, config.augmented_copies) = (n_peers, true, 4);
+            config.observe_time = n_peers == 5;
         });
         let sides = game.sides().expect("a square has four");
         let mut rng = Seed::new(3).stream("test");

@@ -86,7 +86,7 @@ fn ids_depend_on_keys_and_not_on_folders() {
         .expect("expands");
     assert!(scaled.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
     assert_eq!(scaled[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
-    assert_eq!(scaled[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
+    assert_eq!(scaled[0].evaluations[0].encounters, runs[0].evaluations[0].encounters / 2);
 }
 
 /// A lab from before a key existed: the ids in folder names, and in the key of the fallback run, were computed without it.
@@ -126,15 +126,15 @@ fn runs_of_a_lab_are_found_after_a_new_key() {
 
 #[test]
 fn an_unused_key_does_not_change_the_id() {
-    let id = |method: &str, timeout_credit: &str| {
-        let overrides = Map::from_iter([("timeout_credit".to_owned(), timeout_credit.into())]);
+    let id = |method: &str, timeout_advantage: &str| {
+        let overrides = Map::from_iter([("timeout_advantage".to_owned(), timeout_advantage.into())]);
         let (game, preset) = ("overcooked", "paper");
         let request = RunRequest { game, method, preset, seed: 1, file: None, overrides, scale: 1.0 };
         RunConfig::resolve(&request).expect("good keys").id().expect("an id")
     };
     // The key has no effect if returns continue across the ends of episodes.
-    assert_eq!(id("pace", "kept"), id("pace", "dropped"));
-    assert_ne!(id("liam", "kept"), id("liam", "dropped"));
+    assert_eq!(id("pace", "kept"), id("pace", "zero"));
+    assert_ne!(id("liam", "kept"), id("liam", "zero"));
 }
 
 /// The rules of this game in the presets `paper` and `best` differ from the paper's experiments (docs/deviations.md, G1 and G2).
@@ -179,7 +179,7 @@ games = ["kuhn-poker"]
 methods = ["pace"]
 evaluations = ["test"]
 [evaluations.test]
-passes = 2
+encounters = 2
 "#;
 
 /// Checks the error after one change in the valid file: one line that contains all of `parts`.
@@ -212,12 +212,12 @@ fn errors_in_a_file_are_reported_in_one_line() {
     refused("methods = [\"pace\"]", "methods = []", &["without methods"]);
     refused("games = [\"kuhn-poker\"]", "games = [\"kuhn\"]", &["unknown game \"kuhn\""]);
     refused("evaluations = [\"test\"]", "evaluations = [\"tset\"]", &["unknown evaluation \"tset\"", "test"]);
-    refused("passes = 2", "passes = 0", &["0 passes"]);
-    refused("passes = 2", "passes = \"two\"", &["expected a whole number, or one for each game"]);
-    refused("passes = 2", "passes = { overcooked = 3 }", &["no passes for kuhn-poker"]);
-    refused("passes = 2", "passes = 2\npool = \"tests\"", &["unknown pool \"tests\""]);
-    refused("passes = 2", "passes = 2\ndetector = \"dorp:1\"", &["detector"]);
-    refused("passes = 2", "passes = 2\nset = { lr = 1 }", &["unknown key \"lr\""]);
+    refused("encounters = 2", "encounters = 0", &["0 encounters"]);
+    refused("encounters = 2", "encounters = \"two\"", &["expected a whole number, or one for each game"]);
+    refused("encounters = 2", "encounters = { overcooked = 3 }", &["no encounters for kuhn-poker"]);
+    refused("encounters = 2", "encounters = 2\npool = \"tests\"", &["unknown pool \"tests\""]);
+    refused("encounters = 2", "encounters = 2\ndetector = \"dorp:1\"", &["detector"]);
+    refused("encounters = 2", "encounters = 2\nset = { lr = 1 }", &["unknown key \"lr\""]);
     refused(
         "methods = [\"pace\"]",
         "methods = [\"pace\"]\nset = { learning_rte = 1.0 }",

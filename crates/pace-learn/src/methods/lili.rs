@@ -7,7 +7,7 @@ use pace_games::{ConfigError, GameSpec, PoolListing, Seed};
 use pace_nn::{Activation, Layout};
 
 use super::{Method, baseline, check_baseline};
-use crate::config::{ContextAction, Minibatch, TrainConfig};
+use crate::config::{ContextAction, MinibatchUnit, TrainConfig};
 use crate::learner::ShardUpdate;
 use crate::nets::{
     ActorCritic, ActorCriticBuffers, CHUNK_ROWS, PreviousEpisode, PreviousEpisodeEncoder,
@@ -105,7 +105,7 @@ impl Network for LiliNet {
     }
 
     fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), ConfigError> {
-        check_baseline(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])?;
+        check_baseline(config, &[MinibatchUnit::Encounters, MinibatchUnit::Balanced, MinibatchUnit::Steps])?;
         if config.context_action != ContextAction::Ego {
             return Err(ConfigError::bad_value("context_action", &"peer", "\"ego\" for this method"));
         }

@@ -10,7 +10,7 @@ use pace_nn::{Activation, Gru, InputPart, Layout, Mlp};
 
 use super::check_baseline;
 use crate::batch::{Batch, Segment};
-use crate::config::{Minibatch, TrainConfig};
+use crate::config::{MinibatchUnit, TrainConfig};
 use crate::learner::ShardUpdate;
 use crate::nets::{
     ActorCritic, ActorCriticBuffers, HiddenState, PeerModel, PeerModelBuffers, RecurrentEncoder,
@@ -111,11 +111,11 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
     }
 
     fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), ConfigError> {
-        if config.minibatch_spread != 1 {
-            let (key, found) = ("minibatch_spread", &config.minibatch_spread);
+        if config.minibatches_per_encounter != 1 {
+            let (key, found) = ("minibatches_per_encounter", &config.minibatches_per_encounter);
             return Err(ConfigError::bad_value(key, found, "1 for this method"));
         }
-        check_baseline(config, &[Minibatch::Chunks])
+        check_baseline(config, &[MinibatchUnit::Chunks])
     }
 
     fn initialise(&mut self, seed: Seed) {

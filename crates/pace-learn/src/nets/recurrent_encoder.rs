@@ -1,6 +1,6 @@
 //! Two hidden layers and a GRU over the observations of an encounter: the hidden state is the latent.
 //!
-//! A gradient flows through chunks of `chunk_steps` decisions. Each chunk starts from the hidden state that it had in the rollout,
+//! A gradient flows through chunks of `bptt_steps` decisions. Each chunk starts from the hidden state that it had in the rollout,
 //! through which no gradient flows back.
 
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(crate) struct RecurrentEncoder {
     /// Whether the input has the ego's last action beside the observation.
     sees_last_action: bool,
     span: Span,
-    chunk_steps: usize,
+    bptt_steps: usize,
     sees_terminal: bool,
 }
 
@@ -105,7 +105,7 @@ impl RecurrentEncoder {
             gru,
             sees_last_action,
             span,
-            chunk_steps: config.chunk_steps,
+            bptt_steps: config.bptt_steps,
             // If the hidden state ends with the episode, the terminal observation would have no effect.
             sees_terminal: config.rnn_sees_terminal && span == Span::Encounter,
         }
@@ -195,14 +195,14 @@ impl RecurrentEncoder {
 
     /// Appends the hidden state if a chunk starts here.
     pub(crate) fn save_state(&self, context: &HiddenState, saved: &mut Vec<f32>) {
-        if context.n_decisions.is_multiple_of(self.chunk_steps) {
+        if context.n_decisions.is_multiple_of(self.bptt_steps) {
             saved.extend_from_slice(&context.hidden);
         }
     }
 
     /// The chunks of a batch.
     pub(crate) fn segments(&self, batch: &Batch) -> Vec<Segment> {
-        batch.cut(self.chunk_steps)
+        batch.cut(self.bptt_steps)
     }
 
     /// Packs the segments of a block step by step, longest first, from observations of `size` numbers.

@@ -67,7 +67,7 @@ impl Network for GscuNet {
             spec: Arc::new(NetworkSpec {
                 group_ends,
                 policy_head: actor_critic.policy_head(),
-                clips_groups_separately: keys.gradient_clipping == GradientClipping::Apart,
+                clips_groups_separately: keys.gradient_clipping == GradientClipping::Separate,
                 adaptation_sight: PeerObservationMode::Recorded,
                 // A policy without memory needs no more than single episodes, and many lanes are faster than long ones.
                 training_episodes: 1,
