@@ -1,6 +1,6 @@
 //! One gradient step: the weights, their optimiser, and the shards that make up a gradient.
 //!
-//! Which decisions a step is made of, and how many steps there are, is in `ppo`.
+//! The decisions of a step and the number of steps are chosen in `ppo`.
 
 use pace_games::Seed;
 use pace_nn::loss::PolicyLoss;
@@ -11,7 +11,7 @@ use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
 use crate::network::Network;
 
-/// The weights and all that changes them.
+/// The weights, their optimiser, and the buffers of a gradient.
 pub(crate) struct Learner<N: Network> {
     pub(crate) net: N,
     pub(crate) adam: Adam,
@@ -19,7 +19,7 @@ pub(crate) struct Learner<N: Network> {
     workspaces: Vec<N::Buffers>,
     shards: Vec<UpdateShard>,
     gradients: Vec<f32>,
-    /// The weights as the way back needs them.
+    /// The weights in the form that backward passes read.
     transposed: Vec<f32>,
 }
 
@@ -133,25 +133,25 @@ impl LossWeights {
     }
 }
 
-/// What one shard has to do in one gradient step.
+/// The work of one shard in one gradient step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpdateJob<'a> {
     pub(crate) batch: &'a Batch,
     /// All segments of the batch, as [`Network::segments`] cut it.
     pub(crate) segments: &'a [Segment],
-    /// The segments that are segment_indices.
+    /// The indices of the segments that this shard learns from.
     pub(crate) segment_indices: &'a [u32],
-    /// The mini-batch each decision belongs to, and the one that is due; all decisions where absent.
+    /// The mini-batch of each decision, and the mini-batch of this step. `None` selects all decisions.
     pub(crate) minibatch_of_decision: Option<(&'a [u32], u32)>,
     /// The classes of each training tuple.
     pub(crate) classes: &'a [Vec<usize>],
     pub(crate) weights: LossWeights,
-    /// What this gradient step drops; nothing where absent.
+    /// The dropout of this gradient step; `None` disables dropout.
     pub(crate) dropout: Option<DropoutKey>,
 }
 
 impl<'a> UpdateJob<'a> {
-    /// Cuts the due segments into chunks of about `n_rows` decisions, to be passed through the network together.
+    /// Cuts the segments into chunks of about `n_rows` decisions that pass through the network together.
     pub(crate) fn chunks(&self, n_rows: usize) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         let (segments, mut segment_indices) = (self.segments, self.segment_indices);
         std::iter::from_fn(move || {
@@ -170,10 +170,9 @@ impl<'a> UpdateJob<'a> {
         })
     }
 
-    /// Whether a decision of a due segment is due itself.
+    /// Whether a decision of the segments belongs to the mini-batch of this step.
     pub(crate) fn is_in_minibatch(&self, decision: usize) -> bool {
-        self.minibatch_of_decision
-            .is_none_or(|(assigned, segment_indices)| assigned[decision] == segment_indices)
+        self.minibatch_of_decision.is_none_or(|(minibatches, minibatch)| minibatches[decision] == minibatch)
     }
 }
 
@@ -186,11 +185,11 @@ pub(crate) struct UpdateSums {
     pub(crate) entropy: f64,
     pub(crate) approx_kl: f64,
     pub(crate) clipped: f64,
-    /// What the method alone has, named by [`crate::network::NetworkSpec::metrics`].
+    /// Sums of the method's own losses, named by [`crate::network::NetworkSpec::metrics`].
     pub(crate) own: [f64; N_OWN],
 }
 
-/// The most sums of its own that a method may have.
+/// The maximum number of a method's own sums.
 const N_OWN: usize = 3;
 
 impl UpdateSums {

@@ -17,7 +17,9 @@ use crate::learner::{Learner, LossWeights, UpdateJob, UpdateSums};
 use crate::minibatches::{MinibatchSegments, Minibatches};
 use crate::network::Network;
 use crate::rollout::RolloutShard;
-use crate::train::{IterationContext, IterationResult, MODEL_FILE, NamedBytes, TrainError, Training};
+use crate::train::{
+    IterationContext, IterationResult, MODEL_FILE, NamedBytes, TrainError, TrainingAlgorithm,
+};
 
 pub(crate) const FIRST_MOMENT_FILE: &str = "adam_first.safetensors";
 pub(crate) const SECOND_MOMENT_FILE: &str = "adam_second.safetensors";
@@ -168,7 +170,7 @@ impl<N: Network> Ppo<N> {
     }
 }
 
-impl<N: Network> Training for Ppo<N> {
+impl<N: Network> TrainingAlgorithm for Ppo<N> {
     fn n_parameters(&self) -> usize {
         self.learner.net.weights().len()
     }

@@ -17,10 +17,10 @@ use crate::nets::{ActorCritic, ActorCriticBuffers, ensure_len, latent_parts};
 use crate::network::{Network, NetworkDims, NetworkSpec};
 use crate::policy::Policy;
 
-/// Decisions that go through actor and critic together.
+/// Number of decisions in a chunk.
 const CHUNK_ROWS: usize = 256;
 
-/// Actor, critic, and behind them the embedding, which PPO leaves alone, with their weights.
+/// Actor and critic, and the embedding, whose weights come after theirs and are not trained by PPO.
 #[derive(Clone, Debug)]
 pub(crate) struct GscuNet {
     pub(super) actor_critic: ActorCritic,
@@ -28,14 +28,14 @@ pub(crate) struct GscuNet {
     pub(super) keys: GscuConfig,
     pub(super) spec: Arc<NetworkSpec>,
     pub(super) weights: Arc<Vec<f32>>,
-    /// What the encoder makes of every training tuple; empty where nobody is told who the peers are.
+    /// The distributions of all training tuples; empty outside training.
     pub(super) tuples: Arc<Vec<f32>>,
-    /// What may be fallen back on; nothing where the greedy policy is followed in any case.
+    /// The policy that the bandit can fall back on; `None` if the keys always choose the greedy policy.
     pub(super) conservative: Option<Policy>,
 }
 
 impl GscuNet {
-    /// Where the embedding's weights begin: behind those that PPO trains.
+    /// The index of the first weight of the embedding.
     pub(super) fn embedding_start(&self) -> usize {
         self.spec.group_ends[1]
     }
@@ -56,7 +56,7 @@ impl Network for GscuNet {
         let actor_critic = ActorCritic::new(&mut layout, inputs, width, sizes.n_actions, activation);
         let critic = layout.tensors().iter().find(|tensor| tensor.name.starts_with("critic."));
         let group_ends = vec![critic.expect("there is a critic").id.range().start, layout.len()];
-        // A bench has no tuples.
+        // A benchmark has no tuples.
         let embedding = Embedding::new(sizes, pool.tuples.len().max(1), &keys);
         for tensor in embedding.layout().tensors() {
             layout.reserve(&tensor.name, &tensor.shape);
@@ -69,7 +69,7 @@ impl Network for GscuNet {
                 policy_head: actor_critic.policy_head(),
                 clips_groups_separately: keys.gradient_clipping == GradientClipping::Separate,
                 adaptation_sight: PeerObservationMode::Recorded,
-                // A policy without memory needs no more than single episodes, and many lanes are faster than long ones.
+                // A policy without memory can be trained on single episodes, and many short lanes are faster than few long ones.
                 training_episodes: 1,
                 ..NetworkSpec::new(game, layout, keys.latent_size)
             }),
