@@ -6,6 +6,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::old_names::with_current_names;
+
 /// A named set of choices, of the game's rules and of training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -63,8 +65,9 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
     let Value::Object(mut keys) = serde_json::to_value(keys).expect("a configuration is plain data") else {
         panic!("a configuration must serialise to a map of keys");
     };
+    let overrides = with_current_names(overrides, Some(&keys))?;
     let mut singles = Vec::new();
-    for (key, value) in overrides {
+    for (key, value) in &overrides {
         match (keys.get(key), value) {
             (Some(Value::Object(_)), Value::Object(section)) => {
                 singles.extend(section.iter().map(|(inner, value)| (format!("{key}.{inner}"), value)));

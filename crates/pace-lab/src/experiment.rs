@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use pace_games::old_names::read_with_old_names;
 use pace_games::{ConfigError, Preset, Split, find_game};
 use pace_learn::preset::not_toml;
 use pace_learn::{ClearKeeps, Detector, RunConfig, RunRequest, find_method};
 use pace_report::experiment_result::View;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::adaptation::AdaptOptions;
@@ -67,7 +68,7 @@ pub struct Experiment {
     /// The run matrices.
     pub runs: Vec<RunMatrix>,
     /// The evaluations of the trained runs, by name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_evaluations")]
     pub evaluations: BTreeMap<String, Evaluation>,
     /// The paper's numbers.
     #[serde(default)]
@@ -153,6 +154,13 @@ pub enum EncounterCount {
     Same(usize),
     /// The number by game id.
     ByGame(BTreeMap<String, usize>),
+}
+
+fn read_evaluations<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeMap<String, Evaluation>, D::Error> {
+    #[derive(Deserialize)]
+    struct Section(#[serde(deserialize_with = "read_with_old_names")] Evaluation);
+    let sections = BTreeMap::<String, Section>::deserialize(reader)?;
+    Ok(sections.into_iter().map(|(name, Section(evaluation))| (name, evaluation)).collect())
 }
 
 fn test_pool() -> String {

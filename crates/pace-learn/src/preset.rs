@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use pace_games::config::{override_keys, plain_reason};
+use pace_games::old_names::with_current_names;
 use pace_games::{AnyGame, ConfigError, GameEntry, Preset};
 use serde_json::{Map, Value};
 
@@ -113,19 +114,26 @@ pub(crate) fn set_keys(
 ) -> Result<(), ConfigError> {
     let known = keys_of_training(train);
     let mut of_train = Map::new();
-    for (key, value) in keys {
+    for (key, value) in with_current_names(keys, Some(&known_keys(game_keys, train)))? {
         let section = key.split_once('.').map_or(key.as_str(), |(section, _)| section);
         if known.contains_key(section) {
-            of_train.insert(key.clone(), value.clone());
-        } else if game_keys.contains_key(key) {
-            game_keys.insert(key.clone(), value.clone());
+            of_train.insert(key, value);
+        } else if game_keys.contains_key(&key) {
+            game_keys.insert(key, value);
         } else {
             let all = known.keys().chain(game_keys.keys()).map(String::as_str);
-            return Err(ConfigError::unknown("key", key, all));
+            return Err(ConfigError::unknown("key", &key, all));
         }
     }
     *train = override_keys(train, &of_train)?;
     Ok(())
+}
+
+/// All keys of a run, of the game and of training.
+pub(crate) fn known_keys(game_keys: &Map<String, Value>, train: &TrainConfig) -> Map<String, Value> {
+    let mut known = keys_of_training(train);
+    known.extend(game_keys.clone());
+    known
 }
 
 pub(crate) fn keys_of_training(train: &TrainConfig) -> Map<String, Value> {

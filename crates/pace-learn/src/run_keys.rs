@@ -1,6 +1,7 @@
 //! The keys of a run: resolved from preset, file and command line, written as TOML, and turned into a game, a trainer and an
 //! agent. Nothing here touches a file; `pace-lab` keeps the text as `config.toml`.
 
+use pace_games::old_names::{read_with_old_names, with_current_names};
 use pace_games::{AnyGame, ConfigError, Preset, Split, find_game};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,7 +10,7 @@ use crate::agent::Agent;
 use crate::config::TrainConfig;
 use crate::methods::find_method;
 use crate::policy::Policy;
-use crate::preset::{keys_of_game, keys_of_training, not_toml, resolve, set_keys};
+use crate::preset::{keys_of_game, keys_of_training, known_keys, not_toml, resolve, set_keys};
 use crate::train::{TrainError, Trainer};
 
 /// All keys of a run. The same `RunConfig` and the same build give the same run, byte for byte.
@@ -30,6 +31,7 @@ pub struct RunConfig {
     /// The game's keys.
     pub game_keys: Map<String, Value>,
     /// The keys of training.
+    #[serde(deserialize_with = "read_with_old_names")]
     pub train: TrainConfig,
 }
 
@@ -132,14 +134,14 @@ impl RunConfig {
     pub fn open_game_with(&self, keys: &Map<String, Value>) -> Result<Box<dyn AnyGame>, ConfigError> {
         let of_train = keys_of_training(&self.train);
         let mut game_keys = self.game_keys.clone();
-        for (key, value) in keys {
-            if of_train.contains_key(key) {
-                return Err(ConfigError::bad_value(key, value, "a key of the game: training is over"));
+        for (key, value) in with_current_names(keys, Some(&known_keys(&self.game_keys, &self.train)))? {
+            if of_train.contains_key(&key) {
+                return Err(ConfigError::bad_value(&key, &value, "a key of the game: training is over"));
             }
-            if !game_keys.contains_key(key) {
-                return Err(ConfigError::unknown("key", key, self.game_keys.keys().map(String::as_str)));
+            if !game_keys.contains_key(&key) {
+                return Err(ConfigError::unknown("key", &key, self.game_keys.keys().map(String::as_str)));
             }
-            game_keys.insert(key.clone(), value.clone());
+            game_keys.insert(key, value);
         }
         find_game(&self.game)?.open(self.preset, &game_keys)
     }
@@ -163,13 +165,15 @@ impl RunConfig {
 
     /// Reads a `config.toml`.
     pub fn from_toml(file: &str, text: &str) -> Result<RunConfig, ConfigError> {
-        let config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
-        let check = || {
+        let mut config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
+        let check = |config: &mut RunConfig| -> Result<(), ConfigError> {
             find_method(&config.method)?;
-            config.check()
+            let current = keys_of_game(&*config.check()?);
+            config.game_keys = with_current_names(&config.game_keys, Some(&current))?;
+            Ok(())
         };
-        match check() {
-            Ok(_) => Ok(config),
+        match check(&mut config) {
+            Ok(()) => Ok(config),
             // Here the file is wrong, not the command line.
             Err(error) => Err(ConfigError::BadFile { file: file.to_owned(), reason: error.to_string() }),
         }

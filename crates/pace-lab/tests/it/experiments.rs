@@ -124,6 +124,67 @@ fn runs_of_a_lab_are_found_after_a_new_key() {
     assert_eq!(find(), [lab.path().join("runs/generalist-000000000000"), folder]);
 }
 
+/// A lab of an earlier version, whose files have other names of keys and values.
+#[test]
+fn runs_of_a_lab_are_found_by_old_names() {
+    let experiment = Experiment::find("smoke").expect("there");
+    let overrides = ExperimentOverrides { seeds: Some(1), ..ExperimentOverrides::default() };
+    let runs = experiment.expand(&overrides).expect("expands");
+    let is_gscu = |run: &&ExperimentRun| run.config.method == "gscu" && run.needs.is_some();
+    let gscu = runs.iter().find(is_gscu).expect("one with a fallback run");
+    let generalist = runs.iter().find(|run| gscu.needs.as_ref() == Some(&run.id)).expect("that run");
+    let lab = scratch();
+    let old_text = |config: &RunConfig| {
+        let mut text = config.to_toml();
+        for (current, old) in [
+            ("minibatch_unit = ", "minibatch = "),
+            ("minibatches_per_encounter = ", "minibatch_spread = "),
+            ("bptt_steps = ", "chunk_steps = "),
+            ("timeout_advantage = \"zero\"", "timeout_credit = \"dropped\""),
+            ("encoder = \"mean-pool\"", "encoder = \"means\""),
+        ] {
+            assert!(text.contains(current), "{current}");
+            text = text.replace(current, old);
+        }
+        text.replace("belief_std_floor", "belief_deviation_floor").replace("\"joint\"", "\"together\"")
+    };
+    let create = |name: &str, text: &str| {
+        let folder = lab.path().join("runs").join(name);
+        drop(RunFolder::create(&folder, text, spec()).expect("a run"));
+        folder
+    };
+    let of_generalist = create("generalist-000000000000", &old_text(&generalist.config));
+    let mut moved = gscu.config.clone();
+    moved.set_fallback_run("runs/generalist-000000000000").expect("a key");
+    let of_gscu = create("gscu-111111111111", &old_text(&moved));
+    std::fs::create_dir(of_gscu.join("conservative")).expect("made");
+    std::fs::write(of_gscu.join("conservative/config.toml"), old_text(&generalist.config)).expect("written");
+    let plan = Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path()).expect("a plan");
+    let folder_of = |id: &str| &plan.runs.iter().find(|run| run.run.id == id).expect("there").folder;
+    assert_eq!([folder_of(&generalist.id), folder_of(&gscu.id)], [&of_generalist, &of_gscu]);
+}
+
+#[test]
+fn an_experiment_with_old_names_is_the_same() {
+    let keys = "set = { identifier_target = \"traits\", encoder = \"mean-max-pool\" }\nevaluations";
+    let current = GOOD
+        .replace("evaluations = ", &format!("{keys} = "))
+        .replace("encounters = 2", "encounters = { kuhn-poker = 2 }\nkeep_on_clear = \"nothing\"");
+    let old = current
+        .replace("identifier_target", "identify")
+        .replace("mean-max-pool", "means-and-maxima")
+        .replace("encounters = ", "passes = ")
+        .replace("keep_on_clear", "clear_keeps");
+    let expand = |text: &str| {
+        let experiment = Experiment::parse("mine.toml", text).expect("good");
+        let runs = experiment.expand(&ExperimentOverrides::default()).expect("expands");
+        let of_run = |run: ExperimentRun| (run.id, run.config, run.evaluations);
+        runs.into_iter().map(of_run).collect::<Vec<_>>()
+    };
+    assert_ne!(old, current);
+    assert_eq!(expand(&old), expand(&current));
+}
+
 #[test]
 fn an_unused_key_does_not_change_the_id() {
     let id = |method: &str, timeout_advantage: &str| {

@@ -26,7 +26,7 @@ pub struct AdaptArgs {
     #[arg(long, default_value = "test")]
     pool: String,
     /// Encounters per peer tuple.
-    #[arg(long, default_value_t = 200, value_parser = whole::<usize>(1..=1_000_000))]
+    #[arg(long, alias = "passes", default_value_t = 200, value_parser = whole::<usize>(1..=1_000_000))]
     encounters: usize,
     /// Episodes per encounter. Default: the game's `episodes_per_encounter`, doubled with --switch-at.
     #[arg(long, value_parser = whole::<usize>(1..=10_000))]
@@ -44,7 +44,7 @@ pub struct AdaptArgs {
     detector: String,
     /// Part of the context kept when it is cleared: `last` (the finished episode, as in the authors' code) or `nothing` (as in
     /// the paper).
-    #[arg(long, default_value = "last", value_name = "WHAT")]
+    #[arg(long, alias = "clear-keeps", default_value = "last", value_name = "WHAT")]
     keep_on_clear: String,
     /// Softmax temperature of the policy; below 1 it is more deterministic. Default: the run's `temperature`.
     #[arg(long, value_parser = number(1e-3..=1e3))]

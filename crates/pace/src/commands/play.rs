@@ -35,10 +35,10 @@ pub struct PlayArgs {
     #[arg(long, value_name = "FILE")]
     study: Option<PathBuf>,
     /// SQLite file of the study's data. Default: the study file with the extension `.sqlite`.
-    #[arg(long, value_name = "FILE", requires = "study")]
+    #[arg(long, alias = "store", value_name = "FILE", requires = "study")]
     database: Option<PathBuf>,
     /// Maximum number of concurrent sessions.
-    #[arg(long = "max-sessions", value_name = "N", default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
+    #[arg(long, alias = "most-sessions", value_name = "N", default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
     max_sessions: u32,
     /// Maximum number of concurrent sessions that one address may start, and that it may start per minute. Its connections
     /// are limited in proportion.
@@ -49,7 +49,7 @@ pub struct PlayArgs {
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<IpAddr>,
     /// Minutes without an action until a player is disconnected. The session can be rejoined for an hour.
-    #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = whole::<u32>(1..=1440))]
+    #[arg(long, alias = "idle", value_name = "MINUTES", default_value_t = 15, value_parser = whole::<u32>(1..=1440))]
     idle_minutes: u32,
 }
 

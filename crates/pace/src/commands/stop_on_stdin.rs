@@ -9,7 +9,7 @@ use pace_lab::{StopFlag, StopSignal};
 #[derive(Debug, Args)]
 pub struct StdinArgs {
     /// Stop as on SIGTERM when standard input ends.
-    #[arg(long, hide = true)]
+    #[arg(long, alias = "stop-with-input", hide = true)]
     stop_on_stdin_eof: bool,
 }
 

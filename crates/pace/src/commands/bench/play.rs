@@ -36,7 +36,7 @@ pub struct BenchPlayArgs {
     #[arg(long, default_value = "60", value_parser = super::seconds)]
     seconds: Duration,
     /// Ramp-up time in seconds; not measured.
-    #[arg(long, default_value_t = 10.0, value_parser = number(0.0..=3600.0))]
+    #[arg(long, alias = "arrival", default_value_t = 10.0, value_parser = number(0.0..=3600.0))]
     ramp_up: f64,
     /// Print JSON.
     #[arg(long)]

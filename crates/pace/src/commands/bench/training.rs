@@ -36,7 +36,7 @@ pub struct BenchTrainArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Measure one game in this process; the command starts itself with this option.
-    #[arg(long, hide = true)]
+    #[arg(long, alias = "in-this-process", hide = true)]
     worker: bool,
 }
 

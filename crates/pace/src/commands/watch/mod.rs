@@ -54,7 +54,7 @@ pub struct WatchArgs {
     #[arg(long, value_name = "MS", value_parser = whole::<u64>(0..=60_000))]
     delay: Option<u64>,
     /// First episode shown step by step; earlier ones take one line each.
-    #[arg(long, value_name = "EPISODE", default_value_t = 1, value_parser = whole::<usize>(1..=MAX_EPISODES))]
+    #[arg(long, alias = "from", value_name = "EPISODE", default_value_t = 1, value_parser = whole::<usize>(1..=MAX_EPISODES))]
     from_episode: usize,
     /// Show only this episode step by step.
     #[arg(long, value_name = "EPISODE", conflicts_with = "from_episode", value_parser = whole::<usize>(1..=MAX_EPISODES))]
