@@ -143,8 +143,8 @@ impl AgentEncounter {
     /// Computes the inference for `observation` at this point of the encounter. Does not change the context.
     pub fn infer(&mut self, observation: &[f32]) -> Inference {
         self.store_waiting(&StepFeedback::default());
-        let seen = self.canonical_observation(observation);
-        self.lanes.forward_policy(&seen, &[0], &mut self.outputs);
+        let canonical = self.canonical_observation(observation);
+        self.lanes.forward_policy(&canonical, &[0], &mut self.outputs);
         let PolicyOutputs { logits, values, latents, posteriors, .. } = &*self.outputs;
         let (mut logs, mut probabilities) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
         softmax_rows(logits, &[logits.len()], &mut logs, &mut probabilities);
@@ -170,9 +170,9 @@ impl AgentEncounter {
         if self.side.is_none() {
             self.side = self.policy.spec().sides.as_ref().map(|sides| sides.canonical(observation));
         }
-        let mut seen = Vec::with_capacity(observation.len());
-        see(self.transform(), observation, &mut seen);
-        seen
+        let mut canonical = Vec::with_capacity(observation.len());
+        see(self.transform(), observation, &mut canonical);
+        canonical
     }
 
     fn store_waiting(&mut self, feedback: &StepFeedback<'_>) {
@@ -214,9 +214,9 @@ impl Ego for AgentEncounter {
 
     fn record_action(&mut self, observation: &[f32], action: Action) {
         self.store_waiting(&StepFeedback::default());
-        let seen = self.canonical_observation(observation);
+        let canonical = self.canonical_observation(observation);
         let chosen = self.transform().map_or(action, |transform| transform.action_from_here(action));
-        self.waiting = Some((seen, chosen));
+        self.waiting = Some((canonical, chosen));
     }
 
     fn observe_feedback(&mut self, feedback: &StepFeedback<'_>) {
@@ -225,8 +225,8 @@ impl Ego for AgentEncounter {
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         self.store_waiting(&StepFeedback::default());
-        let seen = self.canonical_observation(terminal_observation);
-        self.lanes.end_episodes(&seen, &[0]);
+        let canonical = self.canonical_observation(terminal_observation);
+        self.lanes.end_episodes(&canonical, &[0]);
         self.last = Some(Box::new(self.infer(terminal_observation)));
     }
 

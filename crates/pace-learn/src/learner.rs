@@ -47,8 +47,8 @@ impl<N: Network> Learner<N> {
         self.workspaces.len()
     }
 
-    /// The due segments of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
-    /// what is taken last should be small, so that no thread waits long for another.
+    /// Distributes segments over the shards, nearly equally many to each. The larger shards come first: threads take shards in
+    /// order, and small last shards keep threads from waiting for each other.
     pub(crate) fn split<'a>(&self, mut segment_indices: &'a [u32]) -> Vec<&'a [u32]> {
         let (n, n_shards) = (segment_indices.len(), self.shards.len());
         (0..n_shards)
@@ -60,8 +60,8 @@ impl<N: Network> Learner<N> {
             .collect()
     }
 
-    /// The gradient of one mini-batch. Its segments are cut into the fixed shards; the shards' gradients are added up in
-    /// their order, whichever thread made them.
+    /// Computes the gradient of one mini-batch. Its segments are distributed over a fixed number of shards, whose gradients are
+    /// added in their order, independently of the threads.
     pub(crate) fn gradient(&mut self, job: &UpdateJob<'_>) -> UpdateSums {
         let parts = self.split(job.segment_indices);
         let net = &self.net;

@@ -276,7 +276,7 @@ mod tests {
             |context| DetectorState::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, None, context);
         // While the bad first episode counts, a small loss is within the range.
         assert_eq!(alarms(state(9), &[-10.0, 1.0, 1.0, 0.9]), "");
-        // A context of four has room for three finished episodes.
+        // A context of four episodes keeps three finished ones.
         assert_eq!(alarms(state(4), &[-10.0, 1.0, 0.9]), "");
         assert_eq!(alarms(state(4), &[-10.0, 1.0, 1.0, 0.9]), "4f");
         // With at most one finished episode in the context there is no other score to compare with.

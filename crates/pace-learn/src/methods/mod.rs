@@ -113,8 +113,10 @@ pub struct Method {
 pub struct Need<'a> {
     /// The key that names the folder of the run.
     pub key: &'static str,
-    /// The value of that key.
+    /// The value of that key; empty if it is not set.
     pub run: &'a str,
+    /// The method of the run that experiments use.
+    pub method: &'static str,
 }
 
 type Begin = fn(&MethodInputs<'_>, u64, usize) -> Result<Box<dyn TrainingAlgorithm>, ConfigError>;

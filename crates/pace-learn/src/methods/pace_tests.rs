@@ -108,8 +108,9 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
         let whole = gradient(net, job);
         let mut parts = vec![0.0; net.weights().len()];
         let mut n_found = 0.0;
-        for due in 0..3 {
-            let part = gradient(net, &UpdateJob { minibatch_of_decision: Some((&assigned, due)), ..*job });
+        for minibatch in 0..3 {
+            let part =
+                gradient(net, &UpdateJob { minibatch_of_decision: Some((&assigned, minibatch)), ..*job });
             parts.iter_mut().zip(part.gradients).for_each(|(sum, value)| *sum += value);
             n_found += part.sums.n;
         }

@@ -103,8 +103,8 @@ impl Embedding {
     ) {
         self.tower.forward(parameters, &[InputPart::Dense(observations)], n_rows, &mut rows.tower);
         let n = n_rows * self.join.n_out();
-        let (seen, joined) = (&rows.tower.out[..n], ensure_len(&mut rows.joined, n));
-        self.join.forward(parameters, &[InputPart::Dense(seen), InputPart::Dense(latents)], n_rows, joined);
+        let (hidden, joined) = (&rows.tower.out[..n], ensure_len(&mut rows.joined, n));
+        self.join.forward(parameters, &[InputPart::Dense(hidden), InputPart::Dense(latents)], n_rows, joined);
         let n_logits = n_rows * self.n_actions();
         let logits = ensure_len(&mut rows.logits, n_logits);
         self.head.forward(parameters, &[InputPart::Dense(joined)], n_rows, logits);
@@ -124,13 +124,13 @@ impl Embedding {
     ) {
         let n = n_rows * self.join.n_out();
         let (joined, d_joined) = (&rows.joined[..n], ensure_len(&mut rows.d_joined, n));
-        let (seen, d_seen) = (&rows.tower.out[..n], &mut rows.tower.d_out[..n]);
+        let (hidden, d_hidden) = (&rows.tower.out[..n], &mut rows.tower.d_out[..n]);
         let d_latents = ensure_len(&mut rows.d_latents, latents.len());
         let d_logits = &mut rows.d_logits[..n_rows * self.n_actions()];
         let mut d_parts = [Some((&mut *d_joined, WriteMode::Overwrite))];
         self.head.backward(transposed, gradients, &[InputPart::Dense(joined)], &[], d_logits, &mut d_parts);
-        let parts = [InputPart::Dense(seen), InputPart::Dense(latents)];
-        let mut d_parts = [Some((d_seen, WriteMode::Overwrite)), Some((d_latents, WriteMode::Overwrite))];
+        let parts = [InputPart::Dense(hidden), InputPart::Dense(latents)];
+        let mut d_parts = [Some((d_hidden, WriteMode::Overwrite)), Some((d_latents, WriteMode::Overwrite))];
         self.join.backward(transposed, gradients, &parts, joined, d_joined, &mut d_parts);
         let parts = [InputPart::Dense(observations)];
         self.tower.backward(transposed, gradients, &parts, n_rows, &mut rows.tower, &mut []);

@@ -169,9 +169,9 @@ impl GscuConfig {
 
     /// Refuses values outside their ranges.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let count = |key: &str, value: u64, least: u64, most: u64| {
-            let is_good = (least..=most).contains(&value);
-            let expected = format!("a number from {least} to {most}");
+        let count = |key: &str, value: u64, min: u64, max: u64| {
+            let is_good = (min..=max).contains(&value);
+            let expected = format!("a number from {min} to {max}");
             if is_good { Ok(()) } else { Err(ConfigError::bad_value(key, &value, &expected)) }
         };
         let encounters = self.embedding_encounters_per_tuple as u64;

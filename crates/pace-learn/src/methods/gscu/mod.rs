@@ -44,7 +44,7 @@ pub(crate) const GSCU: Method = Method {
     adjust: keys::adjust,
     need: |config| {
         let run = config.gscu.as_ref()?.conservative_run()?;
-        Some(Need { key: CONSERVATIVE_RUN, run })
+        Some(Need { key: CONSERVATIVE_RUN, run, method: "generalist" })
     },
     begin: |inputs, seed, n_threads| Ok(Box::new(Gscu::new(inputs, seed, n_threads)?)),
     load: |inputs, model| load(GscuNet::of(inputs)?, model),
