@@ -18,19 +18,19 @@ mod rollout;
 
 mod gae;
 mod learner;
-pub mod methods;
+mod methods;
 mod minibatches;
 mod ppo;
 
 pub mod train;
 pub mod update_benchmark;
 
-pub mod agent;
-pub mod policy;
-pub mod run_keys;
+mod agent;
+mod policy;
+mod run_keys;
 mod session;
 
-pub mod adapt;
+mod adapt;
 
 pub use adapt::{
     AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome,

@@ -99,7 +99,8 @@ impl Policy {
     pub fn of(agent: &Agent) -> Result<Policy, ConfigError> {
         let policy = agent.policy();
         if policy.spec().sides.is_some() {
-            let expected = "false in an agent that another follows; for example one of `--method generalist`";
+            let expected =
+                "false in an agent that another one uses; for example one of `--method generalist`";
             return Err(ConfigError::bad_value("canonical_frame", &true, expected));
         }
         Ok(policy)

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use pace_games::config::plain_reason;
 use pace_games::old_names::{read_with_old_names, with_current_names};
 use pace_games::{AnyGame, ConfigError, Split};
-use pace_nn::ParameterError;
+use pace_nn::{Layout, ParameterError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -110,6 +110,32 @@ pub(crate) trait TrainingAlgorithm: Send {
     ) -> Result<(), TrainError>;
     /// The agent with the current weights.
     fn agent(&self) -> Agent;
+}
+
+/// The files of weights and of Adam's two moments, in this order.
+const WEIGHT_FILES: [&str; 3] = [MODEL_FILE, "adam_first.safetensors", "adam_second.safetensors"];
+
+/// The files of weights, first moments and second moments.
+pub(crate) fn weight_files(layout: &Layout, buffers: [&[f32]; 3]) -> Vec<NamedBytes> {
+    WEIGHT_FILES.into_iter().zip(buffers).map(|(name, buffer)| (name, layout.to_bytes(buffer))).collect()
+}
+
+/// Reads weights, first moments and second moments. Checks that there is a number of steps for each of `n_groups` weight groups.
+pub(crate) fn read_weights(
+    layout: &Layout,
+    read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
+    adam_steps: &[u64],
+    n_groups: usize,
+) -> Result<[Vec<f32>; 3], TrainError> {
+    let [model, first, second] = WEIGHT_FILES;
+    let buffer = |name: &str| Ok::<_, TrainError>(layout.from_bytes(&read(name)?)?);
+    let buffers = [buffer(model)?, buffer(first)?, buffer(second)?];
+    if adam_steps.len() != n_groups {
+        let found = adam_steps.len();
+        let reason = format!("the number of weight groups is {found}, this run has {n_groups}");
+        return Err(TrainError::State { reason });
+    }
+    Ok(buffers)
 }
 
 /// The inputs of an iteration beside the weights.

@@ -175,12 +175,12 @@ impl<E: Encoder> Network for PaceNet<E> {
             return Err(ConfigError::bad_value("identifier_target", &"traits", expected));
         }
         if config.canonical_frame && pool.sides.is_none() {
-            let expected = "false: this game and its training pool are not the same from several sides (with the key \
-                            `rotated_tuples`, where a game has it, set it to true)";
+            let expected = "false: this game and its training pool have no symmetries (if the game has the key \
+                            `rotated_tuples`, set it to true)";
             return Err(ConfigError::bad_value("canonical_frame", &true, expected));
         }
         if config.canonical_frame && config.context_action != ContextAction::Ego {
-            let expected = "\"ego\" beside canonical_frame = true: what peers do is not turned";
+            let expected = "\"ego\" with canonical_frame = true: actions of peers are not transformed";
             return Err(ConfigError::bad_value("context_action", &"peer", expected));
         }
         E::check(config)?;

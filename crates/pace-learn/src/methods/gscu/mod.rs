@@ -29,9 +29,9 @@ use crate::config::{MinibatchUnit, TrainConfig};
 use crate::learner::Learner;
 use crate::network::{Actor, Network};
 use crate::policy::Policy;
-use crate::ppo::{FIRST_MOMENT_FILE, Ppo, SECOND_MOMENT_FILE};
+use crate::ppo::Ppo;
 use crate::train::{
-    IterationContext, IterationResult, MODEL_FILE, NamedBytes, TrainError, TrainingAlgorithm,
+    IterationContext, IterationResult, NamedBytes, TrainError, TrainingAlgorithm, read_weights, weight_files,
 };
 use crate::update_benchmark::UpdateBench;
 pub(crate) use conditional::GscuNet;
@@ -148,12 +148,10 @@ impl TrainingAlgorithm for Gscu {
 
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
         let Learner { net, adam, .. } = &self.ppo.learner;
-        let (layout, own) = (&net.spec().layout, &self.embedding.adam);
-        let files = vec![
-            (MODEL_FILE, layout.to_bytes(net.weights())),
-            (FIRST_MOMENT_FILE, layout.to_bytes(&[&adam.first_moment[..], &own.first_moment].concat())),
-            (SECOND_MOMENT_FILE, layout.to_bytes(&[&adam.second_moment[..], &own.second_moment].concat())),
-        ];
+        let own = &self.embedding.adam;
+        let first_moment = [&adam.first_moment[..], &own.first_moment].concat();
+        let second_moment = [&adam.second_moment[..], &own.second_moment].concat();
+        let files = weight_files(&net.spec().layout, [net.weights(), &first_moment, &second_moment]);
         (files, [&adam.n_steps[..], &own.n_steps].concat())
     }
 
@@ -163,20 +161,11 @@ impl TrainingAlgorithm for Gscu {
         adam_steps: Vec<u64>,
     ) -> Result<(), TrainError> {
         let Learner { net, adam, .. } = &mut self.ppo.learner;
-        let (layout, start) = (&net.spec().layout, net.embedding_start());
-        let saved = layout.from_bytes(&read(MODEL_FILE)?)?;
-        let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
-        let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
-        let own = &mut self.embedding;
-        let n_groups = adam.n_steps.len();
-        let n_expected = n_groups + own.adam.n_steps.len();
-        if adam_steps.len() != n_expected {
-            let found = adam_steps.len();
-            let reason = format!("the number of weight groups is {found}, this run has {n_expected}");
-            return Err(TrainError::State { reason });
-        }
-        own.parameters.copy_from_slice(&saved[start..]);
-        *net.weights_mut() = saved;
+        let (layout, start, own) = (&net.spec().layout, net.embedding_start(), &mut self.embedding);
+        let (n_groups, n_own) = (adam.n_steps.len(), own.adam.n_steps.len());
+        let [weights, first, second] = read_weights(layout, read, &adam_steps, n_groups + n_own)?;
+        own.parameters.copy_from_slice(&weights[start..]);
+        *net.weights_mut() = weights;
         for (moments, policy, embedding) in [
             (first, &mut adam.first_moment, &mut own.adam.first_moment),
             (second, &mut adam.second_moment, &mut own.adam.second_moment),
