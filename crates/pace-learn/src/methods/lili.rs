@@ -1,5 +1,5 @@
-//! LILI differs from `pace.rs` in: a context of the previous episode alone, and in place of the identifier a predictor of rewards and
-//! next observations (`docs/methods/lili.md`).
+//! LILI differs from `pace.rs` in: a context of the previous episode only, and a predictor of rewards and next observations instead
+//! of the identifier (`docs/methods/lili.md`).
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct LiliNet {
     weights: Arc<Vec<f32>>,
 }
 
-type LiliState = Contexts<PreviousEpisode, InferenceBuffers>;
+type LiliState = Contexts<PreviousEpisode, LiliInferenceBuffers>;
 
 impl Actor for LiliNet {
     type State = LiliState;
@@ -81,7 +81,7 @@ impl Actor for LiliNet {
 }
 
 impl Network for LiliNet {
-    type Buffers = TrainingBuffers;
+    type Buffers = LiliTrainingBuffers;
 
     fn new(game: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> LiliNet {
         let mut layout = Layout::default();
@@ -127,9 +127,9 @@ impl Network for LiliNet {
         Arc::make_mut(&mut self.weights)
     }
 
-    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut TrainingBuffers) {
+    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut LiliTrainingBuffers) {
         for encounters in update.job.chunks(CHUNK_ROWS) {
-            let TrainingBuffers { encoder, transitions, predictor, actor_critic } = buffers;
+            let LiliTrainingBuffers { encoder, transitions, predictor, actor_critic } = buffers;
             let size = self.spec.sizes.observation;
             encoder.gather(update.job, encounters, size);
             transitions.gather(update.job, encounters, size);
@@ -144,13 +144,13 @@ impl Network for LiliNet {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct InferenceBuffers {
+pub(crate) struct LiliInferenceBuffers {
     encoder: PreviousEpisodeInferenceBuffers,
     actor_critic: ActorCriticBuffers,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct TrainingBuffers {
+pub(crate) struct LiliTrainingBuffers {
     encoder: PreviousEpisodeTrainingBuffers,
     transitions: Transitions,
     predictor: TransitionBuffers,

@@ -78,7 +78,7 @@ pub(crate) struct PaceNet<E: Encoder = PoolEncoder> {
 }
 
 impl<E: Encoder> Actor for PaceNet<E> {
-    type State = Contexts<E::Context, InferenceBuffers<E::InferenceBuffers>>;
+    type State = Contexts<E::Context, PaceInferenceBuffers<E::InferenceBuffers>>;
 
     fn spec(&self) -> &NetworkSpec {
         &self.spec
@@ -123,7 +123,8 @@ impl<E: Encoder> Actor for PaceNet<E> {
     }
 
     fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut Self::State) {
-        let Contexts { lanes: contexts, buffers: InferenceBuffers { encoder, stored_actions, .. } } = state;
+        let Contexts { lanes: contexts, buffers: PaceInferenceBuffers { encoder, stored_actions, .. } } =
+            state;
         let Decisions { observations, ego_actions, peer_actions, .. } = *decisions;
         let n_peers = self.spec.sizes.n_peers;
         stored_actions.clear();
@@ -138,7 +139,7 @@ impl<E: Encoder> Actor for PaceNet<E> {
 }
 
 impl<E: Encoder> Network for PaceNet<E> {
-    type Buffers = TrainingBuffers<E::TrainingBuffers>;
+    type Buffers = PaceTrainingBuffers<E::TrainingBuffers>;
 
     fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> PaceNet<E> {
         let mut layout = Layout::default();
@@ -205,7 +206,7 @@ impl<E: Encoder> Network for PaceNet<E> {
     fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut Self::Buffers) {
         let job = update.job;
         for encounters in job.chunks(E::CHUNK_ROWS) {
-            let TrainingBuffers { chunk, classes, encoder, identifier, actor_critic } = buffers;
+            let PaceTrainingBuffers { chunk, classes, encoder, identifier, actor_critic } = buffers;
             chunk.gather(job, encounters, self.spec.sizes, self.context_action);
             self.gather_classes(job, &chunk.encounters, classes);
             // Every chunk of every gradient step drops other features.
@@ -236,7 +237,7 @@ impl<E: Encoder> PaceNet<E> {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct InferenceBuffers<B> {
+pub(crate) struct PaceInferenceBuffers<B> {
     encoder: B,
     /// The actions of the entries that are added to the contexts.
     stored_actions: Vec<Action>,
@@ -246,7 +247,7 @@ pub(crate) struct InferenceBuffers<B> {
 
 /// The inputs and activations of one chunk. Each thread has its own, which stay in its cache from chunk to chunk.
 #[derive(Debug, Default)]
-pub(crate) struct TrainingBuffers<B> {
+pub(crate) struct PaceTrainingBuffers<B> {
     chunk: ContextChunk,
     /// The classes of all peers at every selected decision.
     classes: Vec<usize>,

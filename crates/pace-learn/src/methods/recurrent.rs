@@ -1,7 +1,7 @@
-//! The network of the recurrent baselines differs from `pace.rs` in: a hidden state in place of context and encoder, one linear
-//! layer each as actor and critic, and LIAM's model of the peers in place of the identifier.
+//! The network of the recurrent baselines differs from `pace.rs` in: a hidden state instead of context and encoder, one linear
+//! layer each as actor and critic, and LIAM's model of the peers instead of the identifier.
 //!
-//! The keys and heads that make it one method or another are in `generalist` and `liam`.
+//! `generalist` and `liam` define the methods that use it.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::batch::{Batch, Segment};
 use crate::config::{MinibatchUnit, TrainConfig};
 use crate::learner::ShardUpdate;
 use crate::nets::{
-    ActorCritic, ActorCriticBuffers, HiddenState, PeerModel, PeerModelBuffers, RecurrentEncoder,
-    RecurrentInferenceBuffers, RecurrentTrainingBuffers,
+    ActorCritic, ActorCriticBuffers, HiddenState, PeerModel, PeerModelBuffers, RecurrentBlockBuffers,
+    RecurrentEncoder, RecurrentStepBuffers,
 };
 use crate::network::{Actor, Contexts, Decisions, Network, NetworkDims, NetworkSpec, PolicyOutputs, copy_to};
 
@@ -32,7 +32,7 @@ pub(crate) struct RecurrentNet<const MODELS_PEERS: bool> {
     weights: Arc<Vec<f32>>,
 }
 
-pub(super) type RecurrentState = Contexts<HiddenState, InferenceBuffers>;
+pub(super) type RecurrentState = Contexts<HiddenState, RecurrentInferenceBuffers>;
 
 impl<const MODELS_PEERS: bool> Actor for RecurrentNet<MODELS_PEERS> {
     type State = RecurrentState;
@@ -80,7 +80,7 @@ impl<const MODELS_PEERS: bool> Actor for RecurrentNet<MODELS_PEERS> {
 }
 
 impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
-    type Buffers = TrainingBuffers;
+    type Buffers = RecurrentTrainingBuffers;
 
     fn new(game: &GameSpec, _pool: &PoolListing, config: &TrainConfig) -> Self {
         let mut layout = Layout::default();
@@ -139,9 +139,9 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
         self.encoder.segments(batch)
     }
 
-    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut TrainingBuffers) {
+    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut RecurrentTrainingBuffers) {
         for segments in update.job.chunks(BLOCK_ROWS) {
-            let TrainingBuffers { encoder, actor_critic, peers } = buffers;
+            let RecurrentTrainingBuffers { encoder, actor_critic, peers } = buffers;
             self.encoder.gather(update.job, segments, self.spec.sizes.observation, encoder);
             self.encoder.forward(update.weights, encoder);
             let (decisions, hidden, d_hidden) = self.encoder.decisions(encoder);
@@ -156,14 +156,14 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct InferenceBuffers {
-    encoder: RecurrentInferenceBuffers,
+pub(crate) struct RecurrentInferenceBuffers {
+    encoder: RecurrentStepBuffers,
     actor_critic: ActorCriticBuffers,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct TrainingBuffers {
-    encoder: RecurrentTrainingBuffers,
+pub(crate) struct RecurrentTrainingBuffers {
+    encoder: RecurrentBlockBuffers,
     actor_critic: ActorCriticBuffers,
     peers: PeerModelBuffers,
 }

@@ -23,7 +23,7 @@ pub(crate) use previous_episode::{
     PreviousEpisode, PreviousEpisodeEncoder, PreviousEpisodeInferenceBuffers, PreviousEpisodeTrainingBuffers,
 };
 pub(crate) use recurrent_encoder::{
-    HiddenState, RecurrentEncoder, RecurrentInferenceBuffers, RecurrentTrainingBuffers,
+    HiddenState, RecurrentBlockBuffers, RecurrentEncoder, RecurrentStepBuffers,
 };
 pub(crate) use transformer::TransformerEncoder;
 pub(crate) use transition::{TransitionBuffers, TransitionPredictor, Transitions};

@@ -43,7 +43,7 @@ impl HiddenState {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct RecurrentInferenceBuffers {
+pub(crate) struct RecurrentStepBuffers {
     initial: Vec<f32>,
     last_actions: Vec<Action>,
     keep: Vec<f32>,
@@ -53,7 +53,7 @@ pub(crate) struct RecurrentInferenceBuffers {
 
 /// The inputs and activations of one block of chunks.
 #[derive(Debug, Default)]
-pub(crate) struct RecurrentTrainingBuffers {
+pub(crate) struct RecurrentBlockBuffers {
     steps: Vec<SequenceStep>,
     /// The segments of the block, longest first, and the range of each in `steps`.
     sequences: Vec<(u32, Range<usize>)>,
@@ -135,10 +135,10 @@ impl RecurrentEncoder {
         observations: &[f32],
         contexts: &[HiddenState],
         lanes: &[usize],
-        buffers: &'a mut RecurrentInferenceBuffers,
+        buffers: &'a mut RecurrentStepBuffers,
     ) -> &'a [f32] {
         let (n_rows, width) = (lanes.len(), self.width());
-        let RecurrentInferenceBuffers { initial, last_actions, keep, trunk, gru } = buffers;
+        let RecurrentStepBuffers { initial, last_actions, keep, trunk, gru } = buffers;
         initial.clear();
         last_actions.clear();
         for lane in lanes {
@@ -159,7 +159,7 @@ impl RecurrentEncoder {
         ego_actions: &[Action],
         contexts: &mut [HiddenState],
         lanes: &[usize],
-        buffers: &RecurrentInferenceBuffers,
+        buffers: &RecurrentStepBuffers,
     ) {
         let states = buffers.gru.out.chunks_exact(self.width());
         for ((hidden, action), lane) in states.zip(ego_actions).zip(lanes) {
@@ -177,7 +177,7 @@ impl RecurrentEncoder {
         terminal_observations: &[f32],
         contexts: &mut [HiddenState],
         lanes: &[usize],
-        buffers: &mut RecurrentInferenceBuffers,
+        buffers: &mut RecurrentStepBuffers,
     ) {
         if self.sees_terminal {
             let states = self.step(weights, terminal_observations, contexts, lanes, buffers);
@@ -211,7 +211,7 @@ impl RecurrentEncoder {
         job: &UpdateJob<'_>,
         segments: &[u32],
         size: usize,
-        buffers: &mut RecurrentTrainingBuffers,
+        buffers: &mut RecurrentBlockBuffers,
     ) {
         let (batch, width) = (job.batch, self.width());
         buffers.clear(batch.numbers.is_some());
@@ -260,13 +260,7 @@ impl RecurrentEncoder {
         }
     }
 
-    fn push_row(
-        &self,
-        batch: &Batch,
-        step: &SequenceStep,
-        size: usize,
-        buffers: &mut RecurrentTrainingBuffers,
-    ) {
+    fn push_row(&self, batch: &Batch, step: &SequenceStep, size: usize, buffers: &mut RecurrentBlockBuffers) {
         let indices = batch.numbers.as_ref();
         let (observation, observation_index) = match step.input {
             StepInput::Decision(decision) => {
@@ -295,8 +289,8 @@ impl RecurrentEncoder {
     }
 
     /// Computes the hidden states of the block.
-    pub(crate) fn forward(&self, weights: &[f32], buffers: &mut RecurrentTrainingBuffers) {
-        let RecurrentTrainingBuffers { batch_sizes, initial, keep, trunk, gru, .. } = buffers;
+    pub(crate) fn forward(&self, weights: &[f32], buffers: &mut RecurrentBlockBuffers) {
+        let RecurrentBlockBuffers { batch_sizes, initial, keep, trunk, gru, .. } = buffers;
         let n_inputs = buffers.last_actions.len();
         let parts = [InputPart::Dense(&buffers.observations), InputPart::OneHot(&buffers.last_actions)];
         self.trunk.forward(weights, self.used_parts(&parts), n_inputs, trunk);
@@ -316,7 +310,7 @@ impl RecurrentEncoder {
     /// The decisions of the block as places in the batch, their hidden states, and the place for their gradients.
     pub(crate) fn decisions<'a>(
         &self,
-        buffers: &'a mut RecurrentTrainingBuffers,
+        buffers: &'a mut RecurrentBlockBuffers,
     ) -> (&'a [usize], &'a [f32], &'a mut [f32]) {
         let n = buffers.batch_rows.len() * self.width();
         if buffers.is_whole() {
@@ -328,7 +322,7 @@ impl RecurrentEncoder {
     }
 
     /// Adds the gradient of the weights, from the gradients of the decisions' hidden states.
-    pub(crate) fn backward(&self, update: &mut ShardUpdate<'_>, buffers: &mut RecurrentTrainingBuffers) {
+    pub(crate) fn backward(&self, update: &mut ShardUpdate<'_>, buffers: &mut RecurrentBlockBuffers) {
         let (width, n_inputs) = (self.width(), buffers.last_actions.len());
         if !buffers.is_whole() {
             let d_out = &mut buffers.gru.d_out[..buffers.keep.len() * width];
@@ -337,7 +331,7 @@ impl RecurrentEncoder {
                 d_out[row * width..][..width].copy_from_slice(d_state);
             }
         }
-        let RecurrentTrainingBuffers { batch_sizes, keep, trunk, gru, .. } = buffers;
+        let RecurrentBlockBuffers { batch_sizes, keep, trunk, gru, .. } = buffers;
         let (transposed, gradients) = (update.transposed, &mut *update.gradients);
         let inputs = GruInputs { rows: &trunk.out[..n_inputs * width], places: buffers.indices.as_deref() };
         let d_inputs = Some((&mut trunk.d_out[..n_inputs * width], WriteMode::Overwrite));
@@ -352,7 +346,7 @@ impl RecurrentEncoder {
     }
 }
 
-impl RecurrentTrainingBuffers {
+impl RecurrentBlockBuffers {
     /// Whether every row of the block is a decision.
     fn is_whole(&self) -> bool {
         self.selected.len() == self.keep.len()

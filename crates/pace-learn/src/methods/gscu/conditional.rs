@@ -42,7 +42,7 @@ impl GscuNet {
 }
 
 impl Network for GscuNet {
-    type Buffers = TrainingBuffers;
+    type Buffers = ConditionalBuffers;
 
     fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> GscuNet {
         let keys = super::keys_of(config).clone();
@@ -109,9 +109,9 @@ impl Network for GscuNet {
         }
     }
 
-    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut TrainingBuffers) {
+    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut ConditionalBuffers) {
         let (job, size) = (update.job, self.spec.sizes.observation);
-        let TrainingBuffers { decisions, observations, latents, d_latents, actor_critic } = buffers;
+        let ConditionalBuffers { decisions, observations, latents, d_latents, actor_critic } = buffers;
         decisions.clear();
         for segment in job.segment_indices {
             let of_segment = job.segments[*segment as usize].decisions.clone();
@@ -142,7 +142,7 @@ impl Network for GscuNet {
 
 /// The inputs and activations of one chunk.
 #[derive(Debug, Default)]
-pub(crate) struct TrainingBuffers {
+pub(crate) struct ConditionalBuffers {
     /// The decisions of the job as places in the batch.
     decisions: Vec<usize>,
     observations: Vec<f32>,
