@@ -46,7 +46,7 @@ fn the_identifier_learns_during_the_warm_up() {
 fn the_identifier_cannot_learn_random_labels() {
     // The actual peer is sampled independently of the announced tuple.
     let found =
-        identification_accuracy(|game| game.seat = |_, seed| seed.stream("anybody").below(40) as usize);
+        identification_accuracy(|game| game.seat = |_, seed| seed.stream("labels").below(40) as usize);
     assert!((found - 1.0 / 40.0).abs() < 0.01, "{found} of the guesses, chance is {}", 1.0 / 40.0);
 }
 
