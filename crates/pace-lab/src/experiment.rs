@@ -9,7 +9,7 @@ use std::path::Path;
 use pace_games::old_names::read_with_old_names;
 use pace_games::{ConfigError, Preset, Split, find_game};
 use pace_learn::preset::not_toml;
-use pace_learn::{ClearKeeps, Detector, RunConfig, RunRequest, find_method};
+use pace_learn::{ClearKeeps, Detector, Need, RunConfig, RunRequest, find_method};
 use pace_report::experiment_result::View;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -445,28 +445,25 @@ impl Experiment {
         })
     }
 
-    /// Sets the ids of the runs with one seed. A run that needs a fallback run gets the Generalist of the same game.
+    /// Sets the ids of the runs with one seed. A run that needs a fallback run gets one of the same game.
     fn set_ids(&self, runs: &mut [ExperimentRun]) -> Result<(), LabError> {
-        let lacks_run = |run: &ExperimentRun| run.config.train.conservative_run() == Some("");
+        let lacks_run = |run: &ExperimentRun| run.config.need().is_some_and(|need| need.run.is_empty());
         for run in runs.iter_mut().filter(|run| !lacks_run(run)) {
             (run.id, run.folder_name) = (run.config.id()?, run.config.folder_name()?);
         }
         for index in 0..runs.len() {
-            if !lacks_run(&runs[index]) {
-                continue;
-            }
+            let Some(Need { key, run: "", method }) = runs[index].config.need() else { continue };
             let (game, variant) = (runs[index].config.game.clone(), runs[index].variant.clone());
-            let is_generalist =
-                |run: &&ExperimentRun| run.config.method == "generalist" && run.config.game == game;
-            let same_variant = runs.iter().find(|run| is_generalist(run) && run.variant == variant);
-            let Some(generalist) = same_variant.or_else(|| runs.iter().find(is_generalist)) else {
+            let is_fallback = |run: &&ExperimentRun| run.config.method == method && run.config.game == game;
+            let same_variant = runs.iter().find(|run| is_fallback(run) && run.variant == variant);
+            let Some(fallback) = same_variant.or_else(|| runs.iter().find(is_fallback)) else {
                 let reason = format!(
-                    "{} in {game} needs a Generalist run as fallback policy; add \"generalist\" to the methods of {game}, or set gscu.conservative",
+                    "{} in {game} needs a run of method \"{method}\" as fallback policy; add it to the methods of {game}, or set {key}",
                     runs[index].config.method
                 );
                 return Err(LabError::BadConfig { file: format!("experiment \"{}\"", self.name), reason });
             };
-            let (id, folder_name) = (generalist.id.clone(), generalist.folder_name.clone());
+            let (id, folder_name) = (fallback.id.clone(), fallback.folder_name.clone());
             let run = &mut runs[index];
             run.config.set_fallback_run(&folder_name)?;
             run.needs = Some(id);

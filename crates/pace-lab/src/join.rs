@@ -14,6 +14,7 @@ use crate::error::LabError;
 use crate::experiment::{
     EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell, SMOKE,
 };
+use crate::fallback_agent;
 use crate::folder_names;
 use crate::records::{RunRecords, find_runs};
 use crate::run_config::id_of_run;
@@ -103,8 +104,8 @@ fn read_runs(folder: &Path, damaged: &mut Vec<String>) -> Result<Vec<FoundRun>, 
 
 /// The id of the fallback run of a run without its own copy, if the fallback run is among these runs.
 fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> Option<&'a str> {
-    let name = Path::new(records.config.train.conservative_run()?).file_name()?;
-    if records.path.join("conservative").is_dir() {
+    let name = Path::new(records.config.need()?.run).file_name()?;
+    if records.path.join(fallback_agent::FOLDER).is_dir() {
         return None;
     }
     ids.get(&*name.to_string_lossy()).map(String::as_str)

@@ -234,8 +234,8 @@ impl PlannedRun {
             arguments.extend(["--scale".to_owned(), scale.to_string()]);
         }
         let mut overrides = self.run.overrides.clone();
-        if let Some(folder) = fallback {
-            overrides.insert("gscu.conservative_run".to_owned(), json!(folder.display().to_string()));
+        if let (Some(folder), Some(need)) = (fallback, self.run.config.need()) {
+            overrides.insert(need.key.to_owned(), json!(folder.display().to_string()));
         }
         arguments.extend(set_arguments(&overrides));
         arguments.extend(["--out".to_owned(), self.folder.display().to_string()]);

@@ -300,11 +300,6 @@ impl TrainConfig {
         }
     }
 
-    /// The folder of the run whose agent the method falls back on, where the keys ask for one.
-    pub fn conservative_run(&self) -> Option<&str> {
-        self.gscu.as_ref()?.conservative_run()
-    }
-
     /// The indices of the training tuples that are used, out of `n_tuples`.
     pub fn training_tuples(&self, n_tuples: usize) -> Result<Vec<usize>, ConfigError> {
         if self.train_tuples.is_empty() {

@@ -107,6 +107,12 @@ impl Mlp {
     }
 }
 
+impl From<Linear> for Mlp {
+    fn from(layer: Linear) -> Mlp {
+        Mlp { layers: vec![layer] }
+    }
+}
+
 /// A layer on the output of the one before it; the first is on `parts`.
 fn forward_after(
     layer: &Linear,

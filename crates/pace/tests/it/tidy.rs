@@ -259,8 +259,8 @@ fn folders_of_kept_runs_are_named_after_their_config() {
         let variant = variant.unwrap_or_else(|| panic!("{folder}: expected {front}VARIANT-{back}"));
         // A key that names another run belongs to the preset too.
         let mut overrides = serde_json::Map::new();
-        if let Some(run) = kept.train.conservative_run() {
-            overrides.insert("gscu.conservative_run".to_owned(), run.into());
+        if let Some(need) = kept.need() {
+            overrides.insert(need.key.to_owned(), need.run.into());
         }
         let mut preset = pace_lab::RunConfig::resolve(&pace_lab::RunRequest {
             game: &kept.game,
