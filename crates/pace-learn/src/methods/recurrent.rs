@@ -347,7 +347,7 @@ impl<const MODELS_PEERS: bool> RecurrentNet<MODELS_PEERS> {
         let parts = &parts[..Self::N_PARTS];
         self.trunk.forward(parameters, parts, n_inputs, &mut rows.trunk);
         let places = batch.numbers.is_some().then_some(&rows.places[..]);
-        let inputs = GruInputs { rows: &rows.trunk.out[..n_inputs * width], places };
+        let inputs = GruInputs { rows: &rows.trunk.out[..n_inputs * width], indices: places };
         self.gru.forward(parameters, inputs, &rows.live, &rows.initial, &rows.keep, &mut rows.gru);
 
         // The heads see the decisions; what was only shown has no loss.

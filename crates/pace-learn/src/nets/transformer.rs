@@ -452,20 +452,20 @@ impl AttentionLevelBuffers {
 
     /// The sequences that follow begin with the vectors linked from here on.
     fn begin_chain(&mut self) {
-        self.prefix_groups.push(PrefixGroup { n_sequences: 0, n_links: 0 });
+        self.prefix_groups.push(PrefixGroup { n_sequences: 0, prefix_len: 0 });
     }
 
     /// Adds consecutive vectors to the chain.
     fn link(&mut self, first: usize, n: usize) {
         self.prefix.extend((first..first + n).map(|row| row as u32));
-        self.prefix_groups.last_mut().expect("a chain was begun").n_links += n;
+        self.prefix_groups.last_mut().expect("a chain was begun").prefix_len += n;
     }
 
     /// Adds the sequence of all that is on the chain by now, and a vector of its own behind; returns its number.
     fn push(&mut self, own: Option<u32>) -> u32 {
         let chain = self.prefix_groups.last_mut().expect("a chain was begun");
         chain.n_sequences += 1;
-        let prefix = &self.prefix[self.prefix.len() - chain.n_links..];
+        let prefix = &self.prefix[self.prefix.len() - chain.prefix_len..];
         self.sources.extend_from_slice(prefix);
         self.sources.extend(own);
         self.lengths.push(prefix.len() + usize::from(own.is_some()));
