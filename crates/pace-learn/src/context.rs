@@ -144,8 +144,8 @@ mod tests {
         let decisions: Vec<f32> = (0..10 * width).map(|_| number()).collect();
         let terminals: Vec<f32> = (0..4 * width).map(|_| number()).collect();
         for (ours, theirs) in [
-            (EmptyEpisode::LeftOut, pace_nn::EmptyEpisode::LeftOut),
-            (EmptyEpisode::CountsAsZero, pace_nn::EmptyEpisode::CountsAsZero),
+            (EmptyEpisode::LeftOut, pace_nn::EmptyEpisodeMode::LeftOut),
+            (EmptyEpisode::CountsAsZero, pace_nn::EmptyEpisodeMode::CountsAsZero),
         ] {
             let mut whole = vec![0.0; decisions.len()];
             let mut pool = pace_nn::PrefixPool::new(width, n_means, theirs);

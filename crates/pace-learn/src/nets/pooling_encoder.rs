@@ -3,7 +3,7 @@
 
 use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, Stream};
 use pace_nn::rows::{gather_rows, scatter_add_rows};
-use pace_nn::{DropoutKey, InputPart, Layout, MlpBuffers, PrefixPool, WriteMode};
+use pace_nn::{DropoutKey, EmptyEpisodeMode, InputPart, Layout, MlpBuffers, PrefixPool, WriteMode};
 
 use super::encoder::{ContextChunk, Encoder, Entries, entry_parts};
 use super::{CHUNK_ROWS, ContextEncoder, ensure_len, zero_empty_contexts};
@@ -161,8 +161,8 @@ impl Encoder for PoolEncoder {
         };
         let (features, terminals) = features.split_at(n_decisions * width);
         let empty_episode = match self.empty_episode {
-            EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
-            EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
+            EmptyEpisode::LeftOut => EmptyEpisodeMode::LeftOut,
+            EmptyEpisode::CountsAsZero => EmptyEpisodeMode::CountsAsZero,
         };
         let pool = buffers.pool.get_or_insert_with(|| PrefixPool::new(width, self.n_means, empty_episode));
         let all_pooled = ensure_len(&mut buffers.all_pooled, n_decisions * width);
@@ -240,6 +240,7 @@ impl Encoder for PoolEncoder {
         }
         if let Some(indices) = indices {
             let d_entries = &mut buffers.entries.d_out[..actions.len() * width];
+            d_entries.fill(0.0);
             scatter_add_rows(&buffers.d_features, indices, width, d_entries);
         }
         let parts = entry_parts(observations, actions);

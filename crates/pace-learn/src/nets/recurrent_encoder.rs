@@ -295,7 +295,7 @@ impl RecurrentEncoder {
         let parts = [InputPart::Dense(&buffers.observations), InputPart::OneHot(&buffers.last_actions)];
         self.trunk.forward(weights, self.used_parts(&parts), n_inputs, trunk);
         let rows = &trunk.out[..n_inputs * self.width()];
-        let inputs = GruInputs { rows, places: buffers.indices.as_deref() };
+        let inputs = GruInputs { rows, indices: buffers.indices.as_deref() };
         self.gru.forward(weights, inputs, batch_sizes, initial, keep, gru);
         if !buffers.is_whole() {
             let width = self.width();
@@ -333,7 +333,7 @@ impl RecurrentEncoder {
         }
         let RecurrentBlockBuffers { batch_sizes, keep, trunk, gru, .. } = buffers;
         let (transposed, gradients) = (update.transposed, &mut *update.gradients);
-        let inputs = GruInputs { rows: &trunk.out[..n_inputs * width], places: buffers.indices.as_deref() };
+        let inputs = GruInputs { rows: &trunk.out[..n_inputs * width], indices: buffers.indices.as_deref() };
         let d_inputs = Some((&mut trunk.d_out[..n_inputs * width], WriteMode::Overwrite));
         self.gru.backward(transposed, gradients, inputs, batch_sizes, keep, gru, d_inputs);
         let parts = [InputPart::Dense(&buffers.observations), InputPart::OneHot(&buffers.last_actions)];

@@ -449,20 +449,20 @@ impl AttentionLevelBuffers {
 
     /// Starts a group of sequences with a common prefix, which is empty at first.
     fn start_group(&mut self) {
-        self.prefix_groups.push(PrefixGroup { n_sequences: 0, n_links: 0 });
+        self.prefix_groups.push(PrefixGroup { n_sequences: 0, prefix_len: 0 });
     }
 
     /// Appends consecutive vectors to the prefix of the current group.
     fn extend_prefix(&mut self, first: usize, n: usize) {
         self.prefix.extend((first..first + n).map(|row| row as u32));
-        self.prefix_groups.last_mut().expect("a group was started").n_links += n;
+        self.prefix_groups.last_mut().expect("a group was started").prefix_len += n;
     }
 
     /// Adds a sequence to the current group: the prefix so far, followed by `own`. Returns the index of the sequence.
     fn push(&mut self, own: Option<u32>) -> u32 {
         let group = self.prefix_groups.last_mut().expect("a group was started");
         group.n_sequences += 1;
-        let prefix = &self.prefix[self.prefix.len() - group.n_links..];
+        let prefix = &self.prefix[self.prefix.len() - group.prefix_len..];
         self.sources.extend_from_slice(prefix);
         self.sources.extend(own);
         self.lengths.push(prefix.len() + usize::from(own.is_some()));
