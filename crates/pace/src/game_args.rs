@@ -37,7 +37,7 @@ impl GameArgs {
 impl KeyArgs {
     /// Opens the game `id` with these keys.
     pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, ConfigError> {
-        let (entry, preset) = (find_game(id)?, Preset::parse(&self.preset)?);
+        let (entry, preset) = (find_game(id)?, self.preset.parse::<Preset>()?);
         let (mut keys, _) = resolve(entry, &METHODS[0], preset)?;
         keys.extend(with_current_names(&parse_overrides(&self.overrides)?, Some(&keys))?);
         entry.open(preset, &keys)

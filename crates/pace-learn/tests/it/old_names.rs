@@ -138,7 +138,7 @@ fn single_keys_are_set_by_either_name() {
 #[test]
 fn errors_suggest_current_names_only() {
     let message = |keys: Value| resolve("predator-prey", "gscu", Preset::Paper, keys).expect_err("refused");
-    let listed = message(json!({ "minibach": "steps" }));
+    let listed = message(json!({ "minibatch_unti": "steps" }));
     assert!(listed.contains("did you mean \"minibatch_unit\""), "{listed}");
     let words: Vec<&str> = listed.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.')).collect();
     for (old, current) in RENAMED {

@@ -53,7 +53,7 @@ pub struct ExperimentArgs {
 impl ExperimentArgs {
     /// Creates the plan of these experiments.
     pub fn plan(&self) -> Result<Plan, LabError> {
-        let preset = self.preset.as_deref().map(Preset::parse).transpose()?;
+        let preset = self.preset.as_deref().map(str::parse::<Preset>).transpose()?;
         Plan::new(
             &self.find()?,
             &ExperimentOverrides { seeds: self.seeds, preset, scale: self.scale },

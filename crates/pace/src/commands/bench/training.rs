@@ -45,7 +45,7 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
             anyhow::bail!("--worker: expected one game and --threads");
         };
-        let preset = Preset::parse(args.preset.as_deref().unwrap_or_default())?;
+        let preset = args.preset.as_deref().unwrap_or_default().parse::<Preset>()?;
         return Ok(writeln!(out, "{}", measure(game, preset, n_threads, args.seconds, &args.overrides)?)?);
     }
     let games: Vec<&str> = match args.games.as_slice() {
@@ -57,7 +57,7 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         None => super::thread_counts(all_threads()),
     };
     let presets = match &args.preset {
-        Some(preset) => vec![Preset::parse(preset)?],
+        Some(preset) => vec![preset.parse::<Preset>()?],
         None => vec![Preset::Best, Preset::Paper],
     };
     let mut rows = Vec::new();
