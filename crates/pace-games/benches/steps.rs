@@ -1,6 +1,6 @@
 //! Steps per second of every game, one thread: `cargo bench -p pace-games`.
 
-use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split};
+use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split, StepBuffers};
 
 fn main() {
     divan::main();
@@ -14,7 +14,8 @@ fn bench_game(bencher: divan::Bencher<'_, '_>, id: &str, peer_observation_mode: 
     let game = entry.open(Preset::Paper, &serde_json::Map::new()).expect("presets are valid");
     let (n_actions, n_episodes) = (game.spec().n_actions() as u32, game.spec().episodes_per_encounter);
     let n_tuples = game.pool(Split::Train).tuples.len();
-    let mut lanes = game.lanes(Split::Train, N_LANES, peer_observation_mode);
+    let mut arena = game.arena(Split::Train, N_LANES);
+    let mut steps = StepBuffers::new(game.spec(), N_LANES, peer_observation_mode);
     let mut rng = Seed::new(1).stream("ego");
     let actions: Vec<Vec<Action>> =
         (0..N_STEPS).map(|_| (0..N_LANES).map(|_| rng.below(n_actions) as Action).collect()).collect();
@@ -22,13 +23,14 @@ fn bench_game(bencher: divan::Bencher<'_, '_>, id: &str, peer_observation_mode: 
     bencher.counter(divan::counter::ItemsCount::new(N_LANES * N_STEPS)).bench_local(move || {
         for joint in &actions {
             for lane in 0..N_LANES {
-                if lanes.idle()[lane] {
+                if arena.idle()[lane] {
                     n_encounters += 1;
                     let seed = Seed::new(1).child("encounter", &[n_encounters]);
-                    lanes.begin(lane, n_encounters as usize % n_tuples, n_episodes, seed);
+                    let observation = steps.observation_mut(lane);
+                    arena.begin(lane, n_encounters as usize % n_tuples, n_episodes, seed, observation);
                 }
             }
-            lanes.step(joint);
+            arena.step(joint, &mut steps.batch());
         }
     });
 }

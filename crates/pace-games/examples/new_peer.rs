@@ -4,7 +4,8 @@
 
 use pace_games::kuhn_poker::{BET, Card, Hand, KuhnConfig, KuhnPoker, KuhnSpec, PASS, Stage};
 use pace_games::{
-    Action, Arena, Game, Peer, PeerObservationMode, PeerSpec, Preset, PresetConfig, Seat, Seed, Stream,
+    Action, Arena, Game, Peer, PeerObservationMode, PeerSpec, Preset, PresetConfig, Seat, Seed, StepBuffers,
+    Stream,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,19 +57,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let spec = Faint { brave: KuhnSpec { xi: 0.9, eta: 0.5 } };
     println!("{}", spec.describe());
     let n_lanes = 1000;
-    let mut arena = Arena::<KuhnPoker, FaintHeart>::new(game, n_lanes, PeerObservationMode::Skipped);
+    let mut steps = StepBuffers::new(game.spec(), n_lanes, PeerObservationMode::Skipped);
+    let mut arena = Arena::<KuhnPoker, FaintHeart>::new(game, n_lanes);
     for lane in 0..n_lanes {
-        arena.begin(lane, std::slice::from_ref(&spec), 20, Seed::new(1).child("encounter", &[lane as u64]));
+        let seed = Seed::new(1).child("encounter", &[lane as u64]);
+        arena.begin(lane, std::slice::from_ref(&spec), 20, seed, steps.observation_mut(lane));
     }
     // An ego that always passes sees how often it is bet into, hand after hand.
     let mut bets = [0u32; 20];
     let mut hand = vec![0; n_lanes];
     while arena.idle().contains(&false) {
         let was_resting = arena.idle().to_vec();
-        arena.step(&vec![PASS; n_lanes]);
+        arena.step(&vec![PASS; n_lanes], &mut steps.batch());
         for lane in (0..n_lanes).filter(|lane| !was_resting[*lane]) {
-            bets[hand[lane]] += u32::from(arena.block().peer_actions[lane] == BET);
-            hand[lane] += usize::from(arena.block().endings[lane].is_some());
+            bets[hand[lane]] += u32::from(steps.peer_actions[lane] == BET);
+            hand[lane] += usize::from(steps.endings[lane].is_some());
         }
     }
     println!("bets in 1000 first hands: {}, in 1000 twentieth hands: {}", bets[0], bets[19]);

@@ -3,7 +3,7 @@
 //! The contract itself is written down at `Game` and `Peer`. What a particular game promises beyond it is tested
 //! in that game's folder.
 
-use crate::arena::{Arena, PeerObservationMode};
+use crate::arena::{Arena, PeerObservationMode, StepBuffers};
 use crate::ego::play_encounter;
 use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Game, MAX_SEATS, NO_ACTION, Seat};
@@ -253,12 +253,13 @@ fn ends_in_time<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
 fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let pool = game.pool();
     let n_lanes = pool.train().len();
-    let mut arena = Arena::<G>::new(game.clone(), n_lanes, PeerObservationMode::Recorded);
+    let mut steps = StepBuffers::new(game.spec(), n_lanes, PeerObservationMode::Recorded);
+    let mut arena = Arena::<G>::new(game.clone(), n_lanes);
     let mut alone: Vec<Encounter<G>> = Vec::new();
     let size = game.spec().observation_size;
     for (lane, tuple) in pool.train().iter().enumerate() {
         let encounter_seed = seed.child("contract", &[lane as u64]);
-        arena.begin(lane, &tuple.specs, N_EPISODES, encounter_seed);
+        arena.begin(lane, &tuple.specs, N_EPISODES, encounter_seed, steps.observation_mut(lane));
         alone.push(Encounter::begin(game, &tuple.specs, N_EPISODES, encounter_seed));
     }
     let mut ego_rng = seed.stream("ego");
@@ -271,31 +272,30 @@ fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         for action in &mut actions {
             *action = ego_rng.below(game.spec().n_actions() as u32) as Action;
         }
-        arena.step(&actions);
+        arena.step(&actions, &mut steps.batch());
         for (lane, encounter) in alone.iter_mut().enumerate().filter(|(lane, _)| !was_resting[*lane]) {
             let views = PeerStepBuffers { observations: &mut peer_observations, actions: &mut peer_actions };
             let step = encounter.step(game, actions[lane], views);
-            let block = arena.block();
             let mut terminal_agrees = true;
             if step.boundary != Boundary::WithinEpisode {
                 game.observe(encounter.state(), Seat::EGO, &mut seen);
-                terminal_agrees = seen == block.terminal_observations[lane * size..][..size];
+                terminal_agrees = seen == steps.terminal_observations[lane * size..][..size];
             }
             if step.boundary == Boundary::EpisodeEnd {
                 encounter.next_episode(game);
             }
             game.observe(encounter.state(), Seat::EGO, &mut seen);
             let observation_agrees =
-                step.boundary == Boundary::EncounterEnd || seen == block.observations[lane * size..][..size];
+                step.boundary == Boundary::EncounterEnd || seen == steps.observations[lane * size..][..size];
             let n_peers = peer_actions.len();
             let agrees = terminal_agrees
                 && observation_agrees
-                && block.task_rewards[lane] == step.task_reward as f32
-                && block.boundaries[lane] == step.boundary
-                && block.endings[lane] == step.ending
-                && block.keypoints_visited[lane] == step.keypoint_visited
-                && block.peer_actions[lane * n_peers..][..n_peers] == peer_actions
-                && block.peer_observations[lane * n_peers * size..][..n_peers * size] == peer_observations;
+                && steps.task_rewards[lane] == step.task_reward as f32
+                && steps.boundaries[lane] == step.boundary
+                && steps.endings[lane] == step.ending
+                && steps.keypoints_visited[lane] == step.keypoint_visited
+                && steps.peer_actions[lane * n_peers..][..n_peers] == peer_actions
+                && steps.peer_observations[lane * n_peers * size..][..n_peers * size] == peer_observations;
             ensure(agrees, || format!("lane {lane} and the same encounter alone differ: {step:?}"))?;
         }
     }

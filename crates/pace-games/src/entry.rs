@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::arena::{AnyArena, Arena, ArenaOfPool, PeerObservationMode};
+use crate::arena::{AnyArena, Arena, ArenaOfPool};
 use crate::config::{ConfigError, Preset, configure};
 use crate::contract::{ContractViolation, check_contract};
 use crate::ego::{Ego, EpisodeOutcome, Reference, begin_reference};
@@ -92,13 +92,8 @@ pub trait AnyGame: Send + Sync {
     ) -> Result<Box<dyn AnyEncounter>, ConfigError>;
     /// See [`Game::constants`].
     fn constants(&self) -> Value;
-    /// AnyArena in which encounters with the tuples of `split` can be played.
-    fn lanes(
-        &self,
-        split: Split,
-        n_lanes: usize,
-        peer_observation_mode: PeerObservationMode,
-    ) -> Box<dyn AnyArena>;
+    /// An arena for encounters with the tuples of `split`.
+    fn arena(&self, split: Split, n_lanes: usize) -> Box<dyn AnyArena>;
     /// See [`Game::decision_points`].
     fn decision_points(&self) -> Vec<DecisionPoint>;
     /// See [`Game::expected_return`].
@@ -331,14 +326,9 @@ impl<G: Game> AnyGame for Opened<G> {
         self.game.constants()
     }
 
-    fn lanes(
-        &self,
-        split: Split,
-        n_lanes: usize,
-        peer_observation_mode: PeerObservationMode,
-    ) -> Box<dyn AnyArena> {
+    fn arena(&self, split: Split, n_lanes: usize) -> Box<dyn AnyArena> {
         Box::new(ArenaOfPool {
-            arena: Arena::new(self.game.clone(), n_lanes, peer_observation_mode),
+            arena: Arena::new(self.game.clone(), n_lanes),
             tuples: self.tuples(split).map(|tuple| tuple.specs).collect(),
         })
     }

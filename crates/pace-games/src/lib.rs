@@ -42,7 +42,7 @@ pub mod kuhn_poker;
 pub mod overcooked;
 pub mod predator_prey;
 
-pub use arena::{AnyArena, Arena, PeerObservationMode, StepBatch};
+pub use arena::{AnyArena, Arena, PeerObservationMode, StepBatch, StepBuffers};
 pub use config::{ConfigError, Preset, PresetConfig, configure};
 pub use contract::{ContractViolation, check_contract};
 pub use ego::{

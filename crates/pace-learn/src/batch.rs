@@ -154,35 +154,291 @@ impl Batch {
         self.sides.push(side);
     }
 
-    /// Appends the encounters of another batch. Observations have to be numbered anew.
-    pub(crate) fn append(&mut self, other: &mut Batch) {
-        self.numbers = None;
-        let (n_decisions, n_episodes) = (self.actions.len(), self.episode_lengths.len());
-        self.decision_starts.extend(other.decision_starts.drain(..).map(|start| start + n_decisions));
-        self.episode_starts.extend(other.episode_starts.drain(..).map(|start| start + n_episodes));
-        self.observations.append(&mut other.observations);
-        self.terminal_observations.append(&mut other.terminal_observations);
-        self.actions.append(&mut other.actions);
-        self.peer_actions.append(&mut other.peer_actions);
-        self.peer_observations.append(&mut other.peer_observations);
-        self.saved_states.append(&mut other.saved_states);
-        self.log_probabilities.append(&mut other.log_probabilities);
-        self.values.append(&mut other.values);
-        self.task_rewards.append(&mut other.task_rewards);
-        self.exploration_rewards.append(&mut other.exploration_rewards);
-        self.advantages.append(&mut other.advantages);
-        self.targets.append(&mut other.targets);
-        self.episode_lengths.append(&mut other.episode_lengths);
-        self.endings.append(&mut other.endings);
-        self.keypoints_visited.append(&mut other.keypoints_visited);
-        self.tuples.append(&mut other.tuples);
-        self.sides.append(&mut other.sides);
+    /// A batch with room for this many encounters, to be filled by its [`EncounterWriter`]s. Rows that are never written take no
+    /// physical memory.
+    pub(crate) fn with_room(n_encounters: usize, room: EncounterRoom) -> Batch {
+        let mut batch = Batch::default();
+        let (n_decisions, n_episodes) = (n_encounters * room.max_decisions, n_encounters * room.n_episodes);
+        for (column, width) in batch.float_columns(room) {
+            *column = vec![0.0; n_decisions * width];
+        }
+        for (column, width) in batch.action_columns(room) {
+            *column = vec![0; n_decisions * width];
+        }
+        batch.terminal_observations = vec![0.0; n_episodes * room.observation];
+        batch.episode_lengths = vec![0; n_episodes];
+        batch.endings = vec![Ending::Finished; n_episodes];
+        batch.keypoints_visited = vec![false; n_episodes];
+        batch
     }
+
+    /// A writer for each encounter that there is room for, in order.
+    pub(crate) fn writers(&mut self, room: EncounterRoom) -> impl Iterator<Item = EncounterWriter<'_>> {
+        let EncounterRoom { max_decisions, n_episodes, observation, n_peers, peer_observation } = room;
+        let n_encounters = self.actions.len() / max_decisions;
+        let mut observations = &mut self.observations[..];
+        let mut actions = &mut self.actions[..];
+        let mut peer_actions = &mut self.peer_actions[..];
+        let mut peer_observations = &mut self.peer_observations[..];
+        let mut log_probabilities = &mut self.log_probabilities[..];
+        let mut values = &mut self.values[..];
+        let mut task_rewards = &mut self.task_rewards[..];
+        let mut exploration_rewards = &mut self.exploration_rewards[..];
+        let mut terminal_observations = &mut self.terminal_observations[..];
+        let mut episode_lengths = &mut self.episode_lengths[..];
+        let mut endings = &mut self.endings[..];
+        let mut keypoints_visited = &mut self.keypoints_visited[..];
+        (0..n_encounters).map(move |_| EncounterWriter {
+            tuple: 0,
+            side: 0,
+            n_decisions: 0,
+            episode: 0,
+            saved_states: Vec::new(),
+            observations: take_front(&mut observations, max_decisions * observation),
+            actions: take_front(&mut actions, max_decisions),
+            peer_actions: take_front(&mut peer_actions, max_decisions * n_peers),
+            peer_observations: take_front(&mut peer_observations, max_decisions * n_peers * peer_observation),
+            log_probabilities: take_front(&mut log_probabilities, max_decisions),
+            values: take_front(&mut values, max_decisions),
+            task_rewards: take_front(&mut task_rewards, max_decisions),
+            exploration_rewards: take_front(&mut exploration_rewards, max_decisions),
+            terminal_observations: take_front(&mut terminal_observations, n_episodes * observation),
+            episode_lengths: take_front(&mut episode_lengths, n_episodes),
+            endings: take_front(&mut endings, n_episodes),
+            keypoints_visited: take_front(&mut keypoints_visited, n_episodes),
+        })
+    }
+
+    /// Closes the gaps behind encounters with fewer decisions than there is room for.
+    pub(crate) fn close_gaps(&mut self, room: EncounterRoom, encounters: Vec<WrittenEncounter>) {
+        for (column, width) in self.float_columns(room) {
+            close_gaps_of(column, width, room.max_decisions, &encounters);
+        }
+        for (column, width) in self.action_columns(room) {
+            close_gaps_of(column, width, room.max_decisions, &encounters);
+        }
+        let mut n_decisions = 0;
+        for (encounter, written) in encounters.into_iter().enumerate() {
+            self.decision_starts.push(n_decisions);
+            self.episode_starts.push(encounter * room.n_episodes);
+            self.tuples.push(written.tuple);
+            self.sides.push(written.side);
+            self.saved_states.extend(written.saved_states);
+            n_decisions += written.n_decisions;
+        }
+    }
+
+    /// The fields of numbers with one row per decision, and the width of a row.
+    fn float_columns(&mut self, room: EncounterRoom) -> [(&mut Vec<f32>, usize); 6] {
+        [
+            (&mut self.observations, room.observation),
+            (&mut self.peer_observations, room.n_peers * room.peer_observation),
+            (&mut self.log_probabilities, 1),
+            (&mut self.values, 1),
+            (&mut self.task_rewards, 1),
+            (&mut self.exploration_rewards, 1),
+        ]
+    }
+
+    /// The fields of actions with one row per decision, and the width of a row.
+    fn action_columns(&mut self, room: EncounterRoom) -> [(&mut Vec<Action>, usize); 2] {
+        [(&mut self.actions, 1), (&mut self.peer_actions, room.n_peers)]
+    }
+}
+
+/// Moves the rows of every encounter behind those of the encounter before it.
+fn close_gaps_of<T: Copy>(
+    column: &mut Vec<T>,
+    width: usize,
+    max_decisions: usize,
+    encounters: &[WrittenEncounter],
+) {
+    let mut end = 0;
+    for (encounter, written) in encounters.iter().enumerate() {
+        let start = encounter * max_decisions * width;
+        column.copy_within(start..start + written.n_decisions * width, end);
+        end += written.n_decisions * width;
+    }
+    column.truncate(end);
+}
+
+/// Cuts the first `n` values off a slice.
+fn take_front<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
+    let (front, back) = std::mem::take(rest).split_at_mut(n);
+    *rest = back;
+    front
+}
+
+/// The memory that a rollout reserves for each encounter of a batch, so that every lane can write to the batch itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EncounterRoom {
+    pub(crate) max_decisions: usize,
+    pub(crate) n_episodes: usize,
+    /// Size of an observation.
+    pub(crate) observation: usize,
+    pub(crate) n_peers: usize,
+    /// Size of a recorded observation of a peer; 0 if they are not recorded.
+    pub(crate) peer_observation: usize,
+}
+
+/// One encounter's rows of a batch, written decision by decision.
+#[derive(Debug)]
+pub(crate) struct EncounterWriter<'a> {
+    pub(crate) tuple: u32,
+    /// The side that the ego looks from.
+    pub(crate) side: u8,
+    /// Appended to by [`crate::network::Actor::save_state`].
+    pub(crate) saved_states: Vec<f32>,
+    n_decisions: usize,
+    /// The current episode.
+    episode: usize,
+    observations: &'a mut [f32],
+    actions: &'a mut [Action],
+    peer_actions: &'a mut [Action],
+    peer_observations: &'a mut [f32],
+    log_probabilities: &'a mut [f32],
+    values: &'a mut [f32],
+    task_rewards: &'a mut [f32],
+    exploration_rewards: &'a mut [f32],
+    terminal_observations: &'a mut [f32],
+    episode_lengths: &'a mut [u32],
+    endings: &'a mut [Ending],
+    keypoints_visited: &'a mut [bool],
+}
+
+/// A decision with its outcome. The fields are those of [`Batch`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecisionRow<'a> {
+    pub(crate) observation: &'a [f32],
+    pub(crate) action: Action,
+    pub(crate) peer_actions: &'a [Action],
+    /// Empty if not recorded.
+    pub(crate) peer_observations: &'a [f32],
+    pub(crate) log_probability: f32,
+    pub(crate) value: f32,
+    pub(crate) task_reward: f32,
+    pub(crate) exploration_reward: f32,
+    pub(crate) keypoint_visited: bool,
+}
+
+/// The properties of an encounter whose rows are written.
+#[derive(Debug)]
+pub(crate) struct WrittenEncounter {
+    tuple: u32,
+    side: u8,
+    n_decisions: usize,
+    saved_states: Vec<f32>,
+}
+
+impl EncounterWriter<'_> {
+    /// Writes a decision of the current episode.
+    pub(crate) fn add(&mut self, row: &DecisionRow<'_>) {
+        let index = self.n_decisions;
+        write_row(self.observations, index, row.observation);
+        write_row(self.peer_actions, index, row.peer_actions);
+        write_row(self.peer_observations, index, row.peer_observations);
+        self.actions[index] = row.action;
+        self.log_probabilities[index] = row.log_probability;
+        self.values[index] = row.value;
+        self.task_rewards[index] = row.task_reward;
+        self.exploration_rewards[index] = row.exploration_reward;
+        self.episode_lengths[self.episode] += 1;
+        self.keypoints_visited[self.episode] |= row.keypoint_visited;
+        self.n_decisions += 1;
+    }
+
+    /// Ends the current episode.
+    pub(crate) fn end_episode(&mut self, terminal_observation: &[f32], ending: Ending) {
+        write_row(self.terminal_observations, self.episode, terminal_observation);
+        self.endings[self.episode] = ending;
+        self.episode += 1;
+    }
+
+    /// Ends the encounter.
+    pub(crate) fn finish(self) -> WrittenEncounter {
+        WrittenEncounter {
+            tuple: self.tuple,
+            side: self.side,
+            n_decisions: self.n_decisions,
+            saved_states: self.saved_states,
+        }
+    }
+}
+
+fn write_row<T: Copy>(column: &mut [T], index: usize, row: &[T]) {
+    column[index * row.len()..][..row.len()].copy_from_slice(row);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, MAX_DISTINCT_OBSERVATIONS, Segment};
+    use pace_games::Ending;
+
+    use super::{Batch, DecisionRow, EncounterRoom, EncounterWriter, MAX_DISTINCT_OBSERVATIONS, Segment};
+
+    #[test]
+    fn writers_leave_no_gaps() {
+        let room = EncounterRoom {
+            max_decisions: 3,
+            n_episodes: 2,
+            observation: 2,
+            n_peers: 1,
+            peer_observation: 0,
+        };
+        let mut batch = Batch::with_room(3, room);
+        let mut writers: Vec<_> = batch.writers(room).collect();
+        // Encounters with episodes of these lengths, written in reverse order.
+        let lengths = [[1, 1], [2, 1], [1, 1]];
+        for (encounter, lengths) in lengths.iter().enumerate().rev() {
+            let writer = &mut writers[encounter];
+            writer.tuple = 7 + encounter as u32;
+            let mut number = 10.0 * encounter as f32;
+            for length in lengths {
+                for _ in 0..*length {
+                    number += 1.0;
+                    writer.add(&DecisionRow {
+                        observation: &[number, -number],
+                        action: number as u8,
+                        peer_actions: &[number as u8 + 100],
+                        peer_observations: &[],
+                        log_probability: number + 0.1,
+                        value: number + 0.2,
+                        task_reward: number + 0.3,
+                        exploration_reward: number + 0.4,
+                        keypoint_visited: number == 12.0,
+                    });
+                }
+                writer.end_episode(&[number, number], Ending::TimedOut);
+            }
+            writer.saved_states.push(number);
+        }
+        let encounters = writers.into_iter().map(EncounterWriter::finish).collect();
+        batch.close_gaps(room, encounters);
+        let numbers = [1.0, 2.0, 11.0, 12.0, 13.0, 21.0, 22.0];
+        let plus = |offset: f32| numbers.map(|number| number + offset);
+        assert_eq!(batch.observations, numbers.map(|number| [number, -number]).concat());
+        assert_eq!(batch.actions, numbers.map(|number| number as u8));
+        assert_eq!(batch.peer_actions, numbers.map(|number| number as u8 + 100));
+        assert!(batch.peer_observations.is_empty());
+        assert_eq!(batch.log_probabilities, plus(0.1));
+        assert_eq!(batch.values, plus(0.2));
+        assert_eq!(batch.task_rewards, plus(0.3));
+        assert_eq!(batch.exploration_rewards, plus(0.4));
+        assert_eq!(
+            batch.terminal_observations,
+            [1, 1, 2, 2, 12, 12, 13, 13, 21, 21, 22, 22].map(|n| n as f32)
+        );
+        assert_eq!(batch.episode_lengths, lengths.concat());
+        assert_eq!(batch.keypoints_visited, [false, false, true, false, false, false]);
+        assert_eq!(
+            (batch.tuples.clone(), batch.saved_states.clone()),
+            (vec![7, 8, 9], vec![2.0, 13.0, 22.0])
+        );
+        assert_eq!(
+            (0..3).map(|encounter| batch.decisions(encounter)).collect::<Vec<_>>(),
+            [0..2, 2..5, 5..7]
+        );
+        assert_eq!(batch.episodes(1), 2..4);
+    }
 
     #[test]
     fn few_observations_are_numbered_and_many_are_not() {

@@ -3,16 +3,18 @@
 //! Training records what happens here in `rollout`, evaluation in `adapt`, and GSCU's first stage in `methods::gscu`.
 
 use pace_games::{
-    Action, AnyArena, AnyGame, Boundary, ConfigError, NO_ACTION, PeerObservationMode, Seed, Split, StepBatch,
-    Stream, SymmetryTransform, sample_action,
+    Action, AnyArena, AnyGame, Boundary, ConfigError, NO_ACTION, PeerObservationMode, Seed, Split,
+    StepBuffers, Stream, SymmetryTransform, sample_action,
 };
 use pace_nn::loss::softmax_rows;
 
 use crate::network::{Actor, Decisions, LaneStates, NetworkDims, PolicyOutputs};
 
-/// AnyArena, the contexts of their egos, and all buffers of a step.
+/// An arena, the contexts of its egos, and all buffers of a step.
 pub(crate) struct PolicyRunner<A: Actor> {
-    lanes: Box<dyn AnyArena>,
+    arena: Box<dyn AnyArena>,
+    /// The reports of the last step, one row per lane.
+    steps: StepBuffers,
     state: A::State,
     rngs: Vec<Option<Stream>>,
     /// The side that each ego looks from; the first, where the actor knows of no other.
@@ -43,7 +45,8 @@ impl<A: Actor> PolicyRunner<A> {
         peer_observation_mode: PeerObservationMode,
     ) -> PolicyRunner<A> {
         PolicyRunner {
-            lanes: game.lanes(split, n_lanes, peer_observation_mode),
+            arena: game.arena(split, n_lanes),
+            steps: StepBuffers::new(game.spec(), n_lanes, peer_observation_mode),
             state: actor.new_state(n_lanes, window),
             rngs: vec![None; n_lanes],
             sides: vec![0; n_lanes],
@@ -62,10 +65,6 @@ impl<A: Actor> PolicyRunner<A> {
         }
     }
 
-    pub(crate) fn n_lanes(&self) -> usize {
-        self.actions.len()
-    }
-
     /// Seats a tuple in a lane, with an empty context.
     pub(crate) fn begin(&mut self, actor: &A, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         actor.begin(&mut self.state, lane, seed);
@@ -73,13 +72,13 @@ impl<A: Actor> PolicyRunner<A> {
         let spec = actor.spec();
         if let Some(sides) = &spec.sides {
             let size = spec.sizes.observation;
-            self.sides[lane] = sides.canonical(&self.lanes.block().observations[lane * size..][..size]);
+            self.sides[lane] = sides.canonical(&self.steps.observations[lane * size..][..size]);
         }
     }
 
     /// Seats a tuple in a lane whose peers have left, and leaves the context as it is, and the side with it.
     pub(crate) fn switch(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
-        self.lanes.begin(lane, tuple, n_episodes, seed);
+        self.arena.begin(lane, tuple, n_episodes, seed, self.steps.observation_mut(lane));
         self.rngs[lane] = Some(seed.stream("ego"));
     }
 
@@ -139,9 +138,9 @@ impl<A: Actor> PolicyRunner<A> {
         &self.peer_observations
     }
 
-    /// What the lanes reported after the last step.
-    pub(crate) fn block(&self) -> &StepBatch {
-        self.lanes.block()
+    /// The reports of the last step, one row per lane.
+    pub(crate) fn steps(&self) -> &StepBuffers {
+        &self.steps
     }
 
     /// The contexts of all lanes.
@@ -170,15 +169,15 @@ impl<A: Actor> PolicyRunner<A> {
         let spec = actor.spec();
         let NetworkDims { observation: size, n_actions, .. } = spec.sizes;
         self.active.clear();
-        let resting = self.lanes.idle();
-        self.active.extend((0..resting.len()).filter(|lane| !resting[*lane]));
+        let idle = self.arena.idle();
+        self.active.extend((0..idle.len()).filter(|lane| !idle[*lane]));
         let n_rows = self.active.len();
         if n_rows == 0 {
             return Ok(false);
         }
         self.observations.clear();
         for lane in &self.active {
-            let observation = &self.lanes.block().observations[lane * size..][..size];
+            let observation = &self.steps.observations[lane * size..][..size];
             see(spec.transform(self.sides[*lane]), observation, &mut self.observations);
         }
         actor.forward_policy(&self.observations, &self.active, &mut self.state, &mut self.outputs);
@@ -206,26 +205,26 @@ impl<A: Actor> PolicyRunner<A> {
     pub(crate) fn step(&mut self, actor: &A) {
         let spec = actor.spec();
         let NetworkDims { observation: size, n_peers, .. } = spec.sizes;
-        self.lanes.step(&self.actions);
-        let block = self.lanes.block();
+        self.arena.step(&self.actions, &mut self.steps.batch());
+        let steps = &self.steps;
         // Fewer may be met than in training; those who are missing do nothing.
-        let n_met = block.peer_actions.len() / self.actions.len();
+        let n_met = steps.peer_actions.len() / self.actions.len();
         self.peer_actions.clear();
         self.peer_observations.clear();
         self.task_rewards.clear();
         self.terminal_observations.clear();
         self.ended.clear();
         for lane in &self.active {
-            let done = block.peer_actions[lane * n_met..][..n_met].iter().copied();
+            let done = steps.peer_actions[lane * n_met..][..n_met].iter().copied();
             self.peer_actions.extend(done.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
-            self.task_rewards.push(block.task_rewards[*lane]);
-            if !block.peer_observations.is_empty() {
-                let seen = block.peer_observations[lane * n_met * size..][..n_met * size].iter().copied();
+            self.task_rewards.push(steps.task_rewards[*lane]);
+            if !steps.peer_observations.is_empty() {
+                let seen = steps.peer_observations[lane * n_met * size..][..n_met * size].iter().copied();
                 self.peer_observations.extend(seen.chain(std::iter::repeat(0.0)).take(n_peers * size));
             }
-            if block.boundaries[*lane] != Boundary::WithinEpisode {
+            if steps.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
-                let observation = &block.terminal_observations[lane * size..][..size];
+                let observation = &steps.terminal_observations[lane * size..][..size];
                 see(spec.transform(self.sides[*lane]), observation, &mut self.terminal_observations);
             }
         }

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use pace_games::{AnyGame, ConfigError, Ending, PoolListing, Seed};
+use pace_games::{AnyGame, ConfigError, Ending, PeerObservationMode, PoolListing, Seed};
 use pace_nn::DropoutKey;
 use pace_nn::loss::{PolicyLoss, clipped_value, softmax_rows};
 use pace_nn::threads::for_each_shard;
 
 use crate::agent::Agent;
-use crate::batch::Batch;
+use crate::batch::{Batch, EncounterRoom, EncounterWriter};
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::{Learner, LossWeights, UpdateJob, UpdateSums};
@@ -25,6 +25,8 @@ use crate::train::{
 pub(crate) struct Ppo<N: Network> {
     pub(crate) learner: Learner<N>,
     rollout: Vec<RolloutShard<N>>,
+    /// Most decisions that an encounter can have.
+    max_decisions: usize,
     /// The classes of each training tuple.
     classes: Vec<Vec<usize>>,
 }
@@ -50,9 +52,10 @@ impl<N: Network> Ppo<N> {
         seed: u64,
         n_threads: usize,
     ) -> Result<Ppo<N>, ConfigError> {
-        let tuples_met = config.training_tuples(pool.tuples.len())?;
+        let training_tuples = config.training_tuples(pool.tuples.len())?;
         Ok(Ppo {
-            rollout: RolloutShard::split(game, &net, config, &tuples_met),
+            max_decisions: net.spec().training_episodes * game.spec().horizon_steps,
+            rollout: RolloutShard::split(game, &net, config, &training_tuples),
             learner: Learner::new(net, config, Seed::new(seed), n_threads),
             classes: pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect(),
         })
@@ -62,15 +65,36 @@ impl<N: Network> Ppo<N> {
     pub(crate) fn play(&mut self, at: &IterationContext<'_>) -> Result<Batch, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let (net, config, classes) = (&self.learner.net, at.config, &self.classes);
-        for_each_shard(self.learner.n_threads(), &mut self.rollout, |_, shard| {
-            shard.failure = shard.play(net, config, classes, seed).err();
+        let spec = net.spec();
+        let room = EncounterRoom {
+            max_decisions: self.max_decisions,
+            n_episodes: spec.training_episodes,
+            observation: spec.sizes.observation,
+            n_peers: spec.sizes.n_peers,
+            peer_observation: match spec.rollout_sight {
+                PeerObservationMode::Recorded => spec.sizes.observation,
+                PeerObservationMode::Skipped => 0,
+            },
+        };
+        let n_encounters = self.rollout.iter().map(RolloutShard::n_encounters).sum();
+        let mut batch = Batch::with_room(n_encounters, room);
+        let mut writers = batch.writers(room);
+        let mut shards: Vec<_> = self
+            .rollout
+            .iter_mut()
+            .map(|shard| (writers.by_ref().take(shard.n_encounters()).collect::<Vec<_>>(), shard))
+            .collect();
+        drop(writers);
+        for_each_shard(self.learner.n_threads(), &mut shards, |_, (writers, shard)| {
+            shard.failure = shard.play(net, config, classes, seed, writers).err();
         });
-        let mut batch = Batch::default();
-        for shard in &mut self.rollout {
+        let encounters: Vec<_> =
+            shards.into_iter().flat_map(|(writers, _)| writers).map(EncounterWriter::finish).collect();
+        for shard in &self.rollout {
             at.check_output(shard.failure.as_ref())?;
-            batch.append(&mut shard.batch);
         }
-        batch.index_observations(net.spec().sizes.observation);
+        batch.close_gaps(room, encounters);
+        batch.index_observations(spec.sizes.observation);
         Ok(batch)
     }
 

@@ -1,44 +1,40 @@
-//! Rollout: whole encounters with every training tuple that is met, written down as a batch.
+//! Rollout: whole encounters with every training tuple, written to a batch.
 
 use std::ops::Range;
 
-use pace_games::{AnyGame, Boundary, ConfigError, PeerObservationMode, Seed, Split};
+use pace_games::{AnyGame, Boundary, ConfigError, Seed, Split};
 
-use crate::batch::Batch;
+use crate::batch::{DecisionRow, EncounterWriter};
 use crate::config::{ExplorationMode, TrainConfig};
 use crate::network::{Actor, NetworkDims};
 use crate::policy_runner::PolicyRunner;
 
-/// The part of the rollout that one shard does.
+/// The encounters of a rollout that one thread plays.
 pub(crate) struct RolloutShard<A: Actor> {
     runner: PolicyRunner<A>,
     /// The encounters of this shard, by their number in the batch.
     encounters: Range<usize>,
     /// The training tuple of each of them.
     tuples: Vec<usize>,
-    lanes: Vec<Batch>,
     /// The highest posterior of each peer's class so far, by lane and slot.
     highest: Vec<f32>,
-    pub(crate) batch: Batch,
-    /// Why the batch is not whole.
+    /// The error that ended the last play.
     pub(crate) failure: Option<ConfigError>,
 }
 
 impl<A: Actor> RolloutShard<A> {
-    /// Cuts the encounters of a batch, with these tuples in transform, into shards of nearly equal size.
+    /// Cuts the encounters of a batch, with these tuples in turn, into shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
         actor: &A,
         config: &TrainConfig,
-        tuples_met: &[usize],
+        training_tuples: &[usize],
     ) -> Vec<RolloutShard<A>> {
         let spec = actor.spec();
-        cut_encounters(tuples_met, config.encounters_per_tuple, config.shards)
+        cut_encounters(training_tuples, config.encounters_per_tuple, config.shards)
             .map(|(encounters, tuples)| RolloutShard {
                 runner: PolicyRunner::new(game, Split::Train, tuples.len(), actor, None, spec.rollout_sight),
-                lanes: vec![Batch::default(); tuples.len()],
                 highest: vec![0.0; tuples.len() * spec.slots.len()],
-                batch: Batch::default(),
                 failure: None,
                 tuples,
                 encounters,
@@ -46,13 +42,19 @@ impl<A: Actor> RolloutShard<A> {
             .collect()
     }
 
-    /// Plays every encounter of the shard to its end. An actor whose output is not a distribution over actions is refused.
+    pub(crate) fn n_encounters(&self) -> usize {
+        self.tuples.len()
+    }
+
+    /// Plays every encounter of the shard to its end and writes each with its own writer. Returns an error if the actor's
+    /// output is not a distribution over actions.
     pub(crate) fn play(
         &mut self,
         actor: &A,
         config: &TrainConfig,
         classes: &[Vec<usize>],
         seed: Seed,
+        writers: &mut [EncounterWriter<'_>],
     ) -> Result<(), ConfigError> {
         let (spec, runner) = (actor.spec(), &mut self.runner);
         let n_slots = spec.slots.len();
@@ -62,37 +64,21 @@ impl<A: Actor> RolloutShard<A> {
             let seed = seed.child("encounter", &[encounter as u64]);
             runner.begin(actor, lane, tuple, spec.training_episodes, seed);
             runner.reveal_tuple(actor, lane, tuple, seed);
-            self.lanes[lane] = Batch::default();
-            self.lanes[lane].open_encounter_from(tuple as u32, runner.side(lane) as u8);
+            (writers[lane].tuple, writers[lane].side) = (tuple as u32, runner.side(lane) as u8);
         }
         let NetworkDims { observation: size, n_actions, n_peers } = spec.sizes;
-        let mut steps_in_episode = vec![0u32; runner.n_lanes()];
-        let mut keypoint_visited = vec![false; runner.n_lanes()];
         while runner.select_actions(actor)? {
             for lane in runner.active() {
-                actor.save_state(runner.state(), *lane, &mut self.lanes[*lane].saved_states);
+                actor.save_state(runner.state(), *lane, &mut writers[*lane].saved_states);
             }
             runner.step(actor);
-            let (block, outputs) = (runner.block(), runner.outputs());
+            let (steps, outputs) = (runner.steps(), runner.outputs());
+            let peer_values = runner.peer_observations().len() / runner.active().len();
             let mut terminal_observations = runner.terminal_observations().chunks_exact(size);
             for (row, &lane) in runner.active().iter().enumerate() {
-                let record = &mut self.lanes[lane];
-                let action = runner.ego_actions()[row];
-                record.observations.extend_from_slice(&runner.observations()[row * size..][..size]);
-                record.actions.push(action);
-                record.peer_actions.extend_from_slice(&runner.peer_actions()[row * n_peers..][..n_peers]);
-                if spec.rollout_sight == PeerObservationMode::Recorded {
-                    let n = n_peers * size;
-                    record.peer_observations.extend_from_slice(&runner.peer_observations()[row * n..][..n]);
-                }
-                let logs = &runner.log_probabilities()[row * n_actions..][..n_actions];
-                record.log_probabilities.push(logs[usize::from(action)]);
-                record.values.push(outputs.values[row]);
-                record.task_rewards.push(block.task_rewards[lane]);
-                // Eq. 6, from the latent the action was chosen with: how sure the identifier is of the true peers.
+                // Eq. 6, from the latent the action was chosen with: the identifier's probability of the true peers.
                 let mut confidence = 0.0;
-                let of_peers = &classes[record.tuples[0] as usize];
-                for (slot, class) in of_peers.iter().enumerate().take(n_slots) {
+                for (slot, class) in classes[self.tuples[lane]].iter().enumerate().take(n_slots) {
                     let class = spec.class_from(runner.side(lane), slot, *class);
                     let now = actor.confidence(outputs, row, slot, class);
                     let highest = &mut self.highest[lane * n_slots + slot];
@@ -102,21 +88,25 @@ impl<A: Actor> RolloutShard<A> {
                         ExplorationMode::RunningMax => *highest,
                     };
                 }
-                record.exploration_rewards.push(confidence / n_slots.max(1) as f32);
-                steps_in_episode[lane] += 1;
-                keypoint_visited[lane] |= block.keypoints_visited[lane];
-                if block.boundaries[lane] != Boundary::WithinEpisode {
-                    let seen_last = terminal_observations.next().expect("one for every episode that ended");
-                    record.terminal_observations.extend_from_slice(seen_last);
-                    record.episode_lengths.push(std::mem::take(&mut steps_in_episode[lane]));
-                    record.keypoints_visited.push(std::mem::take(&mut keypoint_visited[lane]));
-                    record.endings.push(block.endings[lane].expect("an episode that ended has an ending"));
+                let action = runner.ego_actions()[row];
+                let log_probabilities = &runner.log_probabilities()[row * n_actions..][..n_actions];
+                writers[lane].add(&DecisionRow {
+                    observation: &runner.observations()[row * size..][..size],
+                    action,
+                    peer_actions: &runner.peer_actions()[row * n_peers..][..n_peers],
+                    peer_observations: &runner.peer_observations()[row * peer_values..][..peer_values],
+                    log_probability: log_probabilities[usize::from(action)],
+                    value: outputs.values[row],
+                    task_reward: steps.task_rewards[lane],
+                    exploration_reward: confidence / n_slots.max(1) as f32,
+                    keypoint_visited: steps.keypoints_visited[lane],
+                });
+                if steps.boundaries[lane] != Boundary::WithinEpisode {
+                    let terminal = terminal_observations.next().expect("one for every episode that ended");
+                    let ending = steps.endings[lane].expect("an episode that ended has an ending");
+                    writers[lane].end_episode(terminal, ending);
                 }
             }
-        }
-        self.batch = Batch::default();
-        for lane in &mut self.lanes {
-            self.batch.append(lane);
         }
         Ok(())
     }
@@ -125,15 +115,15 @@ impl<A: Actor> RolloutShard<A> {
 /// Cuts encounters with these tuples in turn into at most `n_shards` shards of nearly equal size: the numbers of a shard's
 /// encounters, and the tuple of each.
 pub(crate) fn cut_encounters(
-    tuples_met: &[usize],
+    training_tuples: &[usize],
     encounters_per_tuple: usize,
     n_shards: usize,
 ) -> impl Iterator<Item = (Range<usize>, Vec<usize>)> {
-    let n_encounters = tuples_met.len() * encounters_per_tuple;
+    let n_encounters = training_tuples.len() * encounters_per_tuple;
     let n_shards = n_shards.min(n_encounters);
     (0..n_shards).map(move |shard| {
         let encounters = n_encounters * shard / n_shards..n_encounters * (shard + 1) / n_shards;
-        let tuples = encounters.clone().map(|encounter| tuples_met[encounter % tuples_met.len()]);
+        let tuples = encounters.clone().map(|encounter| training_tuples[encounter % training_tuples.len()]);
         (encounters.clone(), tuples.collect())
     })
 }

@@ -3,7 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split};
+use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split, StepBuffers};
 
 struct Counting;
 
@@ -36,21 +36,23 @@ fn a_step_allocates_nothing() {
         for preset in Preset::RULES {
             let game = entry.open(preset, &serde_json::Map::new()).expect("presets are valid");
             let n_lanes = game.pool(Split::Train).tuples.len();
-            let mut lanes = game.lanes(Split::Train, n_lanes, PeerObservationMode::Recorded);
+            let mut arena = game.arena(Split::Train, n_lanes);
+            let mut steps = StepBuffers::new(game.spec(), n_lanes, PeerObservationMode::Recorded);
             let seed = Seed::new(3);
             let mut rng = seed.stream("ego");
             for lane in 0..n_lanes {
                 let seed = seed.child("encounter", &[lane as u64]);
-                lanes.begin(lane, lane, game.spec().episodes_per_encounter, seed);
+                let n_episodes = game.spec().episodes_per_encounter;
+                arena.begin(lane, lane, n_episodes, seed, steps.observation_mut(lane));
             }
             let mut actions = vec![0; n_lanes];
             let mut n_steps = 0;
-            while lanes.idle().contains(&false) {
+            while arena.idle().contains(&false) {
                 for action in &mut actions {
                     *action = rng.below(game.spec().n_actions() as u32) as Action;
                 }
                 let before = N_ALLOCATIONS.with(Cell::get);
-                lanes.step(&actions);
+                arena.step(&actions, &mut steps.batch());
                 assert_eq!(N_ALLOCATIONS.with(Cell::get), before, "{} step {n_steps}", entry.id);
                 n_steps += 1;
             }

@@ -2,7 +2,7 @@
 
 use pace_games::{
     Action, Boundary, GAMES, NO_ACTION, NO_ACTIONS, PeerObservationMode, PeerStepBuffers, Preset, Seat, Seed,
-    Split, StepBatch,
+    Split, StepBuffers,
 };
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
@@ -10,19 +10,20 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, propte
 fn play(game: usize, preset: Preset, lane: usize, n_lanes: usize, tuple: usize, seed: u64) -> Vec<Report> {
     let game = GAMES[game].open(preset, &serde_json::Map::new()).expect("presets are valid");
     let n_tuples = game.pool(Split::Train).tuples.len();
-    let mut lanes = game.lanes(Split::Train, n_lanes, PeerObservationMode::Recorded);
+    let mut arena = game.arena(Split::Train, n_lanes);
+    let mut steps = StepBuffers::new(game.spec(), n_lanes, PeerObservationMode::Recorded);
     let n_episodes = 2;
     for other in 0..n_lanes {
         let seed = Seed::new(seed).child("other", &[other as u64]);
-        lanes.begin(other, (tuple + other) % n_tuples, n_episodes, seed);
+        arena.begin(other, (tuple + other) % n_tuples, n_episodes, seed, steps.observation_mut(other));
     }
-    lanes.begin(lane, tuple % n_tuples, n_episodes, Seed::new(seed));
+    arena.begin(lane, tuple % n_tuples, n_episodes, Seed::new(seed), steps.observation_mut(lane));
     let mut rng = Seed::new(seed).stream("ego");
-    let mut reports = vec![report(lanes.block(), lane, n_lanes)];
-    while !lanes.idle()[lane] {
+    let mut reports = vec![report(&steps, lane, n_lanes)];
+    while !arena.idle()[lane] {
         let action = rng.below(game.spec().n_actions() as u32) as Action;
-        lanes.step(&vec![action; n_lanes]);
-        reports.push(report(lanes.block(), lane, n_lanes));
+        arena.step(&vec![action; n_lanes], &mut steps.batch());
+        reports.push(report(&steps, lane, n_lanes));
     }
     reports
 }
@@ -37,7 +38,7 @@ struct Report {
     facts: String,
 }
 
-fn report(block: &StepBatch, lane: usize, n_lanes: usize) -> Report {
+fn report(block: &StepBuffers, lane: usize, n_lanes: usize) -> Report {
     let part = |values: &[f32]| {
         let size = values.len() / n_lanes;
         values[lane * size..][..size].to_vec()

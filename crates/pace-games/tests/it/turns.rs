@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use pace_games::{
     Action, AgentSession, Arena, ConfigError, DisplayNames, Ego, Ending, Game, GameEntry, GameSpec,
     JointAction, Metric, MoveOutcome, NO_ACTION, NO_ACTIONS, Peer, PeerObservationMode, PeerPool, PeerSpec,
-    PeerTuple, Preset, PresetConfig, Progress, RandomEgo, Reference, Seat, SeatSet, Seed, Split,
+    PeerTuple, Preset, PresetConfig, Progress, RandomEgo, Reference, Seat, SeatSet, Seed, Split, StepBuffers,
     StepFeedback, Stream, check_contract, one_hot,
 };
 use serde::{Deserialize, Serialize};
@@ -190,11 +190,12 @@ fn the_ego_is_told_what_peers_saw_when_they_acted_and_nothing_of_those_who_did_n
         assert_eq!(heard_in_session(&people), [expected.clone(), expected.clone()].concat(), "{people:?}");
     }
     let game = Turns::new(NoKeys {}).expect("it has no keys");
-    let mut arena = Arena::<Turns>::new(game.clone(), 1, PeerObservationMode::Recorded);
-    arena.begin(0, &game.pool().test()[0].specs, 2, Seed::new(1));
+    let mut steps = StepBuffers::new(game.spec(), 1, PeerObservationMode::Recorded);
+    let mut arena = Arena::<Turns>::new(game.clone(), 1);
+    arena.begin(0, &game.pool().test()[0].specs, 2, Seed::new(1), steps.observation_mut(0));
     for (actions, observations, task_reward) in expected.iter().cycle().take(4) {
-        arena.step(&[0]);
-        let block = arena.block();
+        arena.step(&[0], &mut steps.batch());
+        let block = &steps;
         assert_eq!((&block.peer_actions, &block.peer_observations), (actions, observations));
         assert_eq!(block.task_rewards[0], *task_reward);
     }

@@ -282,15 +282,15 @@ pub(crate) fn play_batched(
             }
         }
         runner.step(agent);
-        let block = runner.block();
+        let steps = runner.steps();
         ended.clear();
         for &lane in runner.active() {
             let outcome = &mut current[lane];
-            outcome.task_return += f64::from(block.task_rewards[lane]);
+            outcome.task_return += f64::from(steps.task_rewards[lane]);
             outcome.n_steps += 1;
-            outcome.keypoint_visited |= block.keypoints_visited[lane];
-            if block.boundaries[lane] != Boundary::WithinEpisode {
-                outcome.ending = block.endings[lane].expect("an episode that ended has an ending");
+            outcome.keypoint_visited |= steps.keypoints_visited[lane];
+            if steps.boundaries[lane] != Boundary::WithinEpisode {
+                outcome.ending = steps.endings[lane].expect("an episode that ended has an ending");
                 outcomes[lane].episodes.push(std::mem::replace(outcome, blank()));
                 ended.push(lane);
             }

@@ -2,7 +2,7 @@
 
 use pace_games::{
     AnyEncounter, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Inference, NO_ACTIONS, PeerStepBuffers,
-    Preset, Seat, Seed, Split, StepFeedback, Symmetries, SymmetryTransform, find_game,
+    Preset, Seat, Seed, Split, StepBuffers, StepFeedback, Symmetries, SymmetryTransform, find_game,
 };
 use pace_learn::config::ContextAction;
 use pace_learn::{
@@ -41,16 +41,17 @@ pub fn play_alone(
 ) -> (EncounterOutcome, Vec<Inference>) {
     let (size, n_peers) = (game.spec().observation_size, game.spec().n_peers());
     let seed = Seed::new(adapt_config.seed).child("encounter", &[tuple as u64, pass as u64]);
-    let mut lanes = game.lanes(adapt_config.split, 1, agent.peer_observation_mode());
+    let mut arena = game.arena(adapt_config.split, 1);
+    let mut steps = StepBuffers::new(game.spec(), 1, agent.peer_observation_mode());
     let first_part = adapt_config.switch.map_or(adapt_config.episodes, |switch| switch.after);
-    lanes.begin(0, tuple, first_part, seed);
+    arena.begin(0, tuple, first_part, seed, steps.observation_mut(0));
     let mut rng = seed.stream("ego");
     let mut encounter = agent.encounter_seeded(seed);
     let mut inferences = Vec::new();
     let mut outcome = EncounterOutcome { tuple, pass, ..EncounterOutcome::default() };
     let mut current: Option<EpisodeOutcome> = None;
-    while !lanes.idle()[0] {
-        let observation = lanes.block().observations[..size].to_vec();
+    while !arena.idle()[0] {
+        let observation = steps.observations[..size].to_vec();
         let inference = encounter.infer(&observation);
         // An inference has no side effects.
         assert_eq!(encounter.infer(&observation), inference);
@@ -69,8 +70,8 @@ pub fn play_alone(
         }
         inferences.push(inference);
         encounter.record_action(&observation, action);
-        lanes.step(&[action]);
-        let block = lanes.block();
+        arena.step(&[action], &mut steps.batch());
+        let block = &steps;
         encounter.observe_feedback(&StepFeedback {
             peer_actions: &block.peer_actions,
             peer_observations: &block.peer_observations,
@@ -93,7 +94,13 @@ pub fn play_alone(
             if adapt_config.switch == Some(Switch { after: outcome.episodes.len() }) {
                 let successor = Switch::successor(tuple, game.n_tuples(adapt_config.split));
                 outcome.successor = Some(successor);
-                lanes.begin(0, successor, adapt_config.episodes - first_part, Switch::seed(seed));
+                arena.begin(
+                    0,
+                    successor,
+                    adapt_config.episodes - first_part,
+                    Switch::seed(seed),
+                    steps.observation_mut(0),
+                );
                 rng = Switch::seed(seed).stream("ego");
             }
         }
@@ -306,9 +313,10 @@ fn a_temperature_changes_action_probabilities_only() {
         let config = TrainConfig { temperature: 0.5, ..config };
         let sharp = Agent::from_bytes(method, &*game, &config, &model).expect("its own file");
         let seed = Seed::new(1);
-        let mut lanes = game.lanes(Split::Test, 1, agent.peer_observation_mode());
-        lanes.begin(0, 0, 1, seed);
-        let observation = lanes.block().observations.to_vec();
+        let mut arena = game.arena(Split::Test, 1);
+        let mut steps = StepBuffers::new(game.spec(), 1, agent.peer_observation_mode());
+        arena.begin(0, 0, 1, seed, steps.observation_mut(0));
+        let observation = steps.observations.to_vec();
         let [plain, sharp, again] = [&agent, &sharp, &agent.with_temperature(0.5)]
             .map(|agent| agent.encounter_seeded(seed).infer(&observation));
         assert_eq!(sharp, again);

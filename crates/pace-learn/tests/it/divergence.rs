@@ -72,7 +72,7 @@ fn weights_that_overflow_stop_the_run() {
 }
 
 /// The error of a game that reports something that is not finite.
-fn check_report(id: &str, warm_up_steps: u64, report: fn(&mut StepBatch)) {
+fn check_report(id: &str, warm_up_steps: u64, report: fn(&mut StepBatch<'_>)) {
     let entry = find_game(id).expect("a game");
     let game = Doctored { report, ..Doctored::new(open(entry, Preset::Paper, 3)) };
     let config = TrainConfig { warm_up_steps, ..config_of(id) };

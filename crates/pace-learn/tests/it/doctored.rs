@@ -2,8 +2,7 @@
 
 use pace_games::{
     Action, AgentSession, AnyArena, AnyEncounter, AnyGame, ConfigError, ContractViolation, DecisionPoint,
-    Ego, GameSpec, PeerObservationMode, PoolListing, ScriptedEncounter, Seat, Seed, Split, StepBatch,
-    Symmetries,
+    Ego, GameSpec, PoolListing, ScriptedEncounter, Seat, Seed, Split, StepBatch, Symmetries,
 };
 use serde_json::Value;
 
@@ -15,7 +14,7 @@ pub struct Doctored {
     /// The actual tuple in training, for a requested one.
     pub seat: fn(usize, Seed) -> usize,
     /// Changes the report of the lanes after a step of training.
-    pub report: fn(&mut StepBatch),
+    pub report: fn(&mut StepBatch<'_>),
     /// The symmetries of the game, if set.
     pub sides: Option<Symmetries>,
     /// Makes the memoryless references of all names, if set.
@@ -98,18 +97,12 @@ impl AnyGame for Doctored {
         self.game.encounter(split, self.real(split, tuple), people, n_episodes, seed)
     }
 
-    fn lanes(
-        &self,
-        split: Split,
-        n_lanes: usize,
-        peer_observation_mode: PeerObservationMode,
-    ) -> Box<dyn AnyArena> {
-        let lanes = self.game.lanes(split, n_lanes, peer_observation_mode);
+    fn arena(&self, split: Split, n_lanes: usize) -> Box<dyn AnyArena> {
+        let arena = self.game.arena(split, n_lanes);
         if split != Split::Train {
-            return lanes;
+            return arena;
         }
-        let block = lanes.block().clone();
-        Box::new(DoctoredLanes { lanes, only: self.only, seat: self.seat, report: self.report, block })
+        Box::new(DoctoredArena { arena, only: self.only, seat: self.seat, report: self.report })
     }
 
     fn decision_points(&self) -> Vec<DecisionPoint> {
@@ -125,32 +118,25 @@ impl AnyGame for Doctored {
     }
 }
 
-struct DoctoredLanes {
-    lanes: Box<dyn AnyArena>,
+struct DoctoredArena {
+    arena: Box<dyn AnyArena>,
     only: Option<usize>,
     seat: fn(usize, Seed) -> usize,
-    report: fn(&mut StepBatch),
-    block: StepBatch,
+    report: fn(&mut StepBatch<'_>),
 }
 
-impl AnyArena for DoctoredLanes {
-    fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
+impl AnyArena for DoctoredArena {
+    fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed, observation: &mut [f32]) {
         let tuple = (self.seat)(self.only.unwrap_or(tuple), seed);
-        self.lanes.begin(lane, tuple, n_episodes, seed);
-        self.block.clone_from(self.lanes.block());
+        self.arena.begin(lane, tuple, n_episodes, seed, observation);
     }
 
-    fn step(&mut self, actions: &[Action]) {
-        self.lanes.step(actions);
-        self.block.clone_from(self.lanes.block());
-        (self.report)(&mut self.block);
-    }
-
-    fn block(&self) -> &StepBatch {
-        &self.block
+    fn step(&mut self, actions: &[Action], batch: &mut StepBatch<'_>) {
+        self.arena.step(actions, batch);
+        (self.report)(batch);
     }
 
     fn idle(&self) -> &[bool] {
-        self.lanes.idle()
+        self.arena.idle()
     }
 }

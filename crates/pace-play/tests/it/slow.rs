@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use pace_games::{
     Action, AgentSession, AnyArena, AnyEncounter, AnyGame, BehaviourSummary, ConfigError, ContractViolation,
-    DecisionPoint, Ego, EncounterMove, GAMES, GameSpec, JointAction, KindBelief, PeerObservationMode,
-    PeerStepBuffers, PoolListing, Preset, ScriptedEncounter, Seat, SeatSet, Seed, Split, Viewpoint,
+    DecisionPoint, Ego, EncounterMove, GAMES, GameSpec, JointAction, KindBelief, PeerStepBuffers,
+    PoolListing, Preset, ScriptedEncounter, Seat, SeatSet, Seed, Split, Viewpoint,
 };
 use pace_play::{AgentCatalog, ServerConfig};
 use serde_json::{Map, Value, json};
@@ -191,13 +191,8 @@ impl AnyGame for SlowGame {
         self.game.constants()
     }
 
-    fn lanes(
-        &self,
-        split: Split,
-        n_lanes: usize,
-        peer_observation_mode: PeerObservationMode,
-    ) -> Box<dyn AnyArena> {
-        self.game.lanes(split, n_lanes, peer_observation_mode)
+    fn arena(&self, split: Split, n_lanes: usize) -> Box<dyn AnyArena> {
+        self.game.arena(split, n_lanes)
     }
 
     fn decision_points(&self) -> Vec<DecisionPoint> {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split};
+use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split, StepBuffers};
 use serde_json::{Map, json};
 
 use crate::ranges::whole;
@@ -49,7 +49,8 @@ fn measure(entry: &pace_games::GameEntry, n_lanes: usize, time: Duration) -> any
     let game = entry.open(Preset::Paper, &Map::new())?;
     let (n_actions, n_episodes) = (game.spec().n_actions() as u32, game.spec().episodes_per_encounter);
     let n_tuples = game.pool(Split::Train).tuples.len();
-    let mut lanes = game.lanes(Split::Train, n_lanes, PeerObservationMode::Skipped);
+    let mut arena = game.arena(Split::Train, n_lanes);
+    let mut steps = StepBuffers::new(game.spec(), n_lanes, PeerObservationMode::Skipped);
     let seed = Seed::new(1);
     // The ego's actions are sampled beforehand, so that their sampling is not measured.
     let mut rng = seed.stream("ego");
@@ -63,13 +64,14 @@ fn measure(entry: &pace_games::GameEntry, n_lanes: usize, time: Duration) -> any
         while begin.elapsed() < time / N_ROUNDS {
             for joint in &actions {
                 for lane in 0..n_lanes {
-                    if lanes.idle()[lane] {
+                    if arena.idle()[lane] {
                         n_encounters += 1;
                         let tuple = n_encounters as usize % n_tuples;
-                        lanes.begin(lane, tuple, n_episodes, seed.child("encounter", &[n_encounters]));
+                        let seed = seed.child("encounter", &[n_encounters]);
+                        arena.begin(lane, tuple, n_episodes, seed, steps.observation_mut(lane));
                     }
                 }
-                lanes.step(joint);
+                arena.step(joint, &mut steps.batch());
                 n_steps += n_lanes as u64;
             }
         }
