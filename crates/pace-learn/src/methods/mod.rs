@@ -103,6 +103,13 @@ pub struct Method {
     pub summary: &'static str,
     adjust: fn(&mut TrainConfig),
     need: for<'a> fn(&'a TrainConfig) -> Option<Need<'a>>,
+    /// The constructors for a network with these keys.
+    constructors: fn(&TrainConfig) -> Constructors,
+}
+
+/// Functions that make a run, an agent and a benchmark.
+#[derive(Clone, Copy)]
+struct Constructors {
     begin: Begin,
     load: Load,
     bench: fn(&BatchShape, TrainConfig) -> Box<dyn AnyBench>,
@@ -139,14 +146,10 @@ fn load<N: Network>(mut net: N, model: &[u8]) -> Result<Agent, TrainError> {
     Ok(Agent::new(net))
 }
 
-impl Method {
-    /// A method that is trained with PPO.
-    const fn of<N: Network>(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
-        Method {
-            id,
-            summary,
-            adjust,
-            need: |_| None,
+impl Constructors {
+    /// The constructors for a network that is trained with PPO.
+    fn of<N: Network>() -> Constructors {
+        Constructors {
             begin: |inputs, seed, n_threads| {
                 let MethodInputs { game, pool, config, .. } = *inputs;
                 Ok(Box::new(Ppo::<N>::new(game, pool, config, seed, n_threads)?))
@@ -154,6 +157,13 @@ impl Method {
             load: |inputs, model| load(N::new(inputs.game.spec(), inputs.pool, inputs.config), model),
             bench: |shape, config| Box::new(UpdateBench::<N>::new(shape, config)),
         }
+    }
+}
+
+impl Method {
+    /// A method with this network, trained with PPO.
+    const fn of<N: Network>(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
+        Method { id, summary, adjust, need: |_| None, constructors: |_| Constructors::of::<N>() }
     }
 
     /// Sets the keys that define the method.
@@ -172,14 +182,14 @@ impl Method {
         seed: u64,
         n_threads: usize,
     ) -> Result<Box<dyn TrainingAlgorithm>, ConfigError> {
-        (self.begin)(inputs, seed, n_threads)
+        ((self.constructors)(inputs.config).begin)(inputs, seed, n_threads)
     }
 
     pub(crate) fn load(&self, inputs: &MethodInputs<'_>, model: &[u8]) -> Result<Agent, TrainError> {
-        (self.load)(inputs, model)
+        ((self.constructors)(inputs.config).load)(inputs, model)
     }
 
     pub(crate) fn bench(&self, shape: &BatchShape, config: TrainConfig) -> Box<dyn AnyBench> {
-        (self.bench)(shape, config)
+        ((self.constructors)(&config).bench)(shape, config)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pace_games::{Action, ConfigError, GameSpec, PoolListing, Seed};
 use pace_nn::{Activation, DropoutKey, Layout};
 
-use super::{Method, check_minibatch};
+use super::{Constructors, Method, check_minibatch};
 use crate::config::{ContextAction, EncoderKind, IdentifierTarget, MinibatchUnit, TrainConfig};
 use crate::learner::{ShardUpdate, UpdateJob};
 use crate::nets::{
@@ -19,25 +19,25 @@ use crate::network::{Actor, Contexts, Decisions, Network, NetworkDims, NetworkSp
 
 /// The paper's method.
 pub(crate) const PACE: Method =
-    of_encoders("pace", "context encoder, peer identification, exploration reward", |_| {});
+    variant("pace", "context encoder, peer identification, exploration reward", |_| {});
 
 /// The first ablation.
 pub(crate) const PACE_REWARD: Method =
-    of_encoders("pace-reward", "PACE without the exploration reward", |config| {
+    variant("pace-reward", "PACE without the exploration reward", |config| {
         config.exploration_weight = 0.0;
     });
 
 /// The second ablation.
 pub(crate) const PACE_REWARD_AUX: Method =
-    of_encoders("pace-reward-aux", "PACE without exploration reward, identification and warm-up", |config| {
+    variant("pace-reward-aux", "PACE without exploration reward, identification and warm-up", |config| {
         config.exploration_weight = 0.0;
         config.auxiliary_weight = 0.0;
         config.warm_up_steps = 0;
     });
 
-/// PACE with attention in place of the means.
+/// PACE with attention instead of means.
 pub(crate) const PACE_TF: Method =
-    of_encoders("pace-tf", "PACE with a transformer as its context encoder", |config| {
+    variant("pace-tf", "PACE with a transformer as its context encoder", |config| {
         config.encoder = EncoderKind::Transformer;
         // With single steps every mini-batch would attend over all contexts again, which takes weeks instead of hours.
         if config.minibatch_unit == MinibatchUnit::Steps {
@@ -45,25 +45,13 @@ pub(crate) const PACE_TF: Method =
         }
     });
 
-/// PACE or one of its ablations, with the encoder that the keys name.
-const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
-    fn of(config: &TrainConfig) -> Method {
-        match config.encoder {
-            EncoderKind::MeanPool | EncoderKind::MeanMaxPool => {
-                Method::of::<PaceNet<PoolEncoder>>("", "", |_| {})
-            }
-            EncoderKind::Transformer => Method::of::<PaceNet<TransformerEncoder>>("", "", |_| {}),
-        }
-    }
-    Method {
-        id,
-        summary,
-        adjust,
-        need: |_| None,
-        begin: |inputs, seed, n_threads| of(inputs.config).begin(inputs, seed, n_threads),
-        load: |inputs, model| of(inputs.config).load(inputs, model),
-        bench: |shape, config| of(&config).bench(shape, config),
-    }
+/// PACE or one of its variants, with the encoder that the keys name.
+const fn variant(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
+    let constructors = |config: &TrainConfig| match config.encoder {
+        EncoderKind::MeanPool | EncoderKind::MeanMaxPool => Constructors::of::<PaceNet<PoolEncoder>>(),
+        EncoderKind::Transformer => Constructors::of::<PaceNet<TransformerEncoder>>(),
+    };
+    Method { constructors, ..Method::of::<PaceNet>(id, summary, adjust) }
 }
 
 /// Encoder, identifier, actor and critic, with their weights.

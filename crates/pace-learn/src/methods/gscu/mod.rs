@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use pace_games::{ConfigError, PoolListing, Stream};
 
-use super::{Method, MethodInputs, Need, check_baseline, load};
+use super::{Constructors, Method, MethodInputs, Need, check_baseline, load};
 use crate::agent::Agent;
 use crate::config::{MinibatchUnit, TrainConfig};
 use crate::learner::Learner;
@@ -33,7 +33,6 @@ use crate::ppo::Ppo;
 use crate::train::{
     IterationContext, IterationResult, NamedBytes, TrainError, TrainingAlgorithm, read_weights, weight_files,
 };
-use crate::update_benchmark::UpdateBench;
 pub(crate) use conditional::GscuNet;
 use embedding_stage::EmbeddingStage;
 
@@ -46,9 +45,11 @@ pub(crate) const GSCU: Method = Method {
         let run = config.gscu.as_ref()?.conservative_run()?;
         Some(Need { key: CONSERVATIVE_RUN, run, method: "generalist" })
     },
-    begin: |inputs, seed, n_threads| Ok(Box::new(Gscu::new(inputs, seed, n_threads)?)),
-    load: |inputs, model| load(GscuNet::of(inputs)?, model),
-    bench: |shape, config| Box::new(UpdateBench::<GscuNet>::new(shape, config)),
+    constructors: |_| Constructors {
+        begin: |inputs, seed, n_threads| Ok(Box::new(Gscu::new(inputs, seed, n_threads)?)),
+        load: |inputs, model| load(GscuNet::of(inputs)?, model),
+        ..Constructors::of::<GscuNet>()
+    },
 };
 
 /// The key for the run of the conservative policy.
