@@ -129,6 +129,10 @@ fn position_embedding() {
 }
 
 #[test]
+#[cfg_attr(
+    miri,
+    ignore = "takes more than three minutes; the test of scores of any size covers the same passes"
+)]
 fn attention() {
     for (key, listed) in cases() {
         let mut layout = Layout::default();
