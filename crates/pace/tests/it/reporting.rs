@@ -78,7 +78,7 @@ fn a_report_marks_missing_and_scaled_results() {
     for words in [
         // The only run of LIAM had half its budget.
         "Scaled run: trained for 50\u{a0}% of the full budget",
-        "origin rehearsed",
+        "origin scaled",
         // Three seeds of two methods may be compared.
         "origin best",
         "1 of 3 seeds",

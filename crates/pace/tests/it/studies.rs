@@ -110,7 +110,7 @@ fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
     let output = check(&mut pace(&with("adapt", &run, &["--passes", "2", "--switch-at", "5"])), FINISHED);
     let shown = text(&output.stdout);
     assert!(
-        shown.contains("the context keeps the last 5 hands") && shown.contains("other peers after hand 5"),
+        shown.contains("the context keeps the last 5 hands") && shown.contains("peers replaced after hand 5"),
         "{shown}"
     );
 }
