@@ -188,7 +188,7 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
 }
 
 /// Evaluates an agent. `trained` is the game with the keys of training, which are in `config`.
-pub fn adapt_agent(
+pub(crate) fn adapt_agent(
     agent: &Agent,
     trained: &dyn AnyGame,
     config: &RunConfig,
@@ -319,7 +319,7 @@ fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, V
 }
 
 /// The record of a training run: its configuration and learning curves.
-pub fn train_record(view: &RunView) -> Result<TrainRecord, LabError> {
+pub(crate) fn train_record(view: &RunView) -> Result<TrainRecord, LabError> {
     let config = view.run_config()?;
     let manifest = view.manifest()?;
     let mut curves: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();

@@ -497,7 +497,7 @@ impl Evaluation {
 
 impl EncounterCount {
     /// Returns the number for a game, if it has one.
-    pub fn of(&self, game: &str) -> Option<usize> {
+    pub(crate) fn of(&self, game: &str) -> Option<usize> {
         match self {
             EncounterCount::Same(passes) => Some(*passes),
             EncounterCount::ByGame(by_game) => by_game.get(game).copied(),

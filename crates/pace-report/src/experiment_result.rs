@@ -11,7 +11,7 @@ use crate::record::{AdaptRecord, TrainRecord};
 use crate::stats::{Interval, interquartile_mean_95, mean, population_std};
 
 /// Minimum number of seeds of a result that can be marked as the best of its column.
-pub const MIN_SEEDS_FOR_BEST: usize = 3;
+pub(crate) const MIN_SEEDS_FOR_BEST: usize = 3;
 
 /// Number of resamples of every bootstrap. The next constant is its random seed.
 const RESAMPLES: usize = 2000;
@@ -146,7 +146,7 @@ pub struct PaperNumber {
 
 impl PaperNumber {
     /// Whether it may be compared with our number in the same cell.
-    pub fn is_comparable(self) -> bool {
+    pub(crate) fn is_comparable(self) -> bool {
         self.other_scale.is_none()
     }
 }
@@ -170,7 +170,10 @@ pub struct SeedStatistics {
 
 impl ResultCell {
     /// The records of its evaluation, with the indices of their runs.
-    pub fn records<'a>(&'a self, runs: &'a [RunEntry]) -> impl Iterator<Item = (usize, &'a AdaptRecord)> {
+    pub(crate) fn records<'a>(
+        &'a self,
+        runs: &'a [RunEntry],
+    ) -> impl Iterator<Item = (usize, &'a AdaptRecord)> {
         self.runs.iter().filter_map(|run| Some((*run, runs[*run].evaluations.get(&self.evaluation_file)?)))
     }
 
@@ -215,7 +218,7 @@ impl ResultCell {
     }
 
     /// The name of its row: method, variant, and the preset if it differs from `usual_preset`.
-    pub fn row_name(&self, usual_preset: &str) -> String {
+    pub(crate) fn row_name(&self, usual_preset: &str) -> String {
         let mut name = if self.is_reference { self.method.clone() } else { self.method.to_uppercase() };
         if !self.variant.is_empty() {
             name.push_str(&format!(", {}", self.variant));
@@ -237,24 +240,24 @@ fn end_of_training(train: &TrainRecord) -> Option<f64> {
 
 impl SeedStatistics {
     /// The number of seeds.
-    pub fn n_seeds(&self) -> usize {
+    pub(crate) fn n_seeds(&self) -> usize {
         self.seeds.len()
     }
 
     /// Whether any of the runs is scaled.
-    pub fn is_scaled(&self) -> bool {
+    pub(crate) fn is_scaled(&self) -> bool {
         self.scale != 1.0
     }
 
     /// Whether the result can be marked as the best: enough seeds, all with the full budget.
-    pub fn has_enough_seeds(&self) -> bool {
+    pub(crate) fn has_enough_seeds(&self) -> bool {
         self.n_seeds() >= MIN_SEEDS_FOR_BEST && !self.is_scaled()
     }
 }
 
 /// The cells of an experiment in rows and columns.
 #[derive(Clone, Debug)]
-pub struct ResultTable<'a> {
+pub(crate) struct ResultTable<'a> {
     /// The heading of the column with the row names.
     pub corner: &'static str,
     /// The names of the columns.
@@ -265,7 +268,7 @@ pub struct ResultTable<'a> {
 
 /// A cell of a table.
 #[derive(Clone, Debug)]
-pub struct PlacedCell<'a> {
+pub(crate) struct PlacedCell<'a> {
     /// The cell.
     pub cell: &'a ResultCell,
     /// Its statistics, if it has runs with the record.
@@ -276,7 +279,7 @@ pub struct PlacedCell<'a> {
 
 impl ExperimentResult {
     /// The preset of the experiment, which is that of its first cell.
-    pub fn usual_preset(&self) -> &str {
+    pub(crate) fn usual_preset(&self) -> &str {
         self.cells.first().map_or("", |cell| &cell.preset)
     }
 
@@ -286,7 +289,7 @@ impl ExperimentResult {
     }
 
     /// The cells as a table.
-    pub fn table(&self, runs: &[RunEntry]) -> ResultTable<'_> {
+    pub(crate) fn table(&self, runs: &[RunEntry]) -> ResultTable<'_> {
         let usual = self.usual_preset().to_owned();
         let several = |value: fn(&ResultCell) -> &str| {
             let mut all = self.cells.iter().map(value);
@@ -325,12 +328,12 @@ impl ExperimentResult {
     }
 
     /// The label of a number's scale if the number is not comparable with its cell.
-    pub fn scale_label(&self, paper: PaperNumber) -> Option<&str> {
+    pub(crate) fn scale_label(&self, paper: PaperNumber) -> Option<&str> {
         Some(&self.scales.get(paper.other_scale?)?.label)
     }
 
     /// The scales that are used by a number of the paper that is not comparable with its cell.
-    pub fn other_scales(&self) -> Vec<&PaperScale> {
+    pub(crate) fn other_scales(&self) -> Vec<&PaperScale> {
         let is_used = |place: usize| {
             self.cells.iter().any(|cell| cell.paper.is_some_and(|paper| paper.other_scale == Some(place)))
         };
@@ -338,7 +341,7 @@ impl ExperimentResult {
     }
 
     /// Counts the cells with results. Reference agents do not count.
-    pub fn coverage(&self, runs: &[RunEntry]) -> Coverage {
+    pub(crate) fn coverage(&self, runs: &[RunEntry]) -> Coverage {
         let mut coverage = Coverage::default();
         for cell in self.cells.iter().filter(|cell| !cell.is_reference) {
             let n_seeds = cell.statistics(runs).map_or(0, |statistics| statistics.n_seeds());
@@ -352,7 +355,7 @@ impl ExperimentResult {
 
 /// The number of cells of an experiment that have results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
+pub(crate) struct Coverage {
     /// All cells.
     pub n_cells: usize,
     /// Cells with at least one seed.
@@ -398,7 +401,7 @@ impl ResultTable<'_> {
     }
 
     /// The smallest scale of the scaled results; `None` if no result is scaled.
-    pub fn smallest_scale(&self) -> Option<f64> {
+    pub(crate) fn smallest_scale(&self) -> Option<f64> {
         let all = self.rows.iter().flat_map(|(_, cells)| cells).flatten();
         let scales =
             all.filter_map(|found| found.statistics.as_ref()).filter(|statistics| statistics.is_scaled());
@@ -407,7 +410,7 @@ impl ResultTable<'_> {
 }
 
 /// The interquartile mean of a method's normalised scores over all games, with the interval of a bootstrap stratified by game.
-pub fn over_games(cells: &[&ResultCell], runs: &[RunEntry]) -> Option<Interval> {
+pub(crate) fn over_games(cells: &[&ResultCell], runs: &[RunEntry]) -> Option<Interval> {
     let strata: Vec<Vec<f64>> = cells
         .iter()
         .map(|cell| cell.records(runs).filter_map(|(_, record)| record.normalised).collect())

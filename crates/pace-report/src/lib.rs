@@ -18,10 +18,10 @@
 
 pub mod embedding;
 pub mod experiment_result;
-pub mod latents;
+mod latents;
 pub mod outcomes;
-pub mod record;
-pub mod replay;
+mod record;
+mod replay;
 pub mod stats;
 pub mod tsne;
 

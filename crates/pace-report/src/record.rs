@@ -415,22 +415,22 @@ impl AdaptRecord {
     }
 
     /// The display name of the method.
-    pub fn method_name(&self) -> &str {
+    pub(crate) fn method_name(&self) -> &str {
         self.words.method.as_deref().unwrap_or(&self.method)
     }
 
     /// The display name of the game.
-    pub fn game_name(&self) -> &str {
+    pub(crate) fn game_name(&self) -> &str {
         self.words.game.as_deref().unwrap_or(&self.game)
     }
 
     /// The names of the reference agents, in the order of [`AdaptRecord::references_in_order`].
-    pub fn reference_names(&self) -> Vec<&str> {
+    pub(crate) fn reference_names(&self) -> Vec<&str> {
         self.references_in_order().into_iter().map(|(name, _)| name).collect()
     }
 
     /// The reference agents in the order of every table and figure: oracle, bayes, static, nash, random, then the others by name.
-    pub fn references_in_order(&self) -> Vec<(&str, &ReferenceRecord)> {
+    pub(crate) fn references_in_order(&self) -> Vec<(&str, &ReferenceRecord)> {
         const ORDER: [&str; 5] = ["oracle", "bayes", "static", "nash", "random"];
         let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
         let mut references: Vec<_> =
@@ -440,7 +440,7 @@ impl AdaptRecord {
     }
 
     /// The name of a block in the terms of the game: `hands 11–20`, `episode 3`.
-    pub fn block_name(&self, block: &BlockRecord) -> String {
+    pub(crate) fn block_name(&self, block: &BlockRecord) -> String {
         let is_one = block.first == block.last;
         let word = if is_one { &self.words.episode } else { &self.words.episodes };
         format!("{word} {}", block.range("\u{2013}"))
@@ -504,7 +504,7 @@ impl AdaptRecord {
 
 impl BlockRecord {
     /// The middle of the block on an axis of episodes.
-    pub fn middle(&self) -> f64 {
+    pub(crate) fn middle(&self) -> f64 {
         (self.first + self.last) as f64 / 2.0
     }
 
@@ -516,12 +516,12 @@ impl BlockRecord {
 
 impl DecisionsRecord {
     /// The middle of the bin on an axis of decisions.
-    pub fn middle(&self) -> f64 {
+    pub(crate) fn middle(&self) -> f64 {
         (self.first + self.last) as f64 / 2.0
     }
 
     /// The decisions, with `dash` between the first and the last: `11–20`.
-    pub fn range(&self, dash: &str) -> String {
+    pub(crate) fn range(&self, dash: &str) -> String {
         range(self.first, self.last, dash)
     }
 }

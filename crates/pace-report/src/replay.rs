@@ -159,12 +159,12 @@ impl ReplayRecord {
     }
 
     /// The display name of the method.
-    pub fn method_name(&self) -> &str {
+    pub(crate) fn method_name(&self) -> &str {
         self.words.method.as_deref().unwrap_or(&self.method)
     }
 
     /// The display name of the game.
-    pub fn game_name(&self) -> &str {
+    pub(crate) fn game_name(&self) -> &str {
         self.words.game.as_deref().unwrap_or(&self.game)
     }
 

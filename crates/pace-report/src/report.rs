@@ -37,7 +37,7 @@ pub struct ResultFigure {
 
 /// Runs outside the experiments that differ only in their seeds.
 #[derive(Clone, Debug)]
-pub struct SeedGroup {
+pub(crate) struct SeedGroup {
     /// Their folders and common settings, as text.
     pub name: String,
     /// Their indices in the list of all runs.
@@ -229,7 +229,7 @@ impl Report {
     }
 
     /// The runs that no experiment contains, grouped by keys over seeds.
-    pub fn runs_outside_experiments(&self) -> Vec<SeedGroup> {
+    pub(crate) fn runs_outside_experiments(&self) -> Vec<SeedGroup> {
         let is_used = |place: usize| {
             self.experiments
                 .iter()
@@ -337,7 +337,7 @@ impl Report {
 
 impl SeedGroup {
     /// One row per evaluation of its runs: the file name, a cell, and the statistics.
-    pub fn rows(&self, runs: &[RunEntry]) -> Vec<(String, ResultCell, SeedStatistics)> {
+    pub(crate) fn rows(&self, runs: &[RunEntry]) -> Vec<(String, ResultCell, SeedStatistics)> {
         let files = distinct(self.runs.iter().flat_map(|run| runs[*run].evaluations.keys().cloned()));
         let row = |file: String| {
             let record = self.runs.iter().find_map(|run| runs[*run].evaluations.get(&file))?;

@@ -63,7 +63,7 @@ impl Estimate {
     ///
     /// # Panics
     /// If there is no group or one without values.
-    pub fn over_encounters(groups: Vec<Vec<f64>>) -> Estimate {
+    pub(crate) fn over_encounters(groups: Vec<Vec<f64>>) -> Estimate {
         let is_sample = groups.len() > 1 && groups.iter().all(|group| group.len() == 1);
         Estimate::of_groups(&if is_sample { vec![groups.concat()] } else { groups })
     }
@@ -85,7 +85,7 @@ pub fn mean(values: &[f64]) -> f64 {
 }
 
 /// The sample standard deviation (divisor n − 1).
-pub fn sample_std(values: &[f64]) -> Option<f64> {
+pub(crate) fn sample_std(values: &[f64]) -> Option<f64> {
     (values.len() >= 2).then(|| (squares(values) / (values.len() - 1) as f64).sqrt())
 }
 
@@ -93,7 +93,7 @@ pub fn sample_std(values: &[f64]) -> Option<f64> {
 ///
 /// # Panics
 /// If there are no values.
-pub fn population_std(values: &[f64]) -> f64 {
+pub(crate) fn population_std(values: &[f64]) -> f64 {
     (squares(values) / values.len() as f64).sqrt()
 }
 
@@ -113,7 +113,7 @@ pub fn confidence_95(values: &[f64]) -> Option<[f64; 2]> {
 ///
 /// # Panics
 /// Below one degree of freedom.
-pub fn student_t_975(degrees_of_freedom: f64) -> f64 {
+pub(crate) fn student_t_975(degrees_of_freedom: f64) -> f64 {
     #[rustfmt::skip]
     const TABLE: [f64; 30] = [
         12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157, 2.228_139,
@@ -138,7 +138,7 @@ pub fn student_t_975(degrees_of_freedom: f64) -> f64 {
 ///
 /// # Panics
 /// If there are no values.
-pub fn interquartile_mean(values: &[f64]) -> f64 {
+pub(crate) fn interquartile_mean(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n_dropped = sorted.len() / 4;
@@ -150,7 +150,7 @@ pub fn interquartile_mean(values: &[f64]) -> f64 {
 ///
 /// # Panics
 /// If a stratum is empty or there are no resamples.
-pub fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64) -> Interval {
+pub(crate) fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64) -> Interval {
     assert!(n_resamples > 0, "a bootstrap needs resamples");
     assert!(strata.iter().all(|stratum| !stratum.is_empty()), "a stratum needs values");
     let value = interquartile_mean(&strata.concat());
@@ -179,7 +179,7 @@ pub fn normalised(score: f64, of_static: f64, of_oracle: f64) -> Option<f64> {
 
 /// `score` as a share of the range from the static score (0) to the score of bayes (1); `None` if these are equal. Unlike a plain
 /// ratio to bayes, the share keeps its meaning for negative rewards.
-pub fn share_of_bayes(score: f64, of_static: f64, of_bayes: f64) -> Option<f64> {
+pub(crate) fn share_of_bayes(score: f64, of_static: f64, of_bayes: f64) -> Option<f64> {
     normalised(score, of_static, of_bayes)
 }
 

@@ -552,7 +552,7 @@ impl Series {
 
 impl LineStyle {
     /// The styles of reference agents, in the same order. Names without their own style get one by number.
-    pub fn of_references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, LineStyle)> {
+    pub(crate) fn of_references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, LineStyle)> {
         let mut n_others = 0;
         let style = |name| match name {
             "oracle" => LineStyle::Oracle,

@@ -5,7 +5,7 @@
 use crate::stats::random_unit;
 
 /// Maximum number of points of a layout; more would take minutes.
-pub const MAX_POINTS: usize = 2000;
+pub(crate) const MAX_POINTS: usize = 2000;
 
 /// Settings of t-SNE.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -164,7 +164,7 @@ fn squared_distance(one: &[f32], other: &[f32]) -> f64 {
 
 /// The mean silhouette (Rousseeuw, 1987) of points in groups, from −1 to 1. It is high if points are near those of their own group.
 /// A point that is alone in its group counts as 0. `None` with fewer than two groups.
-pub fn silhouette(points: &[&[f32]], groups: &[usize]) -> Option<f64> {
+pub(crate) fn silhouette(points: &[&[f32]], groups: &[usize]) -> Option<f64> {
     let n_groups = groups.iter().max()? + 1;
     let mut sizes = vec![0usize; n_groups];
     groups.iter().for_each(|group| sizes[*group] += 1);

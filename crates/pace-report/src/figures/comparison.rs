@@ -32,7 +32,7 @@ pub fn adaptation(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Char
 }
 
 /// The keypoint rate over the episodes of an encounter; `None` without records.
-pub fn keypoint(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Chart> {
+pub(crate) fn keypoint(title: &str, groups: &[Group<'_, AdaptRecord>]) -> Option<Chart> {
     let first = groups.iter().find_map(|(_, records)| records.first().copied())?;
     let label = format!("{} rate", first.words.keypoint);
     let mut chart = over_blocks(title, &label, groups, |block| block.keypoint_rate)?;
@@ -94,7 +94,7 @@ fn over_blocks(
 }
 
 /// A metric over training, multiplied by `factor`; `None` if no run has it.
-pub fn training(
+pub(crate) fn training(
     title: &str,
     metric: &str,
     (label, factor): (&str, f64),

@@ -37,7 +37,7 @@ const MIN_RANGE_STDS: f64 = 8.0;
 impl HeatMap {
     /// Creates the map of a table; `None` if no cell has a number. The shades cover the range of its numbers and of `references`, so
     /// that they show which differences are large in this game.
-    pub fn of(
+    pub(crate) fn of(
         title: &str,
         axes: (&str, &str),
         table: &ResultTable<'_>,

@@ -11,7 +11,7 @@ pub fn figure(record: &AdaptRecord) -> Option<String> {
 }
 
 /// Identification by block of episodes, as a chart that can be drawn in any size; `None` if the record has no identification.
-pub fn chart(record: &AdaptRecord) -> Option<Chart> {
+pub(crate) fn chart(record: &AdaptRecord) -> Option<Chart> {
     let points = |name: &str, value: fn(&IdentificationRecord) -> f64| -> Vec<ChartPoint> {
         let point = |block: &crate::BlockRecord| {
             let share = value(&block.identification?);

@@ -11,7 +11,7 @@ pub fn figure(record: &AdaptRecord) -> Option<String> {
 }
 
 /// The figure as a chart, which can be drawn in any size; `None` if the record has no keypoint rates.
-pub fn chart(record: &AdaptRecord) -> Option<Chart> {
+pub(crate) fn chart(record: &AdaptRecord) -> Option<Chart> {
     let words = &record.words;
     let points = |blocks: &[BlockRecord], has_notes: bool| -> Vec<ChartPoint> {
         let with_rate = blocks.iter().filter_map(|block| Some((block, block.keypoint_rate?)));

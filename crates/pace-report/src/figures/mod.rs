@@ -2,11 +2,11 @@
 
 pub mod adaptation;
 pub mod comparison;
-pub mod heatmap;
+pub(crate) mod heatmap;
 pub mod identification;
-pub mod intervals;
+pub(crate) mod intervals;
 pub mod keypoint;
-pub mod scatter;
+pub(crate) mod scatter;
 pub mod training;
 
 use crate::markup::Markup;
@@ -65,7 +65,7 @@ pub enum Figure {
 
 impl Figure {
     /// The title.
-    pub fn title(&self) -> &str {
+    pub(crate) fn title(&self) -> &str {
         match self {
             Figure::Lines(chart) => &chart.title,
             Figure::Heat(map) => &map.title,
@@ -85,7 +85,7 @@ impl Figure {
     }
 
     /// The figure as text, for readers who cannot see it.
-    pub fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         match self {
             Figure::Lines(chart) => chart.description.clone(),
             Figure::Heat(map) => map.description.clone(),

@@ -37,7 +37,7 @@ pub fn figure(record: &TrainRecord) -> Option<String> {
 }
 
 /// One chart per metric: first those of `TITLES`, then the others by name, up to `MAX_PANELS`.
-pub fn panels(record: &TrainRecord) -> Vec<Chart> {
+pub(crate) fn panels(record: &TrainRecord) -> Vec<Chart> {
     let place = |name: &str| TITLES.iter().position(|(known, _)| *known == name).unwrap_or(TITLES.len());
     let mut curves: Vec<_> = record.curves.iter().filter(|(_, points)| !points.is_empty()).collect();
     curves.sort_by_key(|(name, _)| place(name));

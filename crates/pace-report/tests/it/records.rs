@@ -90,7 +90,10 @@ fn other_versions_are_rejected_before_their_fields_are_read() {
         "format_version 2 found, this build reads 1; update pace to read it",
     );
     check_rejected(|value| value["format_version"] = json!(0), "make the record again");
-    check_rejected(|value| _ = value.as_object_mut().unwrap().remove("format_version"), "no `format_version` found");
+    check_rejected(
+        |value| _ = value.as_object_mut().unwrap().remove("format_version"),
+        "no `format_version` found",
+    );
     // Also when a record is read by serde directly.
     let mut value: Value = serde_json::from_str(&read("kuhn.train.json")).unwrap();
     value["format_version"] = json!(7);

@@ -179,7 +179,8 @@ fn lines_on_another_scale_are_listed() {
         let groups = [("PACE".to_owned(), vec![&one]), ("PACE, preset reference".to_owned(), vec![&other])];
         figures::comparison::adaptation("", &groups).expect("there are blocks").description
     };
-    let expected = " not comparable with the other rows: PACE, preset reference (oracle 1.077, static 1.021).";
+    let expected =
+        " not comparable with the other rows: PACE, preset reference (oracle 1.077, static 1.021).";
     assert!(description(1.0).ends_with(expected), "{}", description(1.0));
     assert!(!description(0.001).contains("another scale"), "{}", description(0.001));
 }
