@@ -247,7 +247,7 @@ pub(crate) fn adapt_agent(
     };
     let mut record = AdaptRecord::of(head, &rows);
     for reference in game.reference_names() {
-        let meetings = ScriptedEvaluation {
+        let evaluation = ScriptedEvaluation {
             reference,
             split: options.split,
             n_tuples: pool.tuples.len(),
@@ -257,7 +257,7 @@ pub(crate) fn adapt_agent(
             seed: options.seed,
             n_threads: options.n_threads,
         };
-        record.add_reference(reference, &rows, &meetings.play(game)?);
+        record.add_reference(reference, &rows, &evaluation.play(game)?);
     }
     Ok(Adaptation { name: options.name(trained, game), record, latents, skipped_checkpoint: None })
 }

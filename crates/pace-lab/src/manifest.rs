@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_has_a_name() {
+    fn cpu_model_is_not_empty() {
         assert!(!cpu_model().is_empty());
     }
 }

@@ -94,7 +94,7 @@ mod tests {
     use super::{StopFlag, StopSignal};
 
     #[test]
-    fn clones_share_the_answer() {
+    fn clones_of_a_flag_share_its_state() {
         let stop = StopFlag::detached();
         let seen_by_the_loop = stop.clone();
         assert_eq!(seen_by_the_loop.requested(), None);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_those_of_shells() {
+    fn exit_codes_are_128_plus_the_signal() {
         assert_eq!(StopSignal::Interrupt.exit_code(), 130);
         assert_eq!(StopSignal::Terminate.exit_code(), 143);
     }

@@ -32,7 +32,7 @@ fn numbers(record: &Value, list: &str, field: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_change_of_peers_is_measured_and_recorded() {
+fn a_switch_is_measured_and_recorded() {
     let (_scratch, run) = finished();
     let more =
         ["--passes", "3", "--episodes", "12", "--context-episodes", "6", "--switch-at", "5", "--detector"];
@@ -96,7 +96,7 @@ fn a_change_of_peers_is_measured_and_recorded() {
 }
 
 #[test]
-fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
+fn a_switch_doubles_the_episodes_by_default() {
     let scratch = scratch();
     let run = scratch.path().join("run");
     train_short(&run, 5);
@@ -116,7 +116,7 @@ fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
 }
 
 #[test]
-fn a_temperature_is_given_or_the_runs_own() {
+fn the_temperature_defaults_to_that_of_the_run() {
     let scratch = scratch();
     let [plain, sharp] = ["1", "0.5"].map(|temperature| {
         let run = scratch.path().join(format!("run-{temperature}"));
@@ -141,7 +141,7 @@ fn a_temperature_is_given_or_the_runs_own() {
 }
 
 #[test]
-fn the_grid_of_horizons() {
+fn every_context_and_length_of_the_horizon_table_can_be_evaluated() {
     let scratch = scratch();
     for n_context in [4, 8] {
         let run = scratch.path().join(format!("context-{n_context}"));
