@@ -174,15 +174,7 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
     prepare_folder(&view.adapt_path())?;
     let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
     let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
-    let manifest = view.manifest()?;
-    let run = RunRecord {
-        folder: view.path().display().to_string(),
-        seed: config.seed,
-        commit: manifest.spec.commit.clone(),
-        config_hash: Some(hash_of_run(&config, view.path())?),
-        steps,
-        wall_clock_secs: Some(manifest.wall_clock_secs),
-    };
+    let run = run_record(view, &config, steps)?;
     let skipped_checkpoint = newest.filter(|newest| *newest > steps);
     Ok(Adaptation { skipped_checkpoint, ..adapt_agent(&agent, &*game, &config, run, options)? })
 }
@@ -316,6 +308,19 @@ fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, V
     keys.filter(|(key, value)| before.get(key.as_str()) != Some(value))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect()
+}
+
+/// The facts about a run for the record of its agent after `steps` training steps.
+pub(crate) fn run_record(view: &RunView, config: &RunConfig, steps: u64) -> Result<RunRecord, LabError> {
+    let manifest = view.manifest()?;
+    Ok(RunRecord {
+        folder: view.path().display().to_string(),
+        seed: config.seed,
+        commit: manifest.spec.commit,
+        config_hash: Some(hash_of_run(config, view.path())?),
+        steps,
+        wall_clock_secs: Some(manifest.wall_clock_secs),
+    })
 }
 
 /// The record of a training run: its configuration and learning curves.
