@@ -289,7 +289,7 @@ impl Experiment {
 
     /// Checks what the TOML schema cannot express.
     fn check(&self) -> Result<(), String> {
-        let said = |error: ConfigError| error.to_string();
+        let text = |error: ConfigError| error.to_string();
         if !(1..=1000).contains(&self.seeds) {
             return Err(format!("`seeds`: found {}, expected 1 to 1000", self.seeds));
         }
@@ -306,8 +306,8 @@ impl Experiment {
             if group.games.is_empty() || group.methods.is_empty() {
                 return Err("runs without games or without methods; expected at least one of each".to_owned());
             }
-            group.methods.iter().try_for_each(|method| find_method(method).map(drop)).map_err(said)?;
-            group.games.iter().try_for_each(|game| find_game(game).map(drop)).map_err(said)?;
+            group.methods.iter().try_for_each(|method| find_method(method).map(drop)).map_err(text)?;
+            group.games.iter().try_for_each(|game| find_game(game).map(drop)).map_err(text)?;
             let mut names = BTreeSet::new();
             if let Some(twice) = group.variants.iter().find(|variant| !names.insert(&variant.name)) {
                 return Err(format!("duplicate variant name \"{}\"; expected different names", twice.name));
@@ -317,7 +317,7 @@ impl Experiment {
                 let evaluation = self
                     .evaluations
                     .get(name)
-                    .ok_or_else(|| said(ConfigError::unknown("evaluation", name, known)))?;
+                    .ok_or_else(|| text(ConfigError::unknown("evaluation", name, known)))?;
                 for game in &group.games {
                     let encounters = evaluation.encounters.of(game).ok_or_else(|| {
                         format!("evaluation \"{name}\": found no encounters for {game}, expected a number for each game")
@@ -330,7 +330,7 @@ impl Experiment {
                 }
             }
         }
-        self.check_references().map_err(said)?;
+        self.check_references().map_err(text)?;
         self.paper.iter().try_for_each(|cell| self.check_cell(cell))
     }
 
@@ -505,7 +505,7 @@ impl Evaluation {
 
 impl EncounterCount {
     /// Returns the number for a game, if it has one.
-    pub fn of(&self, game: &str) -> Option<usize> {
+    pub(crate) fn of(&self, game: &str) -> Option<usize> {
         match self {
             EncounterCount::Same(encounters) => Some(*encounters),
             EncounterCount::ByGame(by_game) => by_game.get(game).copied(),

@@ -8,7 +8,7 @@ use pace_learn::{RunConfig, RunRequest, find_method};
 use pace_report::ReplayRecord;
 use pace_report::experiment_result::{ExperimentResult, PaperNumber, PaperScale, ResultCell, RunEntry};
 use pace_report::report::Report;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::error::LabError;
 use crate::experiment::{
@@ -114,17 +114,13 @@ fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> O
 fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
     let command = folder_names::train_command(&records, &name);
     let spec = &records.manifest.spec;
-    let status = match serde_json::to_value(records.manifest.status) {
-        Ok(Value::String(status)) => status,
-        _ => String::new(),
-    };
     RunEntry {
         name,
         id,
         changes: changes(&records.config),
         scale: records.config.scale,
         steps: records.config.train.total_steps,
-        status,
+        status: records.manifest.status.to_string(),
         command,
         processor: spec.cpu_model.clone(),
         train: records.train,

@@ -24,7 +24,7 @@ fn all_runs(overrides: &ExperimentOverrides) -> Vec<(Experiment, Vec<ExperimentR
 }
 
 #[test]
-fn every_file_is_in_the_list_and_on_the_map() {
+fn every_experiment_file_is_listed_in_code_and_readme() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("the folder")
