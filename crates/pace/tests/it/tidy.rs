@@ -1,9 +1,10 @@
 //! Checks of the repository: documents match the source, and conventions are kept.
 //!
-//! Code maps and invariants of ARCHITECTURE.md are checked in `maps`, pages and files of methods in `methods`; `size` prints
-//! the size of every crate.
+//! Code maps and invariants of ARCHITECTURE.md are checked in `maps`, pages and files of methods in `methods`, links
+//! and names in documents in `documents`; `size` prints the size of every crate.
 
 mod definitions;
+mod documents;
 mod maps;
 mod methods;
 mod size;

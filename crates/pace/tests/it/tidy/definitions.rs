@@ -21,23 +21,27 @@ pub(super) fn line_of(path: &str, text: &str, item: &str) -> Result<usize, Strin
             let kind = r"(?:(?:const |async )*fn|struct|enum|trait|type|const|static)";
             matching(&lines, &format!(r"^(?:{PUBLIC}{kind}|macro_rules!) {item}\b"))
         }
-        Some((owner, name)) => {
-            let kind = r"(?:(?:const |async )*fn|type|const)";
-            let member =
-                Regex::new(&format!(r"^    {PUBLIC}(?:{kind} {name}\b|{name}:|{name}(?:$|[ ,({{]))"));
-            let member = member.expect("an expression");
-            blocks(&lines, owner)
-                .into_iter()
-                .flatten()
-                .filter(|index| member.is_match(lines[*index]))
-                .collect()
-        }
+        Some((owner, name)) => members(&lines, owner, name),
     };
     match found[..] {
         [index] => Ok(index + 1),
         [] => Err(format!("{path} does not define `{item}`")),
         _ => Err(format!("{path} defines `{item}` {} times", found.len())),
     }
+}
+
+/// Whether a Rust file has a member `owner::name`.
+pub(super) fn has_member(text: &str, owner: &str, name: &str) -> bool {
+    text.contains(owner) && !members(&text.lines().collect::<Vec<_>>(), owner, name).is_empty()
+}
+
+/// The indices of the lines that define a member of a type or trait.
+fn members(lines: &[&str], owner: &str, name: &str) -> Vec<usize> {
+    let kind = r"(?:(?:const |async )*fn|type|const)";
+    let member = Regex::new(&format!(r"^    {PUBLIC}(?:{kind} {name}\b|{name}:|{name}(?:$|[ ,({{]))"));
+    let member = member.expect("an expression");
+    let bodies = blocks(lines, owner).into_iter().flatten();
+    bodies.filter(|index| member.is_match(lines[*index])).collect()
 }
 
 fn matching(lines: &[&str], expression: &str) -> Vec<usize> {

@@ -162,20 +162,6 @@ fn links_to_source_lead_to_the_items_they_name() {
 }
 
 #[test]
-fn links_between_documents_lead_to_files() {
-    let link = Regex::new(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)").expect("an expression");
-    let mut missing = Vec::new();
-    for path in files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "md")) {
-        let text = read(path.to_str().expect("UTF-8"));
-        let folder = root().join(path.parent().expect("a folder"));
-        let targets = link.captures_iter(&text).map(|found| found[1].to_owned());
-        let broken = targets.filter(|target| !folder.join(target).exists());
-        missing.extend(broken.map(|target| format!("{}: {target}", path.display())));
-    }
-    assert!(missing.is_empty(), "links to files that do not exist:\n{}", missing.join("\n"));
-}
-
-#[test]
 fn files_of_methods_say_how_they_differ_and_have_the_same_order() {
     let mut mistakes = Vec::new();
     for path in files().into_iter().map(|path| path.to_string_lossy().into_owned()) {
