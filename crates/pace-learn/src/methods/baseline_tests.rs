@@ -143,7 +143,7 @@ fn training_batch_matches_rollout() {
     });
     // Rollout and update have different dropout, so the network is compared without dropout.
     check_replay::<PaceNet<TransformerEncoder>>("pace-tf", |config| {
-        config.encoder_dropout_in_rollout = false
+        config.encoder_dropout_in_rollout = false;
     });
     check_replay::<LiliNet>("lili", |_| {});
     check_replay::<LiliNet>("lili", |config| config.empty_context = EmptyContext::Encoded);
