@@ -58,7 +58,7 @@ pub struct EmbeddedPoint {
 pub type Factor = (String, Vec<String>);
 
 impl EmbeddingRecord {
-    /// Computes the layout. If there are more than [`MAX_POINTS`] latents, only every second (third, …) one is used.
+    /// Computes the layout. If there are more latents than `Tsne::layout` accepts, every second (third, …) one is used.
     pub fn of(
         latents: &LatentsRecord,
         (game, method, pool): (&str, &str, &str),

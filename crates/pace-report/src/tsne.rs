@@ -1,6 +1,6 @@
 //! Layout of high-dimensional points in two dimensions by exact t-SNE (van der Maaten and Hinton, 2008), and silhouette scores.
 //!
-//! All pairs of points are used, which is fast enough for [`MAX_POINTS`]. The layout depends only on the points and the seed.
+//! All pairs of points are used, which is fast enough for `MAX_POINTS` points. The layout depends only on the points and the seed.
 
 use crate::stats::random_unit;
 
@@ -31,7 +31,7 @@ impl Tsne {
     /// Computes the layout of the points, centred on zero. Fewer than three points are placed in a row.
     ///
     /// # Panics
-    /// If the points differ in length, or there are more than [`MAX_POINTS`].
+    /// If the points differ in length, or there are more than `MAX_POINTS`, which is 2000.
     pub fn layout(&self, points: &[&[f32]]) -> Vec<[f64; 2]> {
         let n = points.len();
         assert!(n <= MAX_POINTS, "{n} points, at most {MAX_POINTS}");
