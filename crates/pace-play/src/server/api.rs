@@ -1,4 +1,4 @@
-//! Everything that is not play: the page, what is on offer, new encounters, replays, the stages of a study.
+//! HTTP requests: the page, the list of agents, new sessions, replays, and the stages of a study.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::assets::find_asset;
 use crate::catalog::PlayableAgent;
 use crate::replay;
 use crate::session::{Detail, Session, SessionConfig};
-use crate::study::{Join, Next};
+use crate::study::{JoinRequest, NextRequest};
 use crate::token::{fresh_seed, fresh_token};
 use crate::wire::{BeliefVisibility, Refusal, RefusalCode, VERSION};
 
@@ -39,36 +39,36 @@ pub(super) async fn asset(Path(path): Path<String>) -> Response {
 }
 
 pub(super) async fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, "there is nothing here\n").into_response()
+    (StatusCode::NOT_FOUND, "not found\n").into_response()
 }
 
 pub(super) async fn health(State(server): State<Arc<Server>>) -> Json<Value> {
     Json(
-        json!({ "v": VERSION, "sessions": server.lobby.len(), "most_sessions": server.config.most_sessions }),
+        json!({ "v": VERSION, "sessions": server.sessions.len(), "max_sessions": server.config.max_sessions }),
     )
 }
 
-/// What can be played here.
-pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
-    let of_offer = |offer: &Arc<PlayableAgent>| {
-        let spec = offer.game.spec();
+/// The games and agents that can be played.
+pub(super) async fn list_agents(State(server): State<Arc<Server>>) -> Json<Value> {
+    let agent_json = |agent: &Arc<PlayableAgent>| {
+        let spec = agent.game.spec();
         json!({
-            "id": offer.id,
-            "label": offer.label,
+            "id": agent.id,
+            "label": agent.label,
             "game": spec.id,
-            "is_trained": offer.is_trained(),
-            "has_opinions": !offer.slots.is_empty(),
-            "has_map": offer.map.is_some(),
+            "is_trained": agent.is_trained(),
+            "has_opinions": !agent.slots.is_empty(),
+            "has_map": agent.map.is_some(),
             "n_episodes": spec.episodes_per_encounter,
             "roles": spec.peer_roles,
-            "is_simultaneous": offer.is_simultaneous,
+            "is_simultaneous": agent.is_simultaneous,
         })
     };
-    // In a study there is nothing to choose, and nothing to be known about its agents.
-    let all = if server.study.is_some() { &[] } else { server.offers.all() };
+    // The agents of a study are not listed: participants are not told which agent they meet.
+    let all = if server.study.is_some() { &[] } else { server.catalog.all() };
     let mut games: Vec<Value> = Vec::new();
-    for offer in all {
-        let spec = offer.game.spec();
+    for agent in all {
+        let spec = agent.game.spec();
         if games.iter().all(|game| game["id"] != spec.id) {
             games.push(
                 json!({ "id": spec.id, "title": spec.title, "nouns": spec.nouns, "metric": spec.metric }),
@@ -78,47 +78,51 @@ pub(super) async fn offers(State(server): State<Arc<Server>>) -> Json<Value> {
     Json(json!({
         "v": VERSION,
         "games": games,
-        "offers": all.iter().map(of_offer).collect::<Vec<_>>(),
+        "offers": all.iter().map(agent_json).collect::<Vec<_>>(),
         "is_study": server.study.is_some(),
     }))
 }
 
-/// Where the training peers are in an agent's latent space.
+/// The training peers on the map of an agent's latent space.
 pub(super) async fn latent_map(State(server): State<Arc<Server>>, Path(id): Path<String>) -> Response {
-    if server.study.as_ref().is_some_and(|study| !study.shows_minds()) {
+    if server.study.as_ref().is_some_and(|study| !study.shows_beliefs()) {
         return refuse(&server, StatusCode::FORBIDDEN, &closed_in_studies("maps of agents"));
     }
-    let Ok(offer) = server.offers.find(&id) else { return not_found().await };
-    // An agent without a map has no landmarks; that is no mistake of whoever asks.
-    let landmarks = offer.map.as_ref().map_or(&[][..], |map| &map.landmarks);
+    let Ok(agent) = server.catalog.find(&id) else { return not_found().await };
+    // Without a map the list of landmarks is empty; the request is valid.
+    let landmarks = agent.map.as_ref().map_or(&[][..], |map| &map.landmarks);
     let kinds: Vec<Vec<String>> =
-        offer.game.pool(Split::Train).tuples.into_iter().map(|tuple| tuple.kinds).collect();
-    Json(json!({ "v": VERSION, "landmarks": landmarks, "kinds": kinds, "slots": offer.slots }))
+        agent.game.pool(Split::Train).tuples.into_iter().map(|tuple| tuple.kinds).collect();
+    Json(json!({ "v": VERSION, "landmarks": landmarks, "kinds": kinds, "slots": agent.slots }))
         .into_response()
 }
 
-/// What a person asks for.
+/// The request for a new session.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BeginRequest {
     v: u32,
-    offer: String,
+    #[serde(rename = "offer")]
+    agent: String,
     slot: usize,
     n_episodes: usize,
-    mind: BeliefVisibility,
-    /// For tests and for playing the same again; drawn if it is missing.
+    #[serde(rename = "mind")]
+    belief_visibility: BeliefVisibility,
+    /// Random seed. Default: a new one.
     #[serde(default)]
     seed: Option<u64>,
+    /// Index of the test tuple. Default: chosen by the seed.
     #[serde(default)]
     tuple: Option<usize>,
 }
 
-/// A new encounter.
+/// The tokens of a new session.
 #[derive(Debug, Serialize)]
-struct Begun {
+struct BeginResponse {
     v: u32,
     token: String,
-    watch: String,
+    #[serde(rename = "watch")]
+    spectator_token: String,
 }
 
 pub(super) async fn begin(
@@ -135,7 +139,7 @@ pub(super) async fn begin(
         return refuse(&server, StatusCode::FORBIDDEN, &Refusal::of(RefusalCode::Forbidden, message));
     }
     match open(&server, address, request).await {
-        Ok(begun) => Json(begun).into_response(),
+        Ok(response) => Json(response).into_response(),
         Err(refusal) => {
             let status = match refusal.code {
                 RefusalCode::Full => StatusCode::SERVICE_UNAVAILABLE,
@@ -148,31 +152,31 @@ pub(super) async fn begin(
     }
 }
 
-async fn open(server: &Server, address: IpAddr, request: BeginRequest) -> Result<Begun, Refusal> {
-    let BeginRequest { v, offer, slot, n_episodes, mind, seed, tuple } = request;
+async fn open(server: &Server, address: IpAddr, request: BeginRequest) -> Result<BeginResponse, Refusal> {
+    let BeginRequest { v, agent, slot, n_episodes, belief_visibility, seed, tuple } = request;
     check_version(v)?;
-    let offer = Arc::clone(server.offers.find(&offer)?);
+    let agent = Arc::clone(server.catalog.find(&agent)?);
     let seed = seed.unwrap_or_else(fresh_seed) % crate::session::SEED_LIMIT;
-    let tuple = tuple.unwrap_or((seed % offer.game.n_tuples(Split::Test) as u64) as usize);
-    let booking = SessionConfig { offer: offer.id.clone(), slot, tuple, n_episodes, seed };
-    booking.check(&offer)?;
-    if !server.new_sessions.lets_through(address, Instant::now()) {
+    let tuple = tuple.unwrap_or((seed % agent.game.n_tuples(Split::Test) as u64) as usize);
+    let config = SessionConfig { agent: agent.id.clone(), slot, tuple, n_episodes, seed };
+    config.check(&agent)?;
+    if !server.new_sessions.allows(address, Instant::now()) {
         let message = format!(
             "at most {} new sessions a minute from one address; wait a moment",
             server.config.max_sessions_per_address
         );
         return Err(Refusal::of(RefusalCode::TooFast, message));
     }
-    // A session that has no place is not worth an agent's first decision.
-    server.lobby.check_room(address)?;
-    let (session, frames) =
-        server.compute(move || Ok(Session::begin(&offer, booking, Detail::Seen)?)).await?;
-    let (token, watch) = (fresh_token(), fresh_token());
-    let room = ServerSession::new(session, Some(frames), mind, Some(watch.clone()), None)
-        .started_by(address)
-        .with_spectators(server.config.max_spectators_per_session);
-    server.lobby.take_in(&token, room)?;
-    Ok(Begun { v: VERSION, token, watch })
+    // Checked before the agent computes its first decision.
+    server.sessions.check_capacity(address)?;
+    let (session, frames) = server.compute(move || Ok(Session::begin(&agent, config, Detail::Seen)?)).await?;
+    let (token, spectator_token) = (fresh_token(), fresh_token());
+    let server_session =
+        ServerSession::new(session, Some(frames), belief_visibility, Some(spectator_token.clone()), None)
+            .started_by(address)
+            .with_spectators(server.config.max_spectators_per_session);
+    server.sessions.insert(&token, server_session)?;
+    Ok(BeginResponse { v: VERSION, token, spectator_token })
 }
 
 fn check_version(v: u32) -> Result<(), Refusal> {
@@ -193,7 +197,7 @@ fn closed_in_studies(what: &str) -> Refusal {
     Refusal::of(RefusalCode::Forbidden, format!("{what} are closed while a study is on"))
 }
 
-/// An encounter, played again from its link.
+/// Plays the session of a link again.
 pub(super) async fn replay(
     State(server): State<Arc<Server>>,
     body: Result<Json<ReplayRequest>, JsonRejection>,
@@ -206,37 +210,37 @@ pub(super) async fn replay(
         return refuse(&server, StatusCode::BAD_REQUEST, &refusal);
     }
     if let Some(study) = &server.study
-        && !study.shows_replay(&server.offers, &request.link).await
+        && !study.may_show_replay(&server.catalog, &request.link).await
     {
         let refusal = closed_in_studies("replays of rounds other than your own");
         return refuse(&server, StatusCode::FORBIDDEN, &refusal);
     }
-    // It takes a moment of a core, so one after the other, and beside the ones who play.
+    // Replays are computed one at a time, on a thread that serves no connections.
     let Ok(_permit) = server.replays.acquire().await else { return not_found().await };
-    let offers = Arc::clone(&server.offers);
-    let played = tokio::task::spawn_blocking(move || replay::replay(&offers, &request.link)).await;
+    let catalog = Arc::clone(&server.catalog);
+    let played = tokio::task::spawn_blocking(move || replay::replay(&catalog, &request.link)).await;
     match played {
         Ok(Ok(replay)) => {
-            let Ok(offer) = server.offers.find(&replay.booking.offer) else { return not_found().await };
-            let spec = offer.game.spec();
-            let booking = &replay.booking;
-            let part = offer.part(booking.tuple, booking.slot);
+            let Ok(agent) = server.catalog.find(&replay.config.agent) else { return not_found().await };
+            let spec = agent.game.spec();
+            let config = &replay.config;
+            let assigned_role = agent.assigned_role(config.tuple, config.slot);
             Json(json!({
                 "v": VERSION,
                 "game": spec.id,
                 "title": spec.title,
                 "nouns": spec.nouns,
                 "roles": spec.peer_roles,
-                "setting": offer.game.constants(),
+                "setting": agent.game.constants(),
                 "action_names": spec.action_names,
-                "is_simultaneous": offer.is_simultaneous,
-                "offer": offer.id,
-                "label": offer.label,
-                "slot": booking.slot,
-                "role": spec.peer_roles[booking.slot],
-                "part": part,
-                "n_episodes": booking.n_episodes,
-                "mind_slots": offer.slots,
+                "is_simultaneous": agent.is_simultaneous,
+                "offer": agent.id,
+                "label": agent.label,
+                "slot": config.slot,
+                "role": spec.peer_roles[config.slot],
+                "part": assigned_role,
+                "n_episodes": config.n_episodes,
+                "mind_slots": agent.slots,
                 "frames": replay.frames,
                 "summary": replay.summary,
                 "is_over": replay.is_over,
@@ -253,7 +257,7 @@ pub(super) async fn replay(
 
 pub(super) async fn study_join(
     State(server): State<Arc<Server>>,
-    body: Result<Json<Join>, JsonRejection>,
+    body: Result<Json<JoinRequest>, JsonRejection>,
 ) -> Response {
     let Some(study) = &server.study else { return not_found().await };
     match read(body) {
@@ -264,7 +268,7 @@ pub(super) async fn study_join(
 
 pub(super) async fn study_next(
     State(server): State<Arc<Server>>,
-    body: Result<Json<Next>, JsonRejection>,
+    body: Result<Json<NextRequest>, JsonRejection>,
 ) -> Response {
     let Some(study) = &server.study else { return not_found().await };
     match read(body) {
@@ -288,6 +292,6 @@ fn read<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, (StatusCode, Refus
 }
 
 fn refuse(server: &Server, status: StatusCode, refusal: &Refusal) -> Response {
-    server.log.say(&format!("refused a request: {}", refusal.message));
+    server.log.write(&format!("refused a request: {}", refusal.message));
     (status, Json(json!({ "v": VERSION, "code": refusal.code, "message": refusal.message }))).into_response()
 }
