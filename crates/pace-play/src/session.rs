@@ -296,16 +296,17 @@ impl Session {
             None if self.agent.has_oracle() => Some(self.agent.oracle_score(self.config.tuple)?),
             None => None,
         };
-        let assigned_role = self.assigned_kind();
+        let assigned = self.agent.assigned_role(self.config.tuple, self.config.slot).map(|role| role.kind);
         let identification = self.identification.best().map(|(kind, probability, since)| {
-            let BeliefKind { name, data, .. } = &self.agent.slots[self.config.slot].kinds[kind];
+            let kinds = &self.agent.slots[self.config.slot].kinds;
+            let BeliefKind { name, data, .. } = &kinds[kind];
             // A kind that the agent does not know cannot be identified.
-            let is_known = assigned_role.as_ref().filter(|assigned_role| self.knows(assigned_role));
+            let known = assigned.as_ref().filter(|assigned| kinds.iter().any(|kind| kind.name == **assigned));
             IdentificationSummary {
                 kind: name.clone(),
                 data: data.clone(),
                 probability,
-                is_right: is_known.map(|assigned_role| assigned_role == name),
+                is_right: known.map(|assigned| assigned == name),
                 since_episode: since.0,
                 since_moves: since.1,
             }
@@ -327,15 +328,6 @@ impl Session {
             identification,
             behaviour,
         })
-    }
-
-    /// The kind of peer that was assigned to the person.
-    fn assigned_kind(&self) -> Option<String> {
-        self.agent.assigned_role(self.config.tuple, self.config.slot).map(|assigned_role| assigned_role.kind)
-    }
-
-    fn knows(&self, kind: &str) -> bool {
-        self.agent.slots[self.config.slot].kinds.iter().any(|known| known.name == kind)
     }
 }
 

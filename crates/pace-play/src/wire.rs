@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::beliefs::BeliefSlot;
-use crate::catalog::AssignedRole;
+use crate::catalog::{AssignedRole, PlayableAgent};
 use crate::error::PlayError;
-use crate::session::{SessionFrame, Summary};
+use crate::session::{SessionConfig, SessionFrame, Summary};
 
 /// The protocol version.
 pub const VERSION: u32 = 1;
@@ -213,6 +213,30 @@ pub struct Welcome {
     pub v: u32,
     /// Whether the receiver is a spectator.
     pub is_spectator: bool,
+    /// Game, agent and seats.
+    #[serde(flatten)]
+    pub description: SessionDescription,
+    /// Outcomes of the finished episodes.
+    pub outcomes: Vec<EpisodeOutcome>,
+    /// Time at which the agent's beliefs are shown.
+    #[serde(rename = "mind")]
+    pub belief_visibility: BeliefVisibility,
+    /// The token of the spectator link.
+    #[serde(rename = "watch")]
+    pub spectator_token: Option<String>,
+    /// Index of the next action.
+    pub seq: usize,
+    /// The frame of the present state; in a new session, all frames up to it.
+    pub frames: Vec<SessionFrame>,
+    /// Whether the encounter is over.
+    pub is_over: bool,
+    /// Whether the player is connected.
+    pub is_player_here: bool,
+}
+
+/// The constant data of a session that a page needs to show it, live or as a replay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionDescription {
     /// The game's id.
     pub game: &'static str,
     /// The game's name for people.
@@ -242,24 +266,32 @@ pub struct Welcome {
     pub assigned_role: Option<AssignedRole>,
     /// Number of episodes.
     pub n_episodes: usize,
-    /// Outcomes of the finished episodes.
-    pub outcomes: Vec<EpisodeOutcome>,
-    /// Time at which the agent's beliefs are shown.
-    #[serde(rename = "mind")]
-    pub belief_visibility: BeliefVisibility,
-    /// The peers and kinds that its beliefs are about, if they are shown during play.
+    /// The peers and kinds that its beliefs are about, if its beliefs are shown.
     #[serde(rename = "mind_slots")]
     pub belief_slots: Vec<BeliefSlot>,
-    /// The token of the spectator link.
-    pub watch: Option<String>,
-    /// Index of the next action.
-    pub seq: usize,
-    /// The frame of the present state; in a new session, all frames up to it.
-    pub frames: Vec<SessionFrame>,
-    /// Whether the encounter is over.
-    pub is_over: bool,
-    /// Whether the player is connected.
-    pub is_player_here: bool,
+}
+
+impl SessionDescription {
+    /// The description of a session with this agent.
+    pub fn new(agent: &PlayableAgent, config: &SessionConfig) -> SessionDescription {
+        let spec = agent.game.spec();
+        SessionDescription {
+            game: spec.id,
+            title: spec.title,
+            nouns: spec.nouns,
+            roles: spec.peer_roles.clone(),
+            constants: agent.game.constants(),
+            action_names: spec.action_names,
+            is_simultaneous: agent.is_simultaneous,
+            agent: agent.id.clone(),
+            label: agent.label.clone(),
+            slot: config.slot,
+            role: spec.peer_roles[config.slot],
+            assigned_role: agent.assigned_role(config.tuple, config.slot),
+            n_episodes: config.n_episodes,
+            belief_slots: agent.slots.clone(),
+        }
+    }
 }
 
 impl ServerMessage {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Json;
-use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use pace_games::Split;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -18,11 +18,12 @@ use super::listen::ClientAddress;
 use super::registry::ServerSession;
 use crate::assets::find_asset;
 use crate::catalog::PlayableAgent;
-use crate::replay;
-use crate::session::{Detail, Session, SessionConfig};
+use crate::error::PlayError;
+use crate::replay::{self, SessionReplay};
+use crate::session::{Detail, Session, SessionConfig, SessionFrame, Summary};
 use crate::study::{JoinRequest, NextRequest};
 use crate::token::{fresh_seed, fresh_token};
-use crate::wire::{BeliefVisibility, Refusal, RefusalCode, VERSION};
+use crate::wire::{BeliefVisibility, Refusal, RefusalCode, SessionDescription, VERSION};
 
 pub(super) async fn page() -> Response {
     asset(Path("index.html".to_owned())).await
@@ -128,12 +129,8 @@ struct BeginResponse {
 pub(super) async fn begin(
     State(server): State<Arc<Server>>,
     ClientAddress(address): ClientAddress,
-    body: Result<Json<BeginRequest>, JsonRejection>,
+    Body(request): Body<BeginRequest>,
 ) -> Response {
-    let request = match read(body) {
-        Ok(request) => request,
-        Err((status, refusal)) => return refuse(&server, status, &refusal),
-    };
     if server.study.is_some() {
         let message = "this server runs a study; use your personal link".to_owned();
         return refuse(&server, StatusCode::FORBIDDEN, &Refusal::of(RefusalCode::Forbidden, message));
@@ -200,12 +197,8 @@ fn closed_in_studies(what: &str) -> Refusal {
 /// Plays the session of a link again.
 pub(super) async fn replay(
     State(server): State<Arc<Server>>,
-    body: Result<Json<ReplayRequest>, JsonRejection>,
+    Body(request): Body<ReplayRequest>,
 ) -> Response {
-    let request = match read(body) {
-        Ok(request) => request,
-        Err((status, refusal)) => return refuse(&server, status, &refusal),
-    };
     if let Err(refusal) = check_version(request.v) {
         return refuse(&server, StatusCode::BAD_REQUEST, &refusal);
     }
@@ -218,35 +211,13 @@ pub(super) async fn replay(
     // Replays are computed one at a time, on a thread that serves no connections.
     let Ok(_permit) = server.replays.acquire().await else { return not_found().await };
     let catalog = Arc::clone(&server.catalog);
-    let played = tokio::task::spawn_blocking(move || replay::replay(&catalog, &request.link)).await;
-    match played {
-        Ok(Ok(replay)) => {
-            let Ok(agent) = server.catalog.find(&replay.config.agent) else { return not_found().await };
-            let spec = agent.game.spec();
-            let config = &replay.config;
-            let assigned_role = agent.assigned_role(config.tuple, config.slot);
-            Json(json!({
-                "v": VERSION,
-                "game": spec.id,
-                "title": spec.title,
-                "nouns": spec.nouns,
-                "roles": spec.peer_roles,
-                "setting": agent.game.constants(),
-                "action_names": spec.action_names,
-                "is_simultaneous": agent.is_simultaneous,
-                "offer": agent.id,
-                "label": agent.label,
-                "slot": config.slot,
-                "role": spec.peer_roles[config.slot],
-                "part": assigned_role,
-                "n_episodes": config.n_episodes,
-                "mind_slots": agent.slots,
-                "frames": replay.frames,
-                "summary": replay.summary,
-                "is_over": replay.is_over,
-            }))
-            .into_response()
-        }
+    let replayed = tokio::task::spawn_blocking(move || {
+        let SessionReplay { config, frames, summary, is_over } = replay::replay(&catalog, &request.link)?;
+        let description = SessionDescription::new(catalog.find(&config.agent)?, &config);
+        Ok::<_, PlayError>(ReplayResponse { v: VERSION, description, frames, summary, is_over })
+    });
+    match replayed.await {
+        Ok(Ok(response)) => Json(response).into_response(),
         Ok(Err(error)) => refuse(&server, StatusCode::BAD_REQUEST, &error.into()),
         Err(_) => {
             let message = "the encounter could not be played again".to_owned();
@@ -255,40 +226,47 @@ pub(super) async fn replay(
     }
 }
 
-pub(super) async fn study_join(
-    State(server): State<Arc<Server>>,
-    body: Result<Json<JoinRequest>, JsonRejection>,
-) -> Response {
-    let Some(study) = &server.study else { return not_found().await };
-    match read(body) {
-        Ok(join) => answer(&server, study.join(&server, join).await),
-        Err((status, refusal)) => refuse(&server, status, &refusal),
-    }
+/// A session with all its frames.
+#[derive(Debug, Serialize)]
+struct ReplayResponse {
+    v: u32,
+    #[serde(flatten)]
+    description: SessionDescription,
+    frames: Vec<SessionFrame>,
+    summary: Summary,
+    is_over: bool,
 }
 
-pub(super) async fn study_next(
-    State(server): State<Arc<Server>>,
-    body: Result<Json<NextRequest>, JsonRejection>,
-) -> Response {
+pub(super) async fn study_join(State(server): State<Arc<Server>>, Body(join): Body<JoinRequest>) -> Response {
     let Some(study) = &server.study else { return not_found().await };
-    match read(body) {
-        Ok(next) => answer(&server, study.next(&server, next).await),
-        Err((status, refusal)) => refuse(&server, status, &refusal),
-    }
+    study_response(&server, study.join(&server, join).await)
 }
 
-fn answer(server: &Server, answer: Result<Value, Refusal>) -> Response {
-    match answer {
-        Ok(value) => Json(value).into_response(),
+pub(super) async fn study_next(State(server): State<Arc<Server>>, Body(next): Body<NextRequest>) -> Response {
+    let Some(study) = &server.study else { return not_found().await };
+    study_response(&server, study.next(&server, next).await)
+}
+
+fn study_response(server: &Server, state: Result<Value, Refusal>) -> Response {
+    match state {
+        Ok(state) => Json(state).into_response(),
         Err(refusal) => refuse(server, StatusCode::BAD_REQUEST, &refusal),
     }
 }
 
-fn read<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, (StatusCode, Refusal)> {
-    body.map(|Json(value)| value).map_err(|rejection| {
-        let message = "this is not a request of the protocol".to_owned();
-        (rejection.status(), Refusal::of(RefusalCode::Malformed, message))
-    })
+/// The JSON body of a request. An invalid body is refused with a message of the protocol.
+pub(super) struct Body<T>(T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Server>> for Body<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, server: &Arc<Server>) -> Result<Body<T>, Response> {
+        let body = Json::<T>::from_request(request, server).await;
+        body.map(|Json(value)| Body(value)).map_err(|rejection| {
+            let message = "this is not a request of the protocol".to_owned();
+            refuse(server, rejection.status(), &Refusal::of(RefusalCode::Malformed, message))
+        })
+    }
 }
 
 fn refuse(server: &Server, status: StatusCode, refusal: &Refusal) -> Response {

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use super::RateLimiter;
 use crate::catalog::PlayableAgent;
 use crate::session::{Session, SessionConfig, SessionFrame};
-use crate::wire::{BeliefVisibility, Refusal, RefusalCode, VERSION, Welcome};
+use crate::wire::{BeliefVisibility, Refusal, RefusalCode, SessionDescription, VERSION, Welcome};
 
 /// A session on the server, with its player and spectators.
 pub(crate) struct ServerSession {
@@ -185,41 +185,27 @@ impl ServerSession {
 
     /// The first message to a client: the full state.
     pub(crate) fn welcome(&self, is_spectator: bool) -> Result<Welcome, Refusal> {
-        let (agent, config) = (&self.agent, &self.config);
-        let (assigned_role, constants) =
-            (agent.assigned_role(config.tuple, config.slot), agent.game.constants());
+        let mut description = SessionDescription::new(&self.agent, &self.config);
+        // Participants are not told which agent they play with.
+        if self.study_encounter.is_some() {
+            description.agent = String::new();
+            description.label = "the agent".to_owned();
+        }
+        if self.belief_visibility != BeliefVisibility::Live {
+            description.belief_slots.clear();
+        }
         let Snapshot { seq, frame, outcomes, is_over } = self.snapshot(is_spectator)?;
         let mut first_frames = self.first_frames.lock().expect("no thread panics while it holds this lock");
         let first_frames = if is_spectator { None } else { first_frames.take() };
-        // Participants are not told which agent they meet.
-        let is_blind = self.study_encounter.is_some();
-        let spec = agent.game.spec();
         let mut frames = first_frames.filter(|_| seq == 0).unwrap_or_else(|| vec![frame]);
         self.hide_beliefs(&mut frames);
         Ok(Welcome {
             v: VERSION,
             is_spectator,
-            game: spec.id,
-            title: spec.title,
-            nouns: spec.nouns,
-            roles: spec.peer_roles.clone(),
-            constants,
-            action_names: spec.action_names,
-            is_simultaneous: agent.is_simultaneous,
-            agent: if is_blind { String::new() } else { agent.id.clone() },
-            label: if is_blind { "the agent".to_owned() } else { agent.label.clone() },
-            slot: config.slot,
-            role: spec.peer_roles[config.slot],
-            assigned_role,
-            n_episodes: config.n_episodes,
+            description,
             outcomes,
             belief_visibility: self.belief_visibility,
-            belief_slots: if self.belief_visibility == BeliefVisibility::Live {
-                agent.slots.clone()
-            } else {
-                Vec::new()
-            },
-            watch: self.spectator_token.clone().filter(|_| !is_spectator),
+            spectator_token: self.spectator_token.clone().filter(|_| !is_spectator),
             seq,
             frames,
             is_over,
