@@ -43,11 +43,11 @@ const OWN: &[(&str, &str)] = files![
     "notices.js",
     "connection.js",
     "encounter.js",
-    "lobby.js",
+    "start_page.js",
     "session_page.js",
     "summary.js",
     "replay_page.js",
-    "study.js",
+    "study_pages.js",
 ];
 
 /// Finds a file by its path.
