@@ -187,7 +187,7 @@ mod tests {
         let keys = Map::from_iter([("turned_tuples".to_owned(), Value::from(true))]);
         let game = entry.open(Preset::Paper, &keys).expect("good keys");
         let pool = game.pool(Split::Train);
-        let sides = pool.sides.clone().expect("a square");
+        let sides = pool.symmetries.clone().expect("a square");
         for own_side in [true, false] {
             let config = TrainConfig { encounters_per_tuple: 1, own_side, ..paper_keys(entry.id, "pace") };
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");

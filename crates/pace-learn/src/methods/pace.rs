@@ -172,7 +172,7 @@ impl<E: Encoder> Network for PaceNet<E> {
             spec: Arc::new(NetworkSpec {
                 group_ends: vec![n_warm_up_weights, layout.len()],
                 slots: identifier.slots().to_vec(),
-                sides: pool.sides.clone().filter(|_| config.own_side),
+                sides: pool.symmetries.clone().filter(|_| config.own_side),
                 metrics: &["peer/aux_loss", "peer/posterior", "peer/top1"],
                 ..NetworkSpec::new(game, layout, width)
             }),
@@ -185,7 +185,7 @@ impl<E: Encoder> Network for PaceNet<E> {
             let expected = "\"classes\": the peers of this game have no traits";
             return Err(ConfigError::bad_value("identify", &"traits", expected));
         }
-        if config.own_side && pool.sides.is_none() {
+        if config.own_side && pool.symmetries.is_none() {
             let expected = "false: this game and its training pool are not the same from several sides (with the key \
                             `turned_tuples`, where a game has it, set it to true)";
             return Err(ConfigError::bad_value("own_side", &true, expected));

@@ -138,7 +138,7 @@ fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
     let n_classes = integers(&recording.0["n_classes"]);
     let transform = |by: usize| {
         let classes = n_classes.iter().map(|n| (0..*n).map(|class| (class + by) % n).collect());
-        SymmetryTransform { numbers: Vec::new(), actions: Vec::new(), classes: classes.collect() }
+        SymmetryTransform { entries: Vec::new(), actions: Vec::new(), classes: classes.collect() }
     };
     let sides =
         Symmetries { transforms: vec![transform(0), transform(1)], canonical_if_positive: Vec::new() };

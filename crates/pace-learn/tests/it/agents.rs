@@ -189,12 +189,12 @@ fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
     let sides = Symmetries {
         transforms: vec![
             SymmetryTransform {
-                numbers: (0..n_numbers).map(|place| (place, place == jack)).collect(),
+                entries: (0..n_numbers).map(|place| (place, place == jack)).collect(),
                 actions: vec![0, 1],
                 classes: classes.clone(),
             },
             SymmetryTransform {
-                numbers: (0..n_numbers).map(|place| (swapped(place), false)).collect(),
+                entries: (0..n_numbers).map(|place| (swapped(place), false)).collect(),
                 actions: vec![1, 0],
                 classes,
             },
@@ -343,7 +343,7 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
             own_side,
             "whoever follows a policy does not turn what it sees"
         );
-        let sides = game.pool(Split::Train).sides.expect("a square");
+        let sides = game.pool(Split::Train).symmetries.expect("a square");
         // Six decisions and the end of an episode, seen and acted upon as if the square had been turned.
         let think_from = |transform: &SymmetryTransform| -> Vec<Inference> {
             let see_turned = |encounter: &dyn AnyEncounter| {
@@ -359,7 +359,7 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
                 let observation = see_turned(&*played);
                 thoughts.push(encounter.infer(&observation));
                 let action = step % 5;
-                encounter.record_action(&observation, transform.action_from_here(action));
+                encounter.record_action(&observation, transform.transform_action(action));
                 let mut chosen = NO_ACTIONS;
                 chosen[Seat::EGO.0] = action;
                 played.play(&chosen, &mut unseen);
@@ -372,7 +372,7 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
         let agree = |plain: &Inference, turned: &Inference, transform: &SymmetryTransform| {
             let actions = (0..).zip(&plain.probabilities);
             let mut actions = actions.map(|(action, p)| {
-                (p, turned.probabilities[usize::from(transform.action_from_here(action))])
+                (p, turned.probabilities[usize::from(transform.transform_action(action))])
             });
             let mut posteriors = plain.posteriors.iter().enumerate().flat_map(|(slot, posterior)| {
                 let from_there = &turned.posteriors[slot];
