@@ -1,4 +1,4 @@
-//! Steps per second of every game, one thread: `cargo bench -p pace-games`.
+//! Steps per second of every game on one thread: `cargo bench -p pace-games`.
 
 use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split, StepBuffers};
 

@@ -1,8 +1,9 @@
 //! cargo run --release -p pace-games --example new_game
 //!
-//! A game from an empty file to a checked one, outside the crate: matching pennies against a peer with a habit.
+//! A complete game outside the crate: matching pennies against a peer with a fixed probability of heads.
+//!
 //! Both players choose a side at the same time; the ego wins a chip if the sides match and loses one if not.
-//! A peer shows heads with its own probability, so an ego that counts can win. Ten rounds are an encounter.
+//! An ego that counts the sides can win. An encounter has ten rounds.
 
 use pace_games::{
     Action, ConfigError, DisplayNames, Ego, Ending, Game, GameSpec, JointAction, Metric, MoveOutcome, Peer,
@@ -11,7 +12,7 @@ use pace_games::{
 };
 use serde::{Deserialize, Serialize};
 
-// What a person may choose, with a value for each preset.
+// The keys of the game, with a value for each preset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PenniesConfig {
@@ -24,13 +25,13 @@ impl PresetConfig for PenniesConfig {
     }
 }
 
-// A point in play: nothing, and then both sides. Plain data, so that it can be written, read and compared.
+// The state of an episode: the sides shown, if any. Plain data, so that it can be written, read and compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
     shown: Option<(Action, Action)>,
 }
 
-// A peer as data, and the player of it.
+// The behaviour of a peer as data, and the peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Habit {
     heads: f64,
@@ -76,7 +77,7 @@ pub struct Pennies {
 impl Game for Pennies {
     const ID: &'static str = "pennies";
     const README: &'static str =
-        "Matching pennies against a peer with a habit. Sees: own side, the peer's side.";
+        "Matching pennies against a peer with a habit. Observation: own side, the peer's side.";
 
     type Config = PenniesConfig;
     type State = Round;
@@ -159,17 +160,12 @@ impl Game for Pennies {
     }
 
     fn pool(&self) -> PeerPool<Habit> {
-        let tuples = |habits: &[f64]| {
-            habits
-                .iter()
-                .enumerate()
-                .map(|(class, &heads)| PeerTuple { specs: vec![Habit { heads }], classes: vec![class] })
-                .collect()
-        };
-        PeerPool::new(tuples(&[0.1, 0.3, 0.6, 0.9]), tuples(&[0.2, 0.8])).expect("no habit is in both")
+        let train = [0.1, 0.3, 0.6, 0.9].map(|heads| Habit { heads });
+        let test = [0.2, 0.8].map(|heads| Habit { heads });
+        PeerPool::of_single_peers(&train, &test).expect("no habit is in both")
     }
 
-    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<Habit> {
+    fn sample_tuple(&self, rng: &mut Stream) -> PeerTuple<Habit> {
         PeerTuple { specs: vec![Habit { heads: rng.unit() }], classes: vec![0] }
     }
 
@@ -181,7 +177,7 @@ impl Game for Pennies {
     }
 }
 
-// An ego that counts what the peer has shown and matches the more frequent side.
+// An ego that counts the sides that the peer has shown, and matches the more frequent one.
 struct Counter {
     heads: usize,
     tails: usize,

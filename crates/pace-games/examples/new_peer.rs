@@ -1,6 +1,6 @@
 //! cargo run --release -p pace-games --example new_peer
 //!
-//! A peer of one's own in a game that is already there: a Kuhn poker player who loses heart after it was caught bluffing.
+//! A new peer for an existing game: a Kuhn poker player that stops bluffing after three bluffs.
 
 use pace_games::kuhn_poker::{BET, Card, Hand, KuhnConfig, KuhnPoker, KuhnSpec, PASS, Stage};
 use pace_games::{
@@ -37,7 +37,7 @@ impl Peer<KuhnPoker> for FaintHeart {
         &self.spec
     }
 
-    // Memory that should not outlast an episode would be cleared here; this peer remembers.
+    // A memory that lasts for one episode would be cleared here; the memory of this peer lasts for the encounter.
     fn begin_episode(&mut self, _game: &KuhnPoker) {}
 
     fn act(&mut self, _game: &KuhnPoker, hand: &Hand, _seat: Seat, rng: &mut Stream) -> Action {
@@ -63,13 +63,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let seed = Seed::new(1).child("encounter", &[lane as u64]);
         arena.begin(lane, std::slice::from_ref(&spec), 20, seed, steps.observation_mut(lane));
     }
-    // An ego that always passes sees how often it is bet into, hand after hand.
+    // Counts the peer's bets in each hand against an ego that always passes.
     let mut bets = [0u32; 20];
     let mut hand = vec![0; n_lanes];
     while arena.idle().contains(&false) {
-        let was_resting = arena.idle().to_vec();
+        let was_idle = arena.idle().to_vec();
         arena.step(&vec![PASS; n_lanes], &mut steps.batch());
-        for lane in (0..n_lanes).filter(|lane| !was_resting[*lane]) {
+        for lane in (0..n_lanes).filter(|lane| !was_idle[*lane]) {
             bets[hand[lane]] += u32::from(steps.peer_actions[lane] == BET);
             hand[lane] += usize::from(steps.endings[lane].is_some());
         }

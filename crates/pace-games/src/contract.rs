@@ -1,7 +1,6 @@
-//! The check that a game keeps its contract, for our own games and for anybody's.
+//! Conformance checks of the [`Game`] and [`Peer`] traits, for the games of this crate and for games of other crates.
 //!
-//! The contract itself is written down at `Game` and `Peer`. What a particular game promises beyond it is tested
-//! in that game's folder.
+//! Tests of one particular game are in that game's folder.
 
 use crate::arena::{Arena, PeerObservationMode, StepBuffers};
 use crate::ego::play_encounter;
@@ -10,7 +9,7 @@ use crate::game::{Action, Boundary, Game, MAX_SEATS, NO_ACTION, Seat};
 use crate::peer::{Peer, PeerSpec, PeerTuple, SpecOf};
 use crate::seed::Seed;
 
-/// A promise that a game did not keep.
+/// A check that a game failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{game}: {check}: {detail}")]
 pub struct ContractViolation {
@@ -18,20 +17,20 @@ pub struct ContractViolation {
     pub game: &'static str,
     /// The check that failed.
     pub check: &'static str,
-    /// What was found.
+    /// The violation.
     pub detail: String,
 }
 
-/// Plays `game` with random egos against all its peers and watches every promise; returns the names of the checks.
+/// Plays `game` with random egos against all its peers. Returns the names of the checks, or the first violation.
 pub fn check_contract<G: Game>(game: &G, seed: Seed) -> Result<Vec<&'static str>, ContractViolation> {
     let checks: [(&'static str, Check<G>); 9] = [
-        ("the spec is sensible", spec_is_sensible),
+        ("the spec is valid", spec_is_valid),
         ("the pool fits the spec", pool_fits_spec),
-        ("from every side there is the same to see, to do and to meet", sides_lose_nothing),
-        ("every observation is written in full and finite", observations_are_full),
-        ("peers choose legal actions and keep their behaviour", peers_are_lawful),
-        ("every state is possible, can be drawn, and survives writing and reading", states_survive),
-        ("episodes end within the horizon, encounters after their last episode", ends_in_time),
+        ("symmetries permute observations, actions and classes", symmetries_are_permutations),
+        ("every observation is written in full and finite", observations_are_complete),
+        ("peers choose legal actions and keep their behaviour", peers_are_legal),
+        ("every state is possible, can be rendered, and survives writing and reading", states_round_trip),
+        ("episodes end within the horizon, encounters after their last episode", episodes_end_in_time),
         ("the same seed gives the same play, alone and in an arena", same_seed_same_play),
         ("every reference plays an encounter", references_play),
     ];
@@ -49,14 +48,14 @@ pub fn check_contract<G: Game>(game: &G, seed: Seed) -> Result<Vec<&'static str>
 
 type Check<G> = fn(&G, Seed) -> Result<(), String>;
 
-/// Encounters per tuple are kept short, so that the check takes seconds for any game.
+/// Episodes per encounter: few, so that the checks of any game take seconds.
 const N_EPISODES: usize = 3;
 
 fn ensure(holds: bool, detail: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(detail()) }
 }
 
-fn spec_is_sensible<G: Game>(game: &G, _seed: Seed) -> Result<(), String> {
+fn spec_is_valid<G: Game>(game: &G, _seed: Seed) -> Result<(), String> {
     let spec = game.spec();
     ensure(spec.id == G::ID, || format!("the spec's id is {:?}, the game's {:?}", spec.id, G::ID))?;
     ensure(!G::README.trim().is_empty(), || "the README is empty".to_owned())?;
@@ -98,45 +97,45 @@ fn pool_fits_spec<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
             })?;
         }
     }
-    let drawn = game.draw_tuple(&mut seed.stream("draw"));
-    ensure(drawn.specs.len() == n_peers, || format!("a drawn tuple has {} peers", drawn.specs.len()))?;
-    ensure(pool.content_hash() == game.pool().content_hash(), || "the pool is not the same twice".to_owned())
+    let sampled = game.sample_tuple(&mut seed.stream("draw"));
+    ensure(sampled.specs.len() == n_peers, || format!("a sampled tuple has {} peers", sampled.specs.len()))?;
+    ensure(pool.content_hash() == game.pool().content_hash(), || "two calls give different pools".to_owned())
 }
 
-fn sides_lose_nothing<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
-    let Some(sides) = game.sides() else { return Ok(()) };
+fn symmetries_are_permutations<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+    let Some(symmetries) = game.symmetries() else { return Ok(()) };
     let (spec, pool) = (game.spec(), game.pool());
-    let is_order = |places: &mut dyn Iterator<Item = usize>, n: usize| {
-        let mut places: Vec<usize> = places.collect();
-        places.sort_unstable();
-        places.into_iter().eq(0..n)
+    let is_permutation = |indices: &mut dyn Iterator<Item = usize>, n: usize| {
+        let mut indices: Vec<usize> = indices.collect();
+        indices.sort_unstable();
+        indices.into_iter().eq(0..n)
     };
-    for (side, transform) in sides.transforms.iter().enumerate() {
-        let numbers = &mut transform.numbers.iter().map(|(from, _)| *from);
-        ensure(is_order(numbers, spec.observation_size), || format!("side {side} loses a number"))?;
+    for (index, transform) in symmetries.transforms.iter().enumerate() {
+        let broken = |what: &str| format!("transform {index} does not permute the {what}");
+        let entries = &mut transform.entries.iter().map(|(from, _)| *from);
+        ensure(is_permutation(entries, spec.observation_size), || broken("observation"))?;
         let actions = &mut transform.actions.iter().map(|action| usize::from(*action));
-        ensure(is_order(actions, spec.n_actions()), || format!("side {side} loses an action"))?;
-        ensure(transform.classes.len() == spec.n_peers(), || format!("side {side} has not every slot"))?;
+        ensure(is_permutation(actions, spec.n_actions()), || broken("actions"))?;
+        ensure(transform.classes.len() == spec.n_peers(), || broken("classes of every slot"))?;
         for (classes, n_classes) in transform.classes.iter().zip(pool.n_classes()) {
-            let is_whole = is_order(&mut classes.iter().copied(), *n_classes);
-            ensure(is_whole, || format!("side {side} loses a class"))?;
+            ensure(is_permutation(&mut classes.iter().copied(), *n_classes), || broken("classes"))?;
         }
     }
-    play_everywhere(game, seed, |encounter, aftermath| {
+    play_everywhere(game, seed, |encounter, step| {
         let mut observation = vec![0.0; spec.observation_size];
-        if aftermath.is_some() {
+        if step.is_some() {
             return Ok(());
         }
         game.observe(encounter.state(), Seat::EGO, &mut observation);
-        let from = |side: usize| {
-            let mut seen = Vec::new();
-            sides.transforms[side].transform_observation(&observation, &mut seen);
-            seen
+        let transformed = |index: usize| {
+            let mut transformed = Vec::new();
+            symmetries.transforms[index].transform_observation(&observation, &mut transformed);
+            transformed
         };
-        ensure(from(0) == observation, || "the first side changes something".to_owned())?;
-        let own = sides.canonical(&observation);
-        ensure(sides.canonical(&from(own)) == 0, || {
-            format!("side {own} is not the ego's own once it looks from there")
+        ensure(transformed(0) == observation, || "transform 0 is not the identity".to_owned())?;
+        let canonical = symmetries.canonical(&observation);
+        ensure(symmetries.canonical(&transformed(canonical)) == 0, || {
+            format!("the observation under transform {canonical} is not in the canonical frame")
         })
     })
 }
@@ -145,12 +144,12 @@ fn pairs<T>(items: &[T]) -> impl Iterator<Item = (&T, &T)> {
     items.iter().enumerate().flat_map(|(index, one)| items[..index].iter().map(move |other| (one, other)))
 }
 
-/// Plays a random ego against every tuple and shows `watch` each decision:
-/// the encounter before it, then the encounter after it with the peers' actions and the boundary.
+/// Plays a random ego against every tuple. `inspect` is called before each decision, and after it with the peers' actions
+/// and the boundary.
 fn play_everywhere<G: Game>(
     game: &G,
     seed: Seed,
-    mut watch: impl FnMut(&Encounter<G>, Option<(&[Action], Boundary)>) -> Result<(), String>,
+    mut inspect: impl FnMut(&Encounter<G>, Option<(&[Action], Boundary)>) -> Result<(), String>,
 ) -> Result<(), String> {
     let pool = game.pool();
     for (index, tuple) in pool.train().iter().chain(pool.test()).enumerate() {
@@ -159,11 +158,11 @@ fn play_everywhere<G: Game>(
         let mut encounter = Encounter::<G>::begin(game, &tuple.specs, N_EPISODES, encounter_seed);
         let mut peer_actions = vec![NO_ACTION; game.spec().n_peers()];
         loop {
-            watch(&encounter, None)?;
+            inspect(&encounter, None)?;
             let action = ego_rng.below(game.spec().n_actions() as u32) as Action;
-            let views = PeerStepBuffers { observations: &mut [], actions: &mut peer_actions };
-            let step = encounter.step(game, action, views);
-            watch(&encounter, Some((&peer_actions, step.boundary)))?;
+            let buffers = PeerStepBuffers { observations: &mut [], actions: &mut peer_actions };
+            let step = encounter.step(game, action, buffers);
+            inspect(&encounter, Some((&peer_actions, step.boundary)))?;
             match step.boundary {
                 Boundary::WithinEpisode => {}
                 Boundary::EpisodeEnd => encounter.next_episode(game),
@@ -174,16 +173,16 @@ fn play_everywhere<G: Game>(
     Ok(())
 }
 
-fn observations_are_full<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+fn observations_are_complete<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let mut observation = vec![0.0; game.spec().observation_size];
     play_everywhere(game, seed, |encounter, _| {
         for seat in (0..game.spec().n_seats()).map(Seat) {
-            for sight in [G::observe, G::observe_everything] {
+            for observe in [G::observe, G::observe_everything] {
                 observation.fill(f32::NAN);
-                sight(game, encounter.state(), seat, &mut observation);
+                observe(game, encounter.state(), seat, &mut observation);
                 ensure(observation.iter().all(|value| value.is_finite()), || {
                     let place = observation.iter().position(|value| !value.is_finite());
-                    format!("{seat:?} sees no finite number at place {place:?} in {:?}", encounter.state())
+                    format!("{seat:?}: entry {place:?} is not finite in {:?}", encounter.state())
                 })?;
             }
         }
@@ -191,7 +190,7 @@ fn observations_are_full<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     })
 }
 
-fn peers_are_lawful<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+fn peers_are_legal<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let pool = game.pool();
     let mut tuples = pool.train().iter().chain(pool.test());
     let mut current: Option<&PeerTuple<SpecOf<G>>> = None;
@@ -214,11 +213,11 @@ fn peers_are_lawful<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     })
 }
 
-fn states_survive<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+fn states_round_trip<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     play_everywhere(game, seed, |encounter, _| {
         let state = encounter.state();
         game.check_state(state).map_err(|error| error.to_string())?;
-        ensure(!game.render(state).trim().is_empty(), || format!("nothing drawn for {state:?}"))?;
+        ensure(!game.render(state).trim().is_empty(), || format!("the text of {state:?} is empty"))?;
         let text = serde_json::to_string(state).map_err(|error| error.to_string())?;
         let copy: G::State = serde_json::from_str(&text).map_err(|error| error.to_string())?;
         ensure(copy == *state, || format!("written as {text}, read back as {copy:?}"))?;
@@ -227,7 +226,7 @@ fn states_survive<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     })
 }
 
-fn ends_in_time<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
+fn episodes_end_in_time<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let mut n_steps = 0;
     let mut n_episodes = 0;
     play_everywhere(game, seed, |encounter, step| {
@@ -236,7 +235,7 @@ fn ends_in_time<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
         ensure(n_steps <= game.spec().horizon_steps, || format!("an episode took {n_steps} decisions"))?;
         let is_over = game.acting_seats(encounter.state()).is_empty();
         ensure(is_over == (boundary != Boundary::WithinEpisode), || {
-            format!("movers are {:?} at {boundary:?}", game.acting_seats(encounter.state()))
+            format!("acting seats are {:?} at {boundary:?}", game.acting_seats(encounter.state()))
         })?;
         if boundary != Boundary::WithinEpisode {
             n_episodes += 1;
@@ -267,15 +266,16 @@ fn same_seed_same_play<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let mut seen = vec![0.0; size];
     let mut peer_observations = vec![0.0; size * game.spec().n_peers()];
     let mut peer_actions = vec![NO_ACTION; game.spec().n_peers()];
-    while arena.idle().iter().any(|rests| !rests) {
-        let was_resting = arena.idle().to_vec();
+    while arena.idle().contains(&false) {
+        let was_idle = arena.idle().to_vec();
         for action in &mut actions {
             *action = ego_rng.below(game.spec().n_actions() as u32) as Action;
         }
         arena.step(&actions, &mut steps.batch());
-        for (lane, encounter) in alone.iter_mut().enumerate().filter(|(lane, _)| !was_resting[*lane]) {
-            let views = PeerStepBuffers { observations: &mut peer_observations, actions: &mut peer_actions };
-            let step = encounter.step(game, actions[lane], views);
+        for (lane, encounter) in alone.iter_mut().enumerate().filter(|(lane, _)| !was_idle[*lane]) {
+            let buffers =
+                PeerStepBuffers { observations: &mut peer_observations, actions: &mut peer_actions };
+            let step = encounter.step(game, actions[lane], buffers);
             let mut terminal_agrees = true;
             if step.boundary != Boundary::WithinEpisode {
                 game.observe(encounter.state(), Seat::EGO, &mut seen);

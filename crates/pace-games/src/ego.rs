@@ -1,6 +1,6 @@
-//! Egos: the interface that scripted and trained ones share, the reference agents, and their play.
+//! The interface of trained and scripted egos, and the types of reference agents and episode outcomes.
 //!
-//! The references themselves live in their game's folder. An encounter of an ego is an `AgentSession`; averages over many
+//! The reference agents are in the folders of their games. An encounter of an ego is an `AgentSession`; averages over many
 //! encounters are in pace-lab.
 
 use serde::Serialize;
@@ -14,83 +14,83 @@ use crate::peer::{PeerSpec, SpecOf};
 use crate::seed::{Seed, Stream};
 use crate::session::AgentSession;
 
-/// An agent in the ego's seat, trained or scripted. It is given observations and what followed its decisions: no argument could
-/// carry a peer's identity.
+/// An agent in the ego's seat, trained or scripted. It receives observations and the feedback on its decisions: no argument
+/// could carry a peer's identity.
 pub trait Ego: Send {
-    /// New peers sit down; everything known about the last ones is forgotten.
+    /// Starts an encounter with new peers and forgets the previous ones.
     fn begin_encounter(&mut self);
 
-    /// How likely the ego is to take each action when it sees `observation` now. Asking is without consequence:
-    /// it may be asked about observations that never come.
+    /// Writes the probability of each action for `observation`. A call does not change later play: it may be made for
+    /// observations that never occur.
     fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]);
 
-    /// The ego saw `observation` and took `action`.
+    /// Records that the ego saw `observation` and took `action`.
     fn record_action(&mut self, observation: &[f32], action: Action);
 
-    /// What followed the action that was taken last. Scripted egos learn from observations alone.
+    /// Receives the feedback on the last recorded action. Default: ignored; scripted egos use observations alone.
     fn observe_feedback(&mut self, _feedback: &StepFeedback<'_>) {}
 
-    /// The episode ended with `terminal_observation`.
+    /// Ends the episode with its `terminal_observation`.
     fn end_episode(&mut self, terminal_observation: &[f32]);
 
-    /// Whether [`StepFeedback::peer_observations`] must be given.
+    /// Whether the ego needs [`StepFeedback::peer_observations`].
     fn peer_observation_mode(&self) -> PeerObservationMode {
         PeerObservationMode::Skipped
     }
 
-    /// The result of the last inference: at the last decision that was asked for, or at the end of the episode if that came
-    /// later. None for an ego without a value and posteriors over training classes.
+    /// The result of the last inference: at the last call of [`Ego::action_probabilities`], or at the end of the episode if
+    /// that was later. `None` for an ego without a value and posteriors over training classes.
     fn inference(&self) -> Option<&Inference> {
         None
     }
 
-    /// What it takes each of its peers for, by slot; empty for an ego that has no opinion.
+    /// The probability of each kind of peer, by slot; empty for an ego without beliefs.
     fn beliefs(&self) -> Vec<Vec<KindBelief>> {
         Vec::new()
     }
 
-    /// Whether it answers an observation alike at any time, whatever it was told before.
+    /// Whether the action probabilities depend on the current observation alone.
     fn is_memoryless(&self) -> bool {
         false
     }
 }
 
-/// One of the things that an ego holds a peer to be, and how likely it thinks that is.
+/// One kind of peer, and the probability that an ego assigns to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KindBelief {
-    /// The kind of peer, in words; see [`crate::PeerSpec::kind`].
+    /// The kind as text; see [`crate::PeerSpec::kind`].
     pub kind: String,
-    /// The same as plain data; see [`crate::PeerSpec::kind_data`].
+    /// The kind as plain data; see [`crate::PeerSpec::kind_data`].
     pub data: Value,
-    /// Its traits; see [`crate::PeerSpec::behaviour_vector`].
+    /// The behaviour vector of the kind; see [`crate::PeerSpec::behaviour_vector`].
     pub traits: Vec<f32>,
     /// The ego's probability.
     pub probability: f32,
 }
 
 impl KindBelief {
-    /// The opinion that a peer is of the same kind as `spec`.
+    /// The belief that a peer is of the same kind as `spec`.
     pub fn of(spec: &impl PeerSpec, probability: f64) -> KindBelief {
         let probability = probability as f32;
         KindBelief { kind: spec.kind(), data: spec.kind_data(), traits: spec.behaviour_vector(), probability }
     }
 }
 
-/// A reference agent, as a recipe to make it. Learned agents are compared with it; its score is no bound.
+/// A constructor of a reference agent. Learned agents are compared with it; its score is not a bound.
 #[derive(Clone, Copy, Debug)]
 pub enum Reference<G: Game> {
-    /// Sees what any ego sees and is told nothing.
+    /// An ego with the observations of any ego, and without information about its peers.
     Uninformed(fn(&G) -> Box<dyn Ego>),
-    /// Is told who the peers are and sees everything.
+    /// An ego that knows its peers and sees the whole state.
     Privileged(fn(&G, &[SpecOf<G>]) -> Box<dyn Ego>),
 }
 
-/// Takes every action with the same probability.
+/// An ego that takes every action with the same probability.
 #[derive(Clone, Copy, Debug)]
 pub struct RandomEgo;
 
 impl RandomEgo {
-    /// The reference every game has.
+    /// The reference agent `random`, which every game has.
     pub fn reference<G: Game>() -> Reference<G> {
         Reference::Uninformed(|_| Box::new(RandomEgo))
     }
@@ -112,7 +112,7 @@ impl Ego for RandomEgo {
     }
 }
 
-/// Puts all probability on one action: the answer of an ego that is sure.
+/// Puts all probability on one action.
 pub fn one_hot(action: Action, probabilities: &mut [f32]) {
     probabilities.fill(0.0);
     probabilities[usize::from(action)] = 1.0;
@@ -123,18 +123,18 @@ pub fn one_hot(action: Action, probabilities: &mut [f32]) {
 pub struct EpisodeOutcome {
     /// Sum of task rewards.
     pub task_return: f64,
-    /// What the episode was worth before chance had its say, where the game knows a closed form.
+    /// The exact expected return of the episode, where the game has a closed form.
     pub expected_return: Option<f64>,
     /// The ego's decisions.
     pub n_steps: usize,
-    /// How it ended.
+    /// The reason for the end.
     pub ending: Ending,
     /// Whether the ego came to an informative place at least once.
     pub keypoint_visited: bool,
 }
 
 impl EpisodeOutcome {
-    /// An episode of which nothing was played yet.
+    /// An episode without any move so far.
     pub(crate) const NEW: EpisodeOutcome = EpisodeOutcome {
         task_return: 0.0,
         expected_return: None,
@@ -143,7 +143,7 @@ impl EpisodeOutcome {
         keypoint_visited: false,
     };
 
-    /// The number the game judges an episode by, free of chance where that is known.
+    /// The score by the game's metric; for [`Metric::Return`] the expected return, where it is known.
     pub fn score(&self, metric: Metric) -> f64 {
         match metric {
             Metric::Return => self.expected_return.unwrap_or(self.task_return),
@@ -152,39 +152,32 @@ impl EpisodeOutcome {
     }
 }
 
-/// What an ego with a value function and an identifier infers when it sees an observation.
+/// The outputs of an ego with a value function and an identifier for one observation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inference {
-    /// How likely it is to take each action.
+    /// The probability of each action.
     pub probabilities: Vec<f32>,
-    /// The discounted reward it expects.
+    /// The expected discounted return.
     pub value: f32,
-    /// The latent of its context; the hidden state where the method has one instead.
+    /// The latent of the context; the hidden state for recurrent methods.
     pub latent: Vec<f32>,
-    /// Its posterior over the training classes of each peer; empty if the method identifies nobody.
+    /// The posterior over the training classes of each peer; empty for methods without an identifier.
     pub posteriors: Vec<Vec<f32>>,
 }
 
-impl Inference {
-    /// Samples an action; see [`sample_action`].
-    pub fn draw(&self, rng: &mut Stream) -> Result<Action, ConfigError> {
-        sample_action(&self.probabilities, rng)
-    }
-}
-
-/// What followed a decision, as far as an ego may know it.
+/// The consequences of a decision, as far as an ego may know them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StepFeedback<'a> {
-    /// What all peers did.
+    /// The actions of all peers.
     pub peer_actions: &'a [Action],
-    /// What they saw when they chose, one observation after the other; empty where that is not known.
+    /// The observations on which the peers acted, one after the other; empty where they are not known.
     pub peer_observations: &'a [f32],
     /// The task reward.
     pub task_reward: f32,
 }
 
-/// A reference agent at the beginning of an encounter with these peers.
-pub fn begin_reference<G: Game>(
+/// Starts an encounter of a reference agent with these peers.
+pub(crate) fn begin_reference<G: Game>(
     game: &G,
     reference: &Reference<G>,
     specs: &[SpecOf<G>],
@@ -200,7 +193,7 @@ pub fn begin_reference<G: Game>(
     AgentSession::of_reference(encounter, ego, seed, sees_everything, game.decision_points())
 }
 
-/// A reference agent plays one encounter to its end. An ego whose output is not a distribution over actions is refused.
+/// Plays one encounter of a reference agent to its end. An ego whose output is not a distribution over actions is an error.
 pub fn play_encounter<G: Game>(
     game: &G,
     reference: &Reference<G>,
@@ -211,10 +204,33 @@ pub fn play_encounter<G: Game>(
     begin_reference(game, reference, specs, n_episodes, seed)?.play_out()
 }
 
-/// Samples an action. Whatever plays an agent, trained or scripted, samples its actions here: the same probabilities and the
-/// same stream give the same action in training, evaluation and play.
+/// Plays `n_encounters` encounters of the reference agent `name` with each test tuple, with seeds that `seed` gives for
+/// (tuple, encounter). Returns the outcomes of all episodes.
+#[cfg(test)]
+pub(crate) fn play_test_pool<G: Game>(
+    game: &G,
+    name: &str,
+    n_encounters: u64,
+    seed: impl Fn(&[u64]) -> Seed,
+) -> Vec<EpisodeOutcome> {
+    let references = game.references();
+    let (_, reference) = references.iter().find(|(known, _)| *known == name).expect("a known name");
+    let mut outcomes = Vec::new();
+    for (index, tuple) in game.pool().test().iter().enumerate() {
+        for number in 0..n_encounters {
+            let n_episodes = game.spec().episodes_per_encounter;
+            let played =
+                play_encounter(game, reference, &tuple.specs, n_episodes, seed(&[index as u64, number]));
+            outcomes.extend(played.expect("a distribution"));
+        }
+    }
+    outcomes
+}
+
+/// Samples an action. Training, evaluation and play of trained and scripted egos all sample here, so equal probabilities and
+/// equal streams give equal actions everywhere.
 ///
-/// Probabilities that are not finite, or all 0, are refused.
+/// Probabilities that are not finite, or all 0, are an error.
 #[inline]
 pub fn sample_action(probabilities: &[f32], rng: &mut Stream) -> Result<Action, ConfigError> {
     check_distribution(probabilities)?;
@@ -225,12 +241,12 @@ pub fn sample_action(probabilities: &[f32], rng: &mut Stream) -> Result<Action, 
         }
         left -= probability;
     }
-    // Rounding may leave a remainder past the last one.
+    // Rounding may leave a remainder after the last probability.
     let last = probabilities.iter().rposition(|probability| *probability > 0.0);
     Ok(last.expect("a distribution has a positive probability") as Action)
 }
 
-/// Refuses probabilities that are not finite, or all 0.
+/// Returns an error for probabilities that are not finite, or all 0.
 #[inline]
 pub fn check_distribution(probabilities: &[f32]) -> Result<(), ConfigError> {
     if probabilities.iter().all(|probability| probability.is_finite())
@@ -249,7 +265,7 @@ mod tests {
     use crate::kuhn_poker::{KuhnConfig, KuhnPoker};
     use crate::seed::Seed;
 
-    /// The probability of its second action is not a number.
+    /// An ego whose second action has the probability NaN.
     struct NotANumber;
 
     impl Ego for NotANumber {
@@ -283,7 +299,7 @@ mod tests {
         }
         for _ in 0..1000 {
             assert_eq!(sample_action(&[0.0, 1.0, 0.0], &mut rng), Ok(1));
-            // The rest that rounding leaves goes to the last action that is possible.
+            // The remainder goes to the last action with a positive probability.
             assert!(sample_action(&[0.25, 0.25, 0.0], &mut rng).expect("a distribution") < 2);
         }
     }

@@ -1,4 +1,4 @@
-//! Games by name: one line of `GAMES` makes a game known to every command, with its type erased.
+//! Type-erased games and encounters. One line of `GAMES` makes a game available to every command.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ pub struct GameEntry {
     pub readme: &'static str,
     /// See [`Game::TRAINING`].
     pub training: &'static str,
-    /// The files with which pages show it; see [`Game::PAGE`].
+    /// See [`Game::PAGE`].
     pub page: Option<Page>,
     open: Open,
 }
@@ -45,7 +45,7 @@ impl GameEntry {
         }
     }
 
-    /// The game under a preset, with some keys set otherwise.
+    /// The game under a preset, with some keys overridden.
     pub fn open(
         &self,
         preset: Preset,
@@ -55,7 +55,7 @@ impl GameEntry {
     }
 }
 
-/// A game whose type is known to nobody but itself.
+/// A type-erased game.
 pub trait AnyGame: Send + Sync {
     /// The facts of the game.
     fn spec(&self) -> &GameSpec;
@@ -65,23 +65,23 @@ pub trait AnyGame: Send + Sync {
     fn config(&self) -> Value;
     /// The peers of a split.
     fn pool(&self, split: Split) -> PoolListing;
-    /// How many tuples a split has.
+    /// The number of tuples of a split.
     fn n_tuples(&self, split: Split) -> usize;
-    /// The names of the scripted egos.
+    /// The names of the reference agents.
     fn reference_names(&self) -> Vec<&'static str>;
-    /// A scripted ego that is told nothing and answers alike at any time ([`Ego::is_memoryless`]); others are refused.
+    /// An uninformed and memoryless reference agent ([`Ego::is_memoryless`]); an error for any other name.
     fn memoryless_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError>;
-    /// The names of the scripted egos that are told nothing.
-    fn blind_names(&self) -> Vec<&'static str>;
-    /// A scripted ego that is told nothing; others are refused.
+    /// The names of the uninformed reference agents ([`Reference::Uninformed`]).
+    fn uninformed_names(&self) -> Vec<&'static str>;
+    /// An uninformed reference agent; an error for any other name.
     fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError>;
-    /// A reference agent at the beginning of an encounter.
+    /// Starts an encounter of a reference agent.
     fn reference_session(&self, encounter: &ScriptedEncounter<'_>) -> Result<AgentSession, ConfigError>;
-    /// A reference agent plays one encounter to its end.
+    /// Plays one encounter of a reference agent to its end.
     fn play(&self, encounter: &ScriptedEncounter<'_>) -> Result<Vec<EpisodeOutcome>, ConfigError> {
         self.reference_session(encounter)?.play_out()
     }
-    /// An encounter whose ego is asked from outside, and so are `people` in the seats of some of the peers.
+    /// An encounter in which the caller acts for the ego, and for the peers in the seats `people`.
     fn encounter(
         &self,
         split: Split,
@@ -98,12 +98,11 @@ pub trait AnyGame: Send + Sync {
     fn decision_points(&self) -> Vec<DecisionPoint>;
     /// See [`Game::expected_return`].
     fn expected_return(&self, split: Split, tuple: usize, answers: &[f32]) -> Result<f64, ConfigError>;
-    /// Plays the game against its contract; the names of the checks it passed, or the first that it broke.
+    /// See [`crate::check_contract`].
     fn check_contract(&self, seed: Seed) -> Result<Vec<&'static str>, ContractViolation>;
 }
 
-/// An encounter of a game whose type is known to nobody but itself. It plays as a lane with the same seed does, and can be
-/// looked at.
+/// A type-erased encounter. With the same seed it plays like a lane of an arena, and its state can be shown.
 pub trait AnyEncounter: Send {
     /// The facts of the game.
     fn spec(&self) -> &GameSpec;
@@ -113,36 +112,36 @@ pub trait AnyEncounter: Send {
     fn play(&mut self, chosen: &JointAction, peers: &mut PeerStepBuffers<'_>) -> EncounterMove;
     /// See [`Encounter::next_episode`].
     fn next_episode(&mut self);
-    /// The episode that is being played, from 0.
+    /// The current episode, from 0.
     fn episode(&self) -> usize;
-    /// Writes what a seat sees.
+    /// See [`Game::observe`].
     fn observe(&self, seat: Seat, observation: &mut [f32]);
-    /// Writes what a seat would see if nothing were hidden; see [`Game::observe_everything`].
+    /// See [`Game::observe_everything`].
     fn observe_everything(&self, seat: Seat, observation: &mut [f32]);
     /// See [`Game::expected_return`].
     fn expected_return(&self, answers: &[f32]) -> f64;
-    /// Why the person in `seat` may not do this now; see [`Peer::forbidden_reason`].
+    /// See [`Peer::forbidden_reason`].
     fn forbidden_reason(&self, seat: Seat, action: Action) -> Option<String>;
-    /// The state as text for people.
+    /// See [`Game::render`].
     fn render(&self) -> String;
-    /// The state from a viewpoint, as plain data; see [`Game::view`].
+    /// See [`Game::view`].
     fn view(&self, from: Viewpoint) -> Value;
-    /// How the person in `seat` has played so far; see [`Game::behaviour_summary`].
+    /// A summary of the moves in `seat` so far; see [`Game::behaviour_summary`].
     fn behaviour_summary(&self, seat: Seat) -> BehaviourSummary;
 }
 
-/// Who meets whom, and with which luck.
+/// An encounter of a reference agent with one tuple of peers.
 #[derive(Clone, Copy, Debug)]
 pub struct ScriptedEncounter<'a> {
-    /// The scripted ego's name.
+    /// The name of the reference agent.
     pub reference: &'a str,
     /// The part of the pool.
     pub split: Split,
-    /// The number of the tuple there.
+    /// The index of the tuple in the split.
     pub tuple: usize,
-    /// How many episodes.
+    /// The number of episodes.
     pub n_episodes: usize,
-    /// All randomness of the encounter.
+    /// The seed of the encounter.
     pub seed: Seed,
 }
 
@@ -153,36 +152,38 @@ pub struct PoolListing {
     pub name: String,
     /// The hash of the whole pool, training and test.
     pub content_hash: String,
-    /// Classes the identifier tells apart, per slot.
+    /// The number of classes of each slot; see [`PeerPool::n_classes`].
     pub n_classes: Vec<usize>,
-    /// By slot and class, the traits of the peers of that class ([`PeerSpec::behaviour_vector`]).
+    /// The behaviour vector of each class, by slot and class; see [`PeerSpec::behaviour_vector`].
     pub traits: Vec<Vec<Vec<f32>>>,
     /// The tuples in order.
     pub tuples: Vec<TupleListing>,
-    /// See [`Game::sides`].
+    /// See [`Game::symmetries`].
     #[serde(skip)]
-    pub sides: Option<Symmetries>,
+    pub symmetries: Option<Symmetries>,
 }
 
 /// One tuple of peers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TupleListing {
-    /// In words.
+    /// The tuple as text.
     pub description: String,
-    /// The kind of each peer, in words; see [`PeerSpec::kind`].
+    /// The kind of each peer as text; see [`PeerSpec::kind`].
     pub kinds: Vec<String>,
-    /// The same as plain data; see [`PeerSpec::kind_data`].
+    /// The kind of each peer as plain data; see [`PeerSpec::kind_data`].
     pub kind_data: Vec<Value>,
     /// The identifier's class of each peer.
     pub classes: Vec<usize>,
-    /// The traits of each peer; see [`PeerSpec::behaviour_vector`].
+    /// The behaviour vector of each peer; see [`PeerSpec::behaviour_vector`].
     pub traits: Vec<Vec<f32>>,
-    /// What peers differ in, with a word for what it is here, by slot; see [`PeerSpec::factors`].
-    pub aspects: Vec<Vec<(&'static str, String)>>,
+    /// The factors of variation of each peer and their values; see [`PeerSpec::factors`].
+    #[serde(rename = "aspects")]
+    pub factors: Vec<Vec<(&'static str, String)>>,
     /// All parameters.
     pub specs: Value,
 }
 
+/// A game with its pool, behind [`AnyGame`].
 struct Opened<G: Game> {
     game: G,
     pool: PeerPool<SpecOf<G>>,
@@ -213,9 +214,9 @@ impl<G: Game> Opened<G> {
         Ok(match split {
             Split::Train => self.pool.train()[index].clone(),
             Split::Test => self.pool.test()[index].clone(),
-            // From a fixed seed, so that peer 17 of `uniform:4000` is the same for everybody.
+            // From a fixed seed: peer 17 of `uniform:4000` is the same in every run.
             Split::Uniform(_) => {
-                self.game.draw_tuple(&mut Seed::new(0).child("family", &[index as u64]).stream("draw"))
+                self.game.sample_tuple(&mut Seed::new(0).child("family", &[index as u64]).stream("draw"))
             }
         })
     }
@@ -261,11 +262,11 @@ impl<G: Game> AnyGame for Opened<G> {
                     kind_data: tuple.specs.iter().map(PeerSpec::kind_data).collect(),
                     classes: tuple.classes,
                     traits: tuple.specs.iter().map(PeerSpec::behaviour_vector).collect(),
-                    aspects: tuple.specs.iter().map(PeerSpec::factors).collect(),
+                    factors: tuple.specs.iter().map(PeerSpec::factors).collect(),
                     specs: serde_json::to_value(tuple.specs).expect("specs are plain data"),
                 })
                 .collect(),
-            sides: self.game.sides(),
+            symmetries: self.game.symmetries(),
         }
     }
 
@@ -278,28 +279,28 @@ impl<G: Game> AnyGame for Opened<G> {
     }
 
     fn memoryless_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
-        let fixed = |reference: &Reference<G>| match reference {
+        let memoryless = |reference: &Reference<G>| match reference {
             Reference::Uninformed(make) => Some(make(&self.game)).filter(|ego| ego.is_memoryless()),
             Reference::Privileged(_) => None,
         };
-        fixed(&self.reference(name)?).ok_or_else(|| {
+        memoryless(&self.reference(name)?).ok_or_else(|| {
             let all = self.game.references();
-            let names = all.iter().filter(|(_, reference)| fixed(reference).is_some()).map(|(name, _)| *name);
-            ConfigError::unknown("fixed scripted ego", name, names)
+            let all = all.iter().filter(|(_, reference)| memoryless(reference).is_some());
+            ConfigError::unknown("memoryless reference agent", name, all.map(|(name, _)| *name))
         })
     }
 
-    fn blind_names(&self) -> Vec<&'static str> {
-        let is_blind = |reference: &Reference<G>| matches!(reference, Reference::Uninformed(_));
+    fn uninformed_names(&self) -> Vec<&'static str> {
+        let is_uninformed = |reference: &Reference<G>| matches!(reference, Reference::Uninformed(_));
         let all = self.game.references().into_iter();
-        all.filter(|(_, reference)| is_blind(reference)).map(|(name, _)| name).collect()
+        all.filter(|(_, reference)| is_uninformed(reference)).map(|(name, _)| name).collect()
     }
 
     fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {
         match self.reference(name)? {
             Reference::Uninformed(make) => Ok(make(&self.game)),
             Reference::Privileged(_) => {
-                Err(ConfigError::unknown("scripted ego that is told nothing", name, self.blind_names()))
+                Err(ConfigError::unknown("uninformed reference agent", name, self.uninformed_names()))
             }
         }
     }
@@ -346,12 +347,12 @@ impl<G: Game> AnyGame for Opened<G> {
     }
 }
 
-/// An encounter with the game that it is of.
+/// An encounter with its game, behind [`AnyEncounter`].
 pub(crate) struct OpenedEncounter<G: Game> {
     game: G,
     specs: Vec<SpecOf<G>>,
     encounter: Encounter<G>,
-    /// The moves so far, if people make some of them.
+    /// The state before each move and its actions, for behaviour summaries; `None` in encounters without people.
     moves: Option<Vec<(G::State, JointAction)>>,
 }
 

@@ -1,7 +1,7 @@
-//! The contract of a game: who may act, what happens then, what a seat sees.
+//! The [`Game`] trait: acting seats, transitions and observations.
 //!
-//! How peers choose is in `peer`; playing several episodes with the same peers is in `encounter`;
-//! the check that a game keeps this contract is in `contract`.
+//! The behaviour of peers is in `peer`, several episodes with the same peers are in `encounter`, and the conformance checks of
+//! this trait are in `contract`.
 
 use std::fmt::Debug;
 
@@ -19,19 +19,19 @@ use crate::symmetry::Symmetries;
 /// An index into [`GameSpec::action_names`].
 pub type Action = u8;
 
-/// Stands in a list of actions where a seat was not asked.
+/// Marks a seat that did not act in a list of actions.
 pub const NO_ACTION: Action = Action::MAX;
 
-/// The most seats a game may have, the ego's included.
+/// The maximum number of seats of a game, including the ego's.
 pub const MAX_SEATS: usize = 8;
 
-/// The actions of all seats in one move; [`NO_ACTION`] where a seat was not asked.
+/// The actions of all seats in one move; [`NO_ACTION`] for a seat that does not act.
 pub type JointAction = [Action; MAX_SEATS];
 
-/// The joint action in which no seat acts: all that an encounter without people needs from outside.
+/// The joint action in which no seat acts.
 pub const NO_ACTIONS: JointAction = [NO_ACTION; MAX_SEATS];
 
-/// A place at the table. The ego sits at 0; the peers follow in the order of their tuple.
+/// The index of a player. The ego has seat 0; the peers follow in the order of their tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seat(pub usize);
 
@@ -45,43 +45,43 @@ impl Seat {
     }
 }
 
-/// A set of seats: those that must choose now, or those that are played from outside an encounter.
+/// A set of seats, for example the acting seats of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatSet(u8);
 
 impl SeatSet {
-    /// The empty set: of the seats that must choose, when the episode is over.
+    /// The empty set; the acting seats when the episode is over.
     pub const NONE: SeatSet = SeatSet(0);
 
-    /// One seat alone.
+    /// The set with one seat.
     pub fn only(seat: Seat) -> SeatSet {
         SeatSet(1 << seat.0)
     }
 
-    /// The first `n_seats` seats together.
+    /// The set of the first `n_seats` seats.
     pub fn first(n_seats: usize) -> SeatSet {
         assert!(n_seats <= MAX_SEATS, "{n_seats} seats, at most {MAX_SEATS}");
         SeatSet(((1u16 << n_seats) - 1) as u8)
     }
 
-    /// Whether `seat` is one of them.
+    /// Whether `seat` is in the set.
     #[inline]
     pub fn contains(self, seat: Seat) -> bool {
         self.0 >> seat.0 & 1 == 1
     }
 
-    /// These and `seat`.
+    /// The set with `seat` added.
     pub fn with(self, seat: Seat) -> SeatSet {
         SeatSet(self.0 | 1 << seat.0)
     }
 
-    /// Those that are also among `others`.
+    /// The seats that are in both sets.
     #[inline]
-    pub fn intersection(self, others: SeatSet) -> SeatSet {
+    pub(crate) fn intersection(self, others: SeatSet) -> SeatSet {
         SeatSet(self.0 & others.0)
     }
 
-    /// These without `seat`.
+    /// The set with `seat` removed.
     #[inline]
     pub fn without(self, seat: Seat) -> SeatSet {
         SeatSet(self.0 & !(1 << seat.0))
@@ -92,7 +92,7 @@ impl SeatSet {
         (0..MAX_SEATS).map(Seat).filter(move |seat| self.contains(*seat))
     }
 
-    /// Whether there is no seat in it.
+    /// Whether the set has no seat.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -108,36 +108,36 @@ pub enum Viewpoint {
     Omniscient,
 }
 
-/// How a person played a peer's seat, looked back at.
+/// A summary of the behaviour of a person in a peer's seat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct BehaviourSummary {
-    /// What was done how often, as pairs of a question and its answer.
+    /// Pairs of a label and a value, for example how often something was done.
     pub lines: Vec<(String, String)>,
-    /// By the measure of [`crate::PeerSpec::behaviour_vector`], where enough was seen to tell.
+    /// An estimate of [`crate::PeerSpec::behaviour_vector`]; empty for games without one.
     pub traits: Vec<f32>,
-    /// What an ego would earn per episode that knew this from the start, where the game has a closed form for it.
+    /// The return per episode of an ego that knows this behaviour from the start, where the game has a closed form.
     pub best_response_return: Option<f64>,
 }
 
-/// How an episode ended.
+/// The reason for which an episode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// By the rules, in a game without a goal to reach or miss.
+    /// The rules ended it, in a game without a goal.
     Finished,
-    /// With the goal reached.
+    /// The goal was reached.
     Succeeded,
-    /// At the horizon, with the goal not reached.
+    /// The horizon was reached before the goal.
     TimedOut,
 }
 
-/// Where a step leaves us. One encounter spans many episodes; the two ends are never one flag.
+/// The position of a step in its encounter. One encounter spans many episodes; the two ends are never one flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Boundary {
-    /// The episode goes on.
+    /// The episode continues.
     WithinEpisode,
-    /// The episode is over; the encounter goes on with the same peers.
+    /// The episode is over; the encounter continues with the same peers.
     EpisodeEnd,
     /// The last episode of the encounter is over.
     EncounterEnd,
@@ -148,33 +148,33 @@ pub enum Boundary {
 pub struct MoveOutcome {
     /// The ego's task reward.
     pub task_reward: f64,
-    /// How the episode ended, if it did.
+    /// The ending of the episode; `None` while it continues.
     pub ending: Option<Ending>,
-    /// Whether this move took the ego to an informative place ([`GameSpec::keypoint`]).
+    /// Whether the keypoint was visited in this move; see [`GameSpec::keypoint`].
     pub keypoint_visited: bool,
 }
 
-/// A point at which the ego may have to decide.
+/// A possible decision of the ego in an episode.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DecisionPoint {
-    /// The steps of this episode that led there.
+    /// The preceding steps of the episode.
     pub earlier: Vec<EarlierStep>,
-    /// What the ego sees there.
+    /// The ego's observation.
     pub observation: Vec<f32>,
 }
 
-/// A step on the way to a decision point.
+/// A step before a decision point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlierStep {
-    /// What the ego saw.
+    /// The ego's observation.
     pub observation: Vec<f32>,
-    /// What it did.
+    /// The ego's action.
     pub ego_action: Action,
-    /// What the peers did.
+    /// The peers' actions.
     pub peer_actions: Vec<Action>,
 }
 
-/// The number by which an episode is judged.
+/// The score of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -184,14 +184,14 @@ pub enum Metric {
     Success,
 }
 
-/// The facts of a game under one configuration.
+/// The properties of a game under one configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GameSpec {
     /// The id on the command line and in records.
     pub id: &'static str,
-    /// The name for people.
+    /// The name on pages.
     pub title: &'static str,
-    /// Rises when an observation or a reward changes; it is written into checkpoints and records.
+    /// The version of observations and rewards; written into checkpoints and records.
     pub revision: u32,
     /// Length of every seat's observation.
     pub observation_size: usize,
@@ -201,41 +201,41 @@ pub struct GameSpec {
     pub peer_roles: Vec<&'static str>,
     /// N_eps: episodes played with the same peers.
     pub episodes_per_encounter: usize,
-    /// The most decisions an ego can take in one episode.
+    /// Maximum number of decisions of the ego in one episode.
     pub horizon_steps: usize,
-    /// How an episode is judged.
+    /// The score of an episode.
     pub metric: Metric,
-    /// What [`MoveOutcome::keypoint_visited`] means here, in words.
+    /// The informative place or event that [`MoveOutcome::keypoint_visited`] reports, as text.
     pub keypoint: &'static str,
-    /// What things are called in tables and on pages.
+    /// The names of episodes, scores and keypoints in tables and on pages.
     pub nouns: DisplayNames,
 }
 
-/// What a game's things are called by people.
+/// The words with which tables and pages speak of a game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct DisplayNames {
     /// One episode: hand, round, episode.
     pub episode: &'static str,
-    /// Several of them.
+    /// Several episodes.
     pub episodes: &'static str,
-    /// The number an episode is judged by.
+    /// The score of an episode.
     pub score: &'static str,
-    /// The informative place.
+    /// The keypoint.
     pub keypoint: &'static str,
 }
 
 impl GameSpec {
-    /// How many actions there are.
+    /// The number of actions.
     pub fn n_actions(&self) -> usize {
         self.action_names.len()
     }
 
-    /// m: how many peers there are.
+    /// m: the number of peers.
     pub fn n_peers(&self) -> usize {
         self.peer_roles.len()
     }
 
-    /// The ego and the peers.
+    /// The number of players: the ego and the peers.
     pub fn n_seats(&self) -> usize {
         1 + self.n_peers()
     }
@@ -244,17 +244,17 @@ impl GameSpec {
 /// The files with which pages show a game: sessions with people, their replays, and reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// A module of JavaScript with the drawing, the words and the controls of the game; `page.js` in the game's folder. All of
-    /// its exports are optional: they replace those of `text_game.js` in pace-report, which documents them.
+    /// A JavaScript module with the drawing, the texts and the controls of the game; `page.js` in the game's folder. All of its
+    /// exports are optional: they replace those of `text_game.js` in pace-report, which documents them.
     pub script: &'static str,
     /// The style sheet of the drawing; `page.css` in the game's folder.
     pub style: &'static str,
 }
 
-/// The rules of a game. Immutable; a point in play is a [`Game::State`].
+/// The rules of a game. A game is immutable; an episode in progress is a [`Game::State`].
 ///
-/// Rules cannot fail and touch nothing outside their arguments. Turn-based and simultaneous games share
-/// [`Game::acting_seats`]: all seats it names choose from the same state, then [`Game::apply`] carries the move out.
+/// Rules cannot fail and use nothing but their arguments. Turn-based and simultaneous games share [`Game::acting_seats`]: all
+/// acting seats choose in the same state, then [`Game::apply`] executes the move.
 pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// The id on the command line and in records.
     const ID: &'static str;
@@ -263,45 +263,46 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
     /// The text of the game's `training.toml`: keys of training by preset, on top of the general defaults. Empty for a game that
     /// is trained with these alone.
     const TRAINING: &'static str = "";
-    /// The files with which pages show it. Without them it is shown as text, with a button for each action.
+    /// The files with which pages show the game. Without them pages show the text of [`Game::render`], with a button for each
+    /// action.
     const PAGE: Option<Page> = None;
-    /// The symbols of [`Game::render`] explained, line by line; empty where that text needs no explanation.
+    /// Explanations of the symbols of [`Game::render`], line by line; empty where that text needs no explanation.
     const LEGEND: &'static [&'static str] = &[];
 
-    /// What a person may choose about the game.
+    /// The keys of the game.
     type Config: PresetConfig;
-    /// A point in play. Plain data: it can be set by hand, compared, written and read.
+    /// The state of an episode. Plain data: it can be constructed, compared, written and read.
     type State: Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync;
-    /// The peers that come with the game.
+    /// The rule-based peers of the game.
     type Peer: Peer<Self>;
 
-    /// The game under `config`, or the reason why there is no such game.
+    /// The game under `config`; an error if a value is not allowed.
     fn new(config: Self::Config) -> Result<Self, ConfigError>;
 
     /// The configuration the game was made from.
     fn config(&self) -> &Self::Config;
 
-    /// The facts that follow from the configuration.
+    /// The properties that follow from the configuration.
     fn spec(&self) -> &GameSpec;
 
-    /// The start of an episode.
+    /// Samples the first state of an episode.
     fn initial_state(&self, rng: &mut Stream) -> Self::State;
 
-    /// Who must choose now; empty exactly when the episode is over. The ego is asked at least once per episode.
+    /// The seats that must act now; empty exactly when the episode is over. The ego acts at least once per episode.
     fn acting_seats(&self, state: &Self::State) -> SeatSet;
 
-    /// Carries out one move. `actions` holds an action below [`GameSpec::n_actions`] for every mover.
+    /// Executes one move. `actions` holds an action below [`GameSpec::n_actions`] for every acting seat.
     fn apply(&self, state: &mut Self::State, actions: &JointAction) -> MoveOutcome;
 
-    /// Writes what `seat` sees into `observation`, which has [`GameSpec::observation_size`] places; every place is written.
+    /// Writes the observation of `seat`: all [`GameSpec::observation_size`] entries.
     fn observe(&self, state: &Self::State, seat: Seat, observation: &mut [f32]);
 
-    /// What `seat` would see if nothing were hidden, in the same layout; for oracles only.
+    /// Writes the observation that `seat` would have if nothing were hidden, in the same layout; for oracles only.
     fn observe_everything(&self, state: &Self::State, seat: Seat, observation: &mut [f32]) {
         self.observe(state, seat, observation);
     }
 
-    /// Refuses a state that cannot be, with the reason.
+    /// Returns an error with the reason if no play can lead to `state`.
     fn check_state(&self, state: &Self::State) -> Result<(), ConfigError>;
 
     /// The state as text for people.
@@ -312,39 +313,38 @@ pub trait Game: Clone + Debug + Send + Sync + Sized + 'static {
         Value::Null
     }
 
-    /// The state from a viewpoint, as plain data; what the viewpoint does not see is absent. Default: [`Game::render`] as text
-    /// from every viewpoint, for games that hide nothing.
+    /// The state from a viewpoint, as plain data; hidden parts are absent. Default: the text of [`Game::render`] from every
+    /// viewpoint, for games that hide nothing.
     fn view(&self, state: &Self::State, _from: Viewpoint) -> Value {
         json!({ "text": self.render(state) })
     }
 
-    /// How the peer in `seat` was played, from the states in which moves were made and all actions of each move.
+    /// A summary of the behaviour in `seat`, from the state before each move and its actions.
     fn behaviour_summary(&self, _seat: Seat, _moves: &[(Self::State, JointAction)]) -> BehaviourSummary {
         BehaviourSummary::default()
     }
 
-    /// Whom we train with and whom we are tested with.
+    /// The training and test peers.
     fn pool(&self) -> PeerPool<SpecOf<Self>>;
 
-    /// The sides from which the game and its training pool are the same; nothing if there is one only.
-    fn sides(&self) -> Option<Symmetries> {
+    /// The symmetries of the game and its training pool; `None` for a game without symmetries.
+    fn symmetries(&self) -> Option<Symmetries> {
         None
     }
 
-    /// A tuple drawn from the whole family of peers.
-    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<SpecOf<Self>>;
+    /// Samples a tuple from the whole parameter space of peers.
+    fn sample_tuple(&self, rng: &mut Stream) -> PeerTuple<SpecOf<Self>>;
 
     /// The reference agents, by name: scripted egos to compare learned ones with.
     fn references(&self) -> Vec<(&'static str, Reference<Self>)>;
 
-    /// Every point at which the ego may have to decide in an episode, where that is a short list and the game has a closed
-    /// form for the value of the answers; empty otherwise.
+    /// All possible decisions of the ego in an episode, for games with a closed form of the expected return; empty otherwise.
     fn decision_points(&self) -> Vec<DecisionPoint> {
         Vec::new()
     }
 
-    /// The exact expected task return of one episode against these peers, for an ego that answers each of
-    /// [`Game::decision_points`] with these probabilities (one after the other, `n_actions` for each point).
+    /// The exact expected task return of one episode with these peers. `answers` holds the ego's action probabilities at
+    /// [`Game::decision_points`], one point after the other.
     fn expected_return(&self, _peers: &[SpecOf<Self>], _answers: &[f32]) -> f64 {
         panic!("{} has no closed form", Self::ID)
     }

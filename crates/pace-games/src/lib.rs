@@ -1,8 +1,8 @@
-//! Games for agents that adapt online to peers they have never met.
+//! Games for agents that adapt online to unknown peers.
 //!
-//! An *ego* meets a tuple of unknown *peers* and plays several episodes with them, an *encounter*. This crate holds the
-//! contract of a game, three games with their rule-based peers, the pools of peers, and scripted egos to compare
-//! learned agents with. It touches no file, clock or thread, and every random number comes from a named stream.
+//! An *ego* plays several episodes with a tuple of unknown *peers*: an *encounter*. This crate holds the [`Game`] trait, three
+//! games with their rule-based peers and peer pools, and reference agents to compare learned agents with. It uses no file,
+//! clock or thread, and every random number comes from a named stream.
 //!
 //! ```
 //! use pace_games::{ScriptedEncounter, Preset, Seed, Split, find_game};
@@ -17,7 +17,7 @@
 //! # Ok::<(), pace_games::ConfigError>(())
 //! ```
 //!
-//! The modules stand in the order of the flow: what a game is, who the peers are, how they meet, the reference agents.
+//! The modules are in the order of the flow: game, peers and pools, encounters, egos and reference agents.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -46,8 +46,8 @@ pub use arena::{AnyArena, Arena, PeerObservationMode, StepBatch, StepBuffers};
 pub use config::{ConfigError, Preset, PresetConfig, configure};
 pub use contract::{ContractViolation, check_contract};
 pub use ego::{
-    Ego, EpisodeOutcome, Inference, KindBelief, RandomEgo, Reference, StepFeedback, begin_reference,
-    check_distribution, one_hot, play_encounter, sample_action,
+    Ego, EpisodeOutcome, Inference, KindBelief, RandomEgo, Reference, StepFeedback, check_distribution,
+    one_hot, play_encounter, sample_action,
 };
 pub use encounter::{EgoStep, Encounter, EncounterMove, PeerStepBuffers};
 pub use entry::{AnyEncounter, AnyGame, GameEntry, PoolListing, ScriptedEncounter, TupleListing};
@@ -61,7 +61,7 @@ pub use seed::{Seed, Stream};
 pub use session::{AgentSession, Decision, Moment, Progress, StepRecord};
 pub use symmetry::{Symmetries, SymmetryTransform};
 
-/// Every game there is, in the order of every table. The only list of games: commands, checks and pages loop over it.
+/// The games, in the order of every table. This is the only list of games: commands, checks and pages loop over it.
 pub const GAMES: &[GameEntry] = &[
     GameEntry::of::<kuhn_poker::KuhnPoker>(),
     GameEntry::of::<overcooked::Overcooked>(),

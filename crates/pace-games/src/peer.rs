@@ -1,6 +1,6 @@
-//! What a peer is: a behaviour that can be written down (`PeerSpec`), and a player of it (`Peer`).
+//! Rule-based peers: a behaviour as plain data (`PeerSpec`), and a player with that behaviour (`Peer`).
 //!
-//! The peers of each game live in that game's folder; which of them meet the ego is in `pool`.
+//! The peers of each game are in that game's folder; training and test peers are in `pool`.
 
 use std::fmt::Debug;
 
@@ -16,49 +16,49 @@ pub trait PeerSpec: Clone + PartialEq + Debug + Serialize + DeserializeOwned + S
     /// One line for people.
     fn describe(&self) -> String;
 
-    /// How it behaves, in numbers from 0 to 1, where peers that behave alike have alike numbers; equally many for every peer
-    /// of a slot. An identifier may learn these instead of the names of the training peers. None unless the peers say so.
+    /// The behaviour as numbers from 0 to 1. Peers with similar behaviour have similar vectors, and all peers of a slot have
+    /// vectors of one length. It can be the target of the identifier instead of the class. Default: empty.
     fn behaviour_vector(&self) -> Vec<f32> {
         Vec::new()
     }
 
-    /// What peers differ in, each with a word for what it is here: `("right ingredient", "Carrot")`. None unless the peers say so.
+    /// The factors of variation and their values, for example `("right ingredient", "Carrot")`. Default: none.
     fn factors(&self) -> Vec<(&'static str, String)> {
         Vec::new()
     }
 
-    /// What an ego has to find out about the peer, in a few words: peers of one kind want the same answer.
+    /// The kind of the peer as text: the behaviour as far as the best response depends on it.
     fn kind(&self) -> String {
         self.describe()
     }
 
-    /// The same as [`PeerSpec::kind`] as plain data, for programs and pages. Default: none.
+    /// The kind as plain data, for programs and pages. Default: none.
     fn kind_data(&self) -> Value {
         Value::Null
     }
 }
 
-/// A peer in play: a spec and whatever it remembers from step to step.
+/// A peer in an encounter: its behaviour and its memory.
 ///
-/// `G` is the game it can play. A peer sees the whole state, as the paper's rule-based peers do.
+/// A peer sees the whole state, as the paper's rule-based peers do.
 pub trait Peer<G: Game>: Clone + Debug + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The behaviour this peer plays.
     type Spec: PeerSpec;
 
-    /// A peer that has just arrived and remembers nothing.
+    /// A peer without memory, at the start of an encounter.
     fn new(game: &G, spec: &Self::Spec) -> Self;
 
-    /// The behaviour it was made from; the same from the first step of an encounter to the last.
+    /// The behaviour of the peer; it does not change during an encounter.
     fn spec(&self) -> &Self::Spec;
 
-    /// A new episode begins, against the same ego.
+    /// Starts a new episode with the same ego.
     fn begin_episode(&mut self, game: &G);
 
-    /// The peer's choice in `state`. It may draw from `rng` and from nothing else.
+    /// Chooses an action in `state`. All randomness comes from `rng`.
     fn act(&mut self, game: &G, state: &G::State, seat: Seat, rng: &mut Stream) -> Action;
 
-    /// Why a person who plays this peer's part may not do `action` now, although the rules would let them; as a sentence
-    /// to that person.
+    /// The reason, as a sentence, for which a person in this peer's role must not take an action that the rules allow.
+    /// `None` if the action is allowed.
     fn forbidden_reason(&self, _game: &G, _state: &G::State, _seat: Seat, _action: Action) -> Option<String> {
         None
     }
@@ -69,8 +69,8 @@ pub type SpecOf<G> = <<G as Game>::Peer as Peer<G>>::Spec;
 
 /// The peers of one encounter, by slot, with the class of each for the identifier.
 ///
-/// A class counts the policies of that slot within its split of the pool. It reaches training batches only:
-/// no observation and no agent ever sees it.
+/// Classes number the different behaviours of a slot within one split of the pool. They reach training batches only: no
+/// observation contains them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerTuple<S> {
     /// The behaviours, by slot.

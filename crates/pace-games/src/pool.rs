@@ -1,6 +1,6 @@
-//! Who meets the ego: the training tuples and the test tuples, kept apart.
+//! Peer pools: disjoint sets of training tuples and test tuples.
 //!
-//! Which tuples these are is each game's business (`Game::pool`).
+//! Each game defines its own pool in `Game::pool`.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::config::ConfigError;
 use crate::peer::{PeerSpec, PeerTuple};
 
-/// The part of a pool, or the whole family it was drawn from.
+/// A part of a pool, or a sample of the whole parameter space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Split {
-    /// The tuples the ego is trained with.
+    /// The training tuples.
     Train,
-    /// The tuples it meets for the first time when it is tested.
+    /// The test tuples, which no training uses.
     Test,
-    /// This many fresh draws from the whole family of peers.
+    /// This many tuples, sampled from the whole parameter space of peers.
     Uniform(usize),
 }
 
@@ -49,8 +49,7 @@ impl Display for Split {
     }
 }
 
-/// Training and test tuples of one game. Made only by [`PeerPool::new`], so a value of this type is the proof that
-/// no test tuple is in the training part.
+/// Training and test tuples of one game. [`PeerPool::new`] is the only constructor: no test tuple is a training tuple.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PeerPool<S> {
     train: Vec<PeerTuple<S>>,
@@ -81,18 +80,27 @@ impl<S: PeerSpec> PeerPool<S> {
         Ok(PeerPool { train, test, n_classes })
     }
 
-    /// The tuples the ego is trained with.
+    /// The pool of a game with one peer. Every peer is a class of its own.
+    pub fn of_single_peers(train: &[S], test: &[S]) -> Result<PeerPool<S>, ConfigError> {
+        let tuples = |specs: &[S]| {
+            let specs = specs.iter().cloned().enumerate();
+            specs.map(|(class, spec)| PeerTuple { specs: vec![spec], classes: vec![class] }).collect()
+        };
+        PeerPool::new(tuples(train), tuples(test))
+    }
+
+    /// The training tuples.
     pub fn train(&self) -> &[PeerTuple<S>] {
         &self.train
     }
 
-    /// The tuples the ego is tested with.
+    /// The test tuples.
     pub fn test(&self) -> &[PeerTuple<S>] {
         &self.test
     }
 
-    /// By slot and class, the traits of the training peers of that class.
-    pub fn class_traits(&self) -> Vec<Vec<Vec<f32>>> {
+    /// The behaviour vector of each class of the training peers, by slot and class.
+    pub(crate) fn class_traits(&self) -> Vec<Vec<Vec<f32>>> {
         let peer = |slot: usize, class: usize| {
             let tuple = self.train.iter().find(|tuple| tuple.classes[slot] == class);
             tuple.map_or_else(Vec::new, |tuple| tuple.specs[slot].behaviour_vector())
@@ -101,12 +109,12 @@ impl<S: PeerSpec> PeerPool<S> {
         self.n_classes.iter().enumerate().map(classes).collect()
     }
 
-    /// How many classes the identifier tells apart in each slot.
+    /// The number of classes of the training peers in each slot.
     pub fn n_classes(&self) -> &[usize] {
         &self.n_classes
     }
 
-    /// A hash of every parameter of every peer, in order: two pools with the same hash are the same pool.
+    /// A hash of every parameter of every peer, in order. Equal hashes mean equal pools.
     pub fn content_hash(&self) -> String {
         let text = serde_json::to_string(self).expect("specs are plain data");
         blake3::hash(text.as_bytes()).to_hex()[..16].to_owned()

@@ -1,23 +1,21 @@
-//! Named random streams: every random number of a run comes from one seed, a purpose and a path of indices.
-//!
-//! Nothing here knows what the numbers are used for; the purposes are chosen where the streams are asked for.
+//! Named random streams: every random number of a run follows from one seed, a purpose and a path of indices.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-/// A point in the tree of seeds. Children are reached by purpose and indices, so that adding one use of
-/// randomness never shifts another.
+/// A node in a tree of seeds. A child is named by a purpose and indices, so that a new use of randomness does not change the
+/// random numbers of any other use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seed([u8; 32]);
 
 impl Seed {
-    /// The root of a run.
+    /// The root of a tree of seeds.
     pub fn new(number: u64) -> Seed {
         Seed(*blake3::hash(&number.to_le_bytes()).as_bytes())
     }
 
-    /// The seed for one purpose, at one place: `seed.child("encounter", &[iteration, encounter])`.
+    /// The seed for one purpose and path, for example `seed.child("encounter", &[iteration, encounter])`.
     pub fn child(&self, purpose: &str, path: &[u64]) -> Seed {
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(purpose.as_bytes());
@@ -33,8 +31,8 @@ impl Seed {
     }
 }
 
-/// A stream of random numbers. Its values are part of our promises (same seed, same play), so the draws are
-/// written out here instead of being taken from a library that may change them.
+/// A stream of random numbers. The same seed must give the same play in every version, so the distributions are implemented
+/// here and not taken from a library that may change them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stream(ChaCha8Rng);
 
@@ -51,16 +49,16 @@ impl Stream {
         low + (high - low) * self.unit()
     }
 
-    /// True with probability `p`. Draws a number in every case, so that the stream's position does not depend on `p`.
+    /// True with probability `p`. Uses one number in every case, so that the stream's position does not depend on `p`.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
-    /// Uniform over 0..n without bias: the multiply-shift method, redrawing the few values that would favour some.
+    /// Uniform over 0..n without bias: the multiply-shift method, with rejection of the values that would cause a bias.
     #[inline]
     pub fn below(&mut self, n: u32) -> u32 {
-        assert!(n > 0, "cannot draw from an empty range");
+        assert!(n > 0, "cannot sample from an empty range");
         let mut product = u64::from(self.0.next_u32()) * u64::from(n);
         if (product as u32) < n {
             let threshold = n.wrapping_neg() % n;
@@ -71,7 +69,7 @@ impl Stream {
         (product >> 32) as u32
     }
 
-    /// An index drawn in proportion to `weights`, which must not all be zero.
+    /// An index sampled in proportion to `weights`, which must not all be zero.
     #[inline]
     pub fn weighted(&mut self, weights: &[f64]) -> usize {
         let total: f64 = weights.iter().sum();
@@ -83,7 +81,7 @@ impl Stream {
             }
             left -= weight;
         }
-        // Rounding may leave a sliver past the last weight.
+        // Rounding may leave a remainder after the last weight.
         weights.iter().rposition(|weight| *weight > 0.0).expect("the sum is positive")
     }
 
@@ -116,12 +114,12 @@ mod tests {
         for _ in 0..60_000 {
             counts[stream.below(6) as usize] += 1;
         }
-        // Standard deviation of a count is 91; five of them.
+        // Five standard deviations of a count, which are 91 each.
         assert!(counts.iter().all(|count| count.abs_diff(10_000) < 460), "{counts:?}");
     }
 
     #[test]
-    fn weighted_never_draws_a_zero_weight() {
+    fn weighted_never_returns_a_zero_weight() {
         let mut stream = Seed::new(1).stream("test");
         for _ in 0..1000 {
             assert_eq!(stream.weighted(&[0.0, 0.3, 0.0]), 1);
@@ -129,11 +127,11 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_survives_serialisation_in_mid_use() {
+    fn stream_keeps_its_position_when_serialised() {
         let mut stream = Seed::new(3).stream("test");
         stream.unit();
-        let text = serde_json::to_string(&stream).expect("a stream can be written");
-        let mut copy: super::Stream = serde_json::from_str(&text).expect("and read back");
+        let text = serde_json::to_string(&stream).expect("plain data");
+        let mut copy: super::Stream = serde_json::from_str(&text).expect("plain data");
         assert_eq!(stream.unit(), copy.unit());
     }
 }

@@ -1,9 +1,9 @@
-//! One encounter of an ego, move by move, that anybody can look at. The only code that decides when the ego of such an
-//! encounter is asked, samples its action, tells it what followed, and ends its episodes.
+//! One encounter of an ego, move by move, with access to everything that can be shown of it. This module alone asks the ego of
+//! such an encounter for action probabilities, samples its action, gives it feedback, and ends its episodes.
 //!
-//! The ego may be trained or scripted, and the seats of peers may be played by people. Encounters that are watched, written
-//! down, mapped, measured for a reference agent or played with people are all of them sessions. Many encounters of one
-//! trained ego at once are lanes (`arena`), and a lane with the same seed plays the same.
+//! The ego may be trained or scripted, and people may play in seats of peers. `pace watch`, replays, latent maps, the evaluation
+//! of reference agents and play with people all use sessions. Many encounters of one trained ego are lanes of an `arena`; a
+//! lane with the same seed plays the same.
 
 use crate::arena::PeerObservationMode;
 use crate::config::ConfigError;
@@ -23,16 +23,16 @@ pub struct AgentSession {
     ego: Box<dyn Ego>,
     ego_rng: Stream,
     sees_everything: bool,
-    /// The points from whose answers the value of an episode is computed; empty where it is not.
+    /// The decision points from which the exact value of an episode is computed; empty where it is not.
     points: Vec<DecisionPoint>,
     observation: Vec<f32>,
     probabilities: Vec<f32>,
-    /// The ego's action for the next move, where it is its turn.
+    /// The ego's action for the next move; `None` if it does not act in it.
     choice: Option<Action>,
-    /// The ego's last decision in this episode that was carried out, and what followed it so far.
+    /// The ego's last executed decision in this episode, and its outcome so far.
     step: Option<(Action, EgoStep)>,
-    /// Whether the ego has not been told yet what followed that decision.
-    owes_feedback: bool,
+    /// Whether the ego has not received the feedback on that decision yet.
+    is_feedback_due: bool,
     peer_actions: Vec<Action>,
     peer_observations: Vec<f32>,
     last_move: Option<EncounterMove>,
@@ -45,50 +45,50 @@ pub struct AgentSession {
 /// The effect of [`AgentSession::advance`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// A move was made, or the next episode was dealt: there is a new [`Moment`].
+    /// A move was made, or the next episode was started: there is a new [`Moment`].
     Moved,
-    /// Nothing happened: the actions of these seats are missing.
+    /// No move was made: the actions of these seats are missing.
     Asked(SeatSet),
-    /// Nothing happened: the encounter is over.
+    /// No move was made: the encounter is over.
     Over,
 }
 
-/// One point of an encounter: the start of an episode, or what a move led to.
+/// The state of a session at the start of an episode or after a move.
 #[derive(Clone, Copy)]
 pub struct Moment<'a> {
-    /// The encounter, to be rendered, pictured or observed from any seat.
+    /// The encounter, for views, texts and observations of any seat.
     pub encounter: &'a dyn AnyEncounter,
     ego: &'a dyn Ego,
     /// The episode, from 0.
     pub episode: usize,
     /// Moves so far in this episode.
     pub n_moves: usize,
-    /// The ego's decisions so far in this episode, without the one that it makes now.
+    /// The ego's executed decisions so far in this episode.
     pub n_steps: usize,
-    /// What the ego sees, if it decides now or the episode has ended; otherwise what it saw last.
+    /// The ego's observation, if it acts next or the episode has ended; otherwise its last observation.
     pub observation: &'a [f32],
-    /// The decision of the ego, if it is its turn.
+    /// The decision of the ego, if it acts next.
     pub decision: Option<Decision<'a>>,
-    /// The move that led here; none at the start of an episode.
+    /// The last move; `None` at the start of an episode.
     pub last_move: Option<&'a EncounterMove>,
-    /// The last decision of the ego that was carried out in this episode, and what followed it up to now.
+    /// The last executed decision of the ego in this episode, and its outcome so far.
     pub step: Option<StepRecord<'a>>,
-    /// How the episode ended, if it did.
+    /// The ending of the episode; `None` while it continues.
     pub ending: Option<Ending>,
     /// Sum of the ego's task rewards in this episode.
     pub task_return: f64,
 }
 
-/// What the ego is about to do.
+/// A decision of the ego that is not executed yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision<'a> {
     /// The action.
     pub action: Action,
-    /// The probabilities from which it was sampled.
+    /// The probabilities from which the action was sampled.
     pub probabilities: &'a [f32],
 }
 
-/// A decision of the ego and what followed it.
+/// An executed decision of the ego and its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepRecord<'a> {
     /// The ego's action.
@@ -100,25 +100,25 @@ pub struct StepRecord<'a> {
 }
 
 impl<'a> Moment<'a> {
-    /// Whether the ego has something new to think about: it decides, or the episode has ended.
+    /// Whether the ego has a new inference: it acts next, or the episode has ended.
     pub fn concerns_ego(&self) -> bool {
         self.decision.is_some() || self.ending.is_some()
     }
 
-    /// The value, latent and posteriors that the ego inferred last; none for an ego without them.
+    /// The ego's last inference; see [`Ego::inference`].
     pub fn inference(&self) -> Option<&'a Inference> {
         self.ego.inference()
     }
 
-    /// What a scripted ego takes each of its peers for, by slot; see [`Ego::beliefs`].
+    /// The ego's beliefs about its peers; see [`Ego::beliefs`].
     pub fn beliefs(&self) -> Vec<Vec<KindBelief>> {
         self.ego.beliefs()
     }
 }
 
 impl AgentSession {
-    /// Begins an encounter with an ego that is at its beginning. The ego's actions are drawn from the stream `ego` of `seed`.
-    /// An ego whose output is not a distribution over actions is refused.
+    /// Starts a session. The caller has called [`Ego::begin_encounter`]. The ego's actions are sampled from the stream `ego` of
+    /// `seed`. An ego whose output is not a distribution over actions is an error.
     pub fn begin(
         encounter: Box<dyn AnyEncounter>,
         ego: Box<dyn Ego>,
@@ -127,8 +127,8 @@ impl AgentSession {
         AgentSession::of_reference(encounter, ego, seed, false, Vec::new())
     }
 
-    /// Like [`AgentSession::begin`], for a reference agent: it may see everything, and where the game has decision points each
-    /// episode gets its exact value.
+    /// Like [`AgentSession::begin`], for a reference agent: it may see the whole state, and with decision points the outcome of
+    /// each episode includes its exact value.
     pub(crate) fn of_reference(
         encounter: Box<dyn AnyEncounter>,
         ego: Box<dyn Ego>,
@@ -150,7 +150,7 @@ impl AgentSession {
             probabilities: vec![0.0; spec.n_actions()],
             choice: None,
             step: None,
-            owes_feedback: false,
+            is_feedback_due: false,
             peer_actions: vec![NO_ACTION; n_peers],
             peer_observations: vec![0.0; n_seen],
             last_move: None,
@@ -165,8 +165,8 @@ impl AgentSession {
         Ok(session)
     }
 
-    /// Makes one move with the actions of `people`, or deals the next episode after the end of one. An ego whose output is not
-    /// a distribution over actions is refused, and again at every later call.
+    /// Makes one move with the actions of `people`, or starts the next episode after the end of one. An ego whose output is not
+    /// a distribution over actions is an error, at this call and at every later one.
     pub fn advance(&mut self, people: &JointAction) -> Result<Progress, ConfigError> {
         match self.boundary {
             Boundary::WithinEpisode => {}
@@ -191,12 +191,12 @@ impl AgentSession {
         let mut peers =
             PeerStepBuffers { observations: &mut self.peer_observations, actions: &mut self.peer_actions };
         if let Some(action) = self.choice.take() {
-            // Only now: until its move is made, a moment shows what the ego knew when it decided.
+            // Not earlier: until the move is made, a moment shows the ego's beliefs at the decision.
             self.ego.record_action(&self.observation, action);
             chosen[Seat::EGO.0] = action;
             peers.clear();
             self.step = Some((action, EgoStep::NEW));
-            self.owes_feedback = true;
+            self.is_feedback_due = true;
             self.current.n_steps += 1;
         }
         let played = self.encounter.play(&chosen, &mut peers);
@@ -215,29 +215,31 @@ impl AgentSession {
         Ok(Progress::Moved)
     }
 
-    /// Goes on to the ego's next decision, the end of its episode, or the beginning of the next one; false if the encounter is
-    /// over. For encounters without people.
+    /// Advances to the ego's next decision, the end of its episode, or the start of the next episode. Returns `false` if the
+    /// encounter is over.
     ///
     /// # Panics
-    /// If a person must be asked.
+    /// If the encounter has people in seats of peers.
     pub fn step(&mut self) -> Result<bool, ConfigError> {
         loop {
             match self.advance(&NO_ACTIONS)? {
                 Progress::Moved if self.moment().concerns_ego() => return Ok(true),
                 Progress::Moved => {}
-                Progress::Asked(seats) => panic!("a session with people goes on by `advance`: {seats:?}"),
+                Progress::Asked(seats) => {
+                    panic!("`step` needs actions of people for {seats:?}; use `advance`")
+                }
                 Progress::Over => return Ok(false),
             }
         }
     }
 
-    /// Plays all episodes of an encounter without people to their ends.
+    /// Plays all episodes of an encounter without people.
     pub fn play_out(mut self) -> Result<Vec<EpisodeOutcome>, ConfigError> {
         while self.step()? {}
         Ok(self.outcomes)
     }
 
-    /// The ego decides, if it is its turn and it has not decided yet.
+    /// Samples the ego's action, if it acts next and has no action yet.
     fn decide(&mut self) -> Result<(), ConfigError> {
         if self.choice.is_some() || !self.encounter.seats_to_ask().contains(Seat::EGO) {
             return Ok(());
@@ -261,9 +263,9 @@ impl AgentSession {
         self.outcomes.push(self.current);
     }
 
-    /// Tells the ego what followed its last decision.
+    /// Gives the ego the feedback on its last decision.
     fn give_feedback(&mut self) {
-        if let (true, Some((_, step))) = (std::mem::take(&mut self.owes_feedback), &self.step) {
+        if let (true, Some((_, step))) = (std::mem::take(&mut self.is_feedback_due), &self.step) {
             self.ego.observe_feedback(&StepFeedback {
                 peer_actions: &self.peer_actions,
                 peer_observations: &self.peer_observations,
@@ -280,8 +282,8 @@ impl AgentSession {
         }
     }
 
-    /// The exact value of the episode that begins. Scripted egos of games with a closed form decide by what they knew when
-    /// the episode began, so that the steps that lead to a point need not be played to them.
+    /// The exact expected return of the episode that starts. Scripted egos of games with a closed form do not change their
+    /// strategy within an episode, so the steps before a decision point need not be played.
     fn value_of_episode(&mut self) -> Result<f64, ConfigError> {
         let n_actions = self.probabilities.len();
         let mut answers = vec![0.0; self.points.len() * n_actions];
@@ -292,10 +294,10 @@ impl AgentSession {
         Ok(self.encounter.expected_return(&answers))
     }
 
-    /// Now.
+    /// The current state of the session.
     pub fn moment(&self) -> Moment<'_> {
-        let decided = |action: Action| Decision { action, probabilities: &self.probabilities };
-        let recorded = |(ego_action, outcome): (Action, EgoStep)| StepRecord {
+        let decision = |action: Action| Decision { action, probabilities: &self.probabilities };
+        let record = |(ego_action, outcome): (Action, EgoStep)| StepRecord {
             ego_action,
             peer_actions: &self.peer_actions,
             outcome,
@@ -307,9 +309,9 @@ impl AgentSession {
             n_moves: self.n_moves,
             n_steps: self.current.n_steps,
             observation: &self.observation,
-            decision: self.choice.map(decided),
+            decision: self.choice.map(decision),
             last_move: self.last_move.as_ref(),
-            step: self.step.map(recorded),
+            step: self.step.map(record),
             ending: self.last_move.and_then(|played| played.outcome.ending),
             task_return: self.current.task_return,
         }

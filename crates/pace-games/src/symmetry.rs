@@ -1,72 +1,74 @@
-//! A game that is the same from several sides, as a square is when it is turned.
+//! Symmetries of a game, for example the quarter turns of a square.
 //!
-//! An ego that always looks from its own side has less to learn: what it knows about one corner it knows about all.
+//! An ego that transforms every observation to one canonical frame has less to learn: experience with one corner of a square
+//! applies to all corners.
 
 use crate::game::Action;
 
-/// The sides from which a game is the same: the rules, the peers and the chances of every deal.
+/// The symmetries of a game: transforms under which rules, peers and the distribution of initial states do not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symmetries {
-    /// What each side changes; the game is described from the first, which changes nothing.
+    /// The transforms; the first is the identity.
     pub transforms: Vec<SymmetryTransform>,
-    /// An ego's own side is the first one from which none of these numbers of its observation is negative.
+    /// Entries of the observation that define the canonical frame: it is the first transform after which none of them is
+    /// negative.
     pub canonical_if_positive: Vec<usize>,
 }
 
-/// What changes for an ego that looks from another side.
+/// The effect of one symmetry on observations, actions and classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymmetryTransform {
-    /// Where each number of an observation comes from, and whether it has the other sign.
-    pub numbers: Vec<(usize, bool)>,
-    /// What each action that is chosen from here is for the game.
+    /// For each entry of a transformed observation: its index in the original, and whether the sign changes.
+    pub entries: Vec<(usize, bool)>,
+    /// The action of the game for each action in the transformed frame.
     pub actions: Vec<Action>,
-    /// What each class of peers is from here, by slot.
+    /// The class in the transformed frame for each class of the game, by slot.
     pub classes: Vec<Vec<usize>>,
 }
 
 impl Symmetries {
-    /// The side that an ego calls its own when it sees this.
+    /// The index of the transform that brings `observation` to the canonical frame.
     pub fn canonical(&self, observation: &[f32]) -> usize {
-        let is_own = |transform: &SymmetryTransform| {
-            self.canonical_if_positive.iter().all(|place| transform.number(observation, *place) >= 0.0)
+        let is_canonical = |transform: &SymmetryTransform| {
+            self.canonical_if_positive.iter().all(|index| transform.entry(observation, *index) >= 0.0)
         };
-        self.transforms.iter().position(is_own).unwrap_or(0)
+        self.transforms.iter().position(is_canonical).unwrap_or(0)
     }
 }
 
 impl SymmetryTransform {
-    /// One number of an observation as it is from here.
+    /// One entry of the transformed observation.
     #[inline]
-    fn number(&self, observation: &[f32], place: usize) -> f32 {
-        let (from, is_negated) = self.numbers[place];
+    fn entry(&self, observation: &[f32], index: usize) -> f32 {
+        let (from, is_negated) = self.entries[index];
         if is_negated { -observation[from] } else { observation[from] }
     }
 
-    /// Adds an observation, as it is from here, to `seen`.
+    /// Appends the transformed observation to `transformed`.
     #[inline]
-    pub fn transform_observation(&self, observation: &[f32], seen: &mut Vec<f32>) {
-        seen.extend((0..self.numbers.len()).map(|place| self.number(observation, place)));
+    pub fn transform_observation(&self, observation: &[f32], transformed: &mut Vec<f32>) {
+        transformed.extend((0..self.entries.len()).map(|index| self.entry(observation, index)));
     }
 
-    /// What an action of the game is from here.
-    pub fn action_from_here(&self, action: Action) -> Action {
-        let chosen = self.actions.iter().position(|known| *known == action);
-        chosen.expect("every action is one from every side") as Action
+    /// The action in the transformed frame for an action of the game.
+    pub fn transform_action(&self, action: Action) -> Action {
+        let transformed = self.actions.iter().position(|known| *known == action);
+        transformed.expect("a transform permutes the actions") as Action
     }
 
-    /// Brings numbers about the actions from here into the game's order.
-    pub fn to_game_actions(&self, of_actions: &mut [f32]) {
-        let mut from_here = [0.0; Action::MAX as usize];
-        let from_here = &mut from_here[..of_actions.len()];
-        from_here.copy_from_slice(of_actions);
-        for (action, number) in self.actions.iter().zip(from_here) {
-            of_actions[usize::from(*action)] = *number;
+    /// Reorders values per action, for example probabilities, from the transformed frame to the game's order.
+    pub fn to_game_actions(&self, values: &mut [f32]) {
+        let mut transformed = [0.0; Action::MAX as usize];
+        let transformed = &mut transformed[..values.len()];
+        transformed.copy_from_slice(values);
+        for (action, value) in self.actions.iter().zip(transformed) {
+            values[usize::from(*action)] = *value;
         }
     }
 
-    /// The class of a peer in `slot` that from here is of this class.
-    pub fn true_class(&self, slot: usize, class_from_here: usize) -> usize {
-        let known = self.classes[slot].iter().position(|class| *class == class_from_here);
-        known.expect("every class is one from every side")
+    /// The class of the game for a class of `slot` in the transformed frame.
+    pub fn to_game_class(&self, slot: usize, class: usize) -> usize {
+        let of_game = self.classes[slot].iter().position(|transformed| *transformed == class);
+        of_game.expect("a transform permutes the classes")
     }
 }

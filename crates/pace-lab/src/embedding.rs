@@ -19,11 +19,11 @@ pub(crate) fn embed(
     let game_keys = record.game_keys.clone().into_iter().collect();
     let pool = config.open_game_with(&game_keys)?.pool(record.pool.parse::<Split>()?);
     let mut factors: Vec<Factor> = Vec::new();
-    let slots = pool.tuples.first().map_or(0, |tuple| tuple.aspects.len());
+    let slots = pool.tuples.first().map_or(0, |tuple| tuple.factors.len());
     for slot in 0..slots {
-        for place in 0..pool.tuples[0].aspects[slot].len() {
-            let values = pool.tuples.iter().map(|tuple| tuple.aspects[slot][place].1.clone()).collect();
-            factors.push((pool.tuples[0].aspects[slot][place].0.to_owned(), values));
+        for place in 0..pool.tuples[0].factors[slot].len() {
+            let values = pool.tuples.iter().map(|tuple| tuple.factors[slot][place].1.clone()).collect();
+            factors.push((pool.tuples[0].factors[slot][place].0.to_owned(), values));
         }
     }
     let evaluation = (record.game.as_str(), record.method.as_str(), record.pool.as_str());

@@ -215,7 +215,7 @@ impl Ego for AgentEncounter {
     fn record_action(&mut self, observation: &[f32], action: Action) {
         self.store_waiting(&StepFeedback::default());
         let canonical = self.canonical_observation(observation);
-        let chosen = self.transform().map_or(action, |transform| transform.action_from_here(action));
+        let chosen = self.transform().map_or(action, |transform| transform.transform_action(action));
         self.waiting = Some((canonical, chosen));
     }
 

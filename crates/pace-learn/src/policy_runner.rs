@@ -95,7 +95,11 @@ impl<A: Actor> PolicyRunner<A> {
     /// The classes of the peers in a lane that the ego takes for these.
     pub(crate) fn true_classes(&self, actor: &A, lane: usize, classes_seen: Vec<usize>) -> Vec<usize> {
         let Some(transform) = actor.spec().transform(self.sides[lane]) else { return classes_seen };
-        classes_seen.into_iter().enumerate().map(|(slot, class)| transform.true_class(slot, class)).collect()
+        classes_seen
+            .into_iter()
+            .enumerate()
+            .map(|(slot, class)| transform.to_game_class(slot, class))
+            .collect()
     }
 
     /// The lanes that decided last.
@@ -195,7 +199,7 @@ impl<A: Actor> PolicyRunner<A> {
                 transform.to_game_actions(probabilities);
             }
             let action = sample_action(probabilities, rng)?;
-            self.ego_actions.push(transform.map_or(action, |transform| transform.action_from_here(action)));
+            self.ego_actions.push(transform.map_or(action, |transform| transform.transform_action(action)));
             self.actions[*lane] = action;
         }
         Ok(true)

@@ -187,7 +187,7 @@ mod tests {
         let keys = Map::from_iter([("rotated_tuples".to_owned(), Value::from(true))]);
         let game = entry.open(Preset::Paper, &keys).expect("good keys");
         let pool = game.pool(Split::Train);
-        let sides = pool.sides.clone().expect("a square");
+        let sides = pool.symmetries.clone().expect("a square");
         for canonical_frame in [true, false] {
             let config =
                 TrainConfig { encounters_per_tuple: 1, canonical_frame, ..paper_keys(entry.id, "pace") };

@@ -74,7 +74,7 @@ impl PlayableAgent {
     /// A scripted ego without privileged information.
     pub fn scripted(game: &Arc<dyn AnyGame>, name: &str) -> Result<PlayableAgent, PlayError> {
         let ego = game.uninformed_reference(name)?;
-        let known = game.blind_names().into_iter().find(|known| *known == name);
+        let known = game.uninformed_names().into_iter().find(|known| *known == name);
         let spec = game.spec();
         Ok(PlayableAgent {
             id: format!("{}.{name}", spec.id),
@@ -174,7 +174,7 @@ impl AgentCatalog {
 
     /// Adds the scripted egos of a game.
     pub fn add_scripted(&mut self, game: &Arc<dyn AnyGame>) -> Result<(), PlayError> {
-        for name in game.blind_names() {
+        for name in game.uninformed_names() {
             self.agents.push(Arc::new(PlayableAgent::scripted(game, name)?));
         }
         Ok(())

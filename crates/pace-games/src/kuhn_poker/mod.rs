@@ -1,4 +1,4 @@
-//! Kuhn poker, competitive, with one peer. The rules for people are in README.md.
+//! Kuhn poker: a competitive game with one peer.
 #![doc = include_str!("README.md")]
 
 mod page;
@@ -14,10 +14,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use peers::{KuhnPeer, KuhnSpec};
-pub use references::BayesEgo;
-pub use rules::{BET, Card, DEALS, Hand, PASS, Stage};
-pub use values::{BetProbabilities, Strategy, region};
-pub use view::OBSERVATION_SIZE;
+pub use rules::{BET, Card, Hand, PASS, Stage};
+pub use values::Strategy;
+
+use rules::DEALS;
+use values::BetProbabilities;
+use view::OBSERVATION_SIZE;
 
 use crate::config::{ConfigError, Preset, PresetConfig};
 use crate::ego::Reference;
@@ -142,7 +144,7 @@ impl Game for KuhnPoker {
         peers::official_pool()
     }
 
-    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<KuhnSpec> {
+    fn sample_tuple(&self, rng: &mut Stream) -> PeerTuple<KuhnSpec> {
         PeerTuple { specs: vec![KuhnSpec { xi: rng.unit(), eta: rng.unit() }], classes: vec![0] }
     }
 
@@ -151,23 +153,24 @@ impl Game for KuhnPoker {
     }
 
     fn decision_points(&self) -> Vec<DecisionPoint> {
-        let seen = |stage: Stage, card: Card| {
+        let observed = |stage: Stage, card: Card| {
+            // The peer's card is hidden at a decision of the ego, so any other card will do.
             let other = if card == Card::J { Card::Q } else { Card::J };
             let mut observation = vec![0.0; OBSERVATION_SIZE];
             view::observe(&Hand { stage, ego_card: card, peer_card: other }, Seat::EGO, &mut observation);
             observation
         };
-        let speaks = Card::DECK
-            .map(|card| DecisionPoint { earlier: Vec::new(), observation: seen(Stage::EgoSpeaks, card) });
-        let answers = Card::DECK.map(|card| DecisionPoint {
+        let first = Card::DECK
+            .map(|card| DecisionPoint { earlier: Vec::new(), observation: observed(Stage::EgoSpeaks, card) });
+        let facing_bet = Card::DECK.map(|card| DecisionPoint {
             earlier: vec![EarlierStep {
-                observation: seen(Stage::EgoSpeaks, card),
+                observation: observed(Stage::EgoSpeaks, card),
                 ego_action: PASS,
                 peer_actions: vec![BET],
             }],
-            observation: seen(Stage::EgoFacesBet, card),
+            observation: observed(Stage::EgoFacesBet, card),
         });
-        speaks.into_iter().chain(answers).collect()
+        first.into_iter().chain(facing_bet).collect()
     }
 
     fn expected_return(&self, peers: &[KuhnSpec], answers: &[f32]) -> f64 {

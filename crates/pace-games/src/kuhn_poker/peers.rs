@@ -1,4 +1,4 @@
-//! The peers of Kuhn poker, with two parameters each, and the pools of the paper.
+//! The peers of Kuhn poker, with two parameters each, and the paper's pools.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::KuhnPoker;
 use super::rules::{BET, Card, Hand, PASS, Stage};
 use crate::game::{Action, Seat};
-use crate::peer::{Peer, PeerSpec, PeerTuple};
+use crate::peer::{Peer, PeerSpec};
 use crate::pool::PeerPool;
 use crate::seed::Stream;
 
@@ -14,14 +14,14 @@ use crate::seed::Stream;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KuhnSpec {
-    /// How often J bluffs when the ego checked.
+    /// The probability that J bluffs after a check.
     pub xi: f64,
-    /// How often Q calls a bet.
+    /// The probability that Q calls a bet.
     pub eta: f64,
 }
 
 impl KuhnSpec {
-    /// How likely the peer is to bet or call.
+    /// The probability that the peer bets or calls.
     #[inline]
     pub fn bet_probability(&self, stage: Stage, card: Card) -> f64 {
         match (stage, card) {
@@ -30,7 +30,7 @@ impl KuhnSpec {
             (Stage::PeerFacesBet, Card::J) => 0.0,
             (Stage::PeerFacesBet, Card::Q) => self.eta,
             (Stage::PeerFacesCheck | Stage::PeerFacesBet, Card::K) => 1.0,
-            (stage, _) => panic!("the peer was asked at {stage:?}"),
+            (stage, _) => panic!("the peer does not act at {stage:?}"),
         }
     }
 }
@@ -49,7 +49,7 @@ impl PeerSpec for KuhnSpec {
     }
 }
 
-/// A peer at the table; it remembers nothing.
+/// A peer in an encounter; it has no memory.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct KuhnPeer(KuhnSpec);
 
@@ -72,16 +72,11 @@ impl Peer<KuhnPoker> for KuhnPeer {
     }
 }
 
-/// The pools behind the paper's numbers: 40 peers to train with, 10 to be tested with.
+/// The authors' pools: 40 training peers and 10 test peers.
 pub(crate) fn official_pool() -> PeerPool<KuhnSpec> {
-    let tuples = |rows: &[(f64, f64)]| {
-        rows.iter()
-            .enumerate()
-            .map(|(index, &(xi, eta))| PeerTuple { specs: vec![KuhnSpec { xi, eta }], classes: vec![index] })
-            .collect()
-    };
-    let (train, test) = OFFICIAL.split_at(40);
-    PeerPool::new(tuples(train), tuples(test)).expect("the official pools are disjoint")
+    let specs = OFFICIAL.map(|(xi, eta)| KuhnSpec { xi, eta });
+    let (train, test) = specs.split_at(40);
+    PeerPool::of_single_peers(train, test).expect("the official pools are disjoint")
 }
 
 /// (xi, eta) of the authors' 50 peers, training peers first.

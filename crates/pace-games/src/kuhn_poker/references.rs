@@ -1,4 +1,4 @@
-//! Scripted egos of Kuhn poker: fixed strategies, and the one that learns who it plays with by Bayes' rule.
+//! The reference agents of Kuhn poker: fixed strategies, and a Bayes ego that infers its peer.
 
 use super::KuhnPoker;
 use super::peers::KuhnSpec;
@@ -23,19 +23,13 @@ pub(crate) fn references() -> Vec<(&'static str, Reference<KuhnPoker>)> {
     ]
 }
 
-/// The corner that does best on average against the training peers.
+/// The deterministic strategy with the highest mean reward against the training peers.
 pub(crate) fn best_static(game: &KuhnPoker) -> Strategy {
     let pool = game.pool();
-    let total = |strategy: &Strategy| -> f64 {
-        pool.train().iter().map(|tuple| strategy.value(&tuple.specs[0])).sum()
-    };
-    Strategy::corners()
-        .into_iter()
-        .max_by(|one, other| total(one).total_cmp(&total(other)))
-        .expect("there are eight")
+    Strategy::best_corner(|strategy| pool.train().iter().map(|tuple| strategy.value(&tuple.specs[0])).sum())
 }
 
-/// Plays one strategy against everybody.
+/// An ego that plays one strategy against every peer.
 #[derive(Clone, Copy, Debug)]
 struct FixedStrategy(Strategy);
 
@@ -57,19 +51,19 @@ impl Ego for FixedStrategy {
 
 fn write_probabilities(strategy: &Strategy, observation: &[f32], probabilities: &mut [f32]) {
     let (stage, card, _) = view::read(observation);
-    let bets = strategy.bet_probabilities();
-    let bet = if stage == 0 { bets.first } else { bets.facing_bet }[card as usize];
+    let by_card = strategy.bet_probabilities();
+    let bet = if stage == 0 { by_card.first } else { by_card.facing_bet }[card as usize];
     probabilities[usize::from(BET)] = bet as f32;
     probabilities[usize::from(PASS)] = (1.0 - bet) as f32;
 }
 
-/// Keeps the exact posterior over the family of peers, from a uniform prior, and answers it.
+/// An ego with the exact posterior over (xi, eta), from a uniform prior.
 ///
-/// What a hand shows depends on xi alone or on eta alone, so the posterior is a product of two, each kept on a grid.
-/// The value of a strategy is linear in xi and in eta, so the best answer for the hand at hand needs their means only.
-/// Beyond that the ego pays for information (Deviation D2): a strategy is worth more the more it is expected to tell.
+/// The outcome of a hand depends on xi alone or on eta alone, so the posterior is a product of two, each on a grid. The value of
+/// a strategy is linear in xi and in eta, so the myopic best response needs their means only. The ego adds a bonus for
+/// information: the expected reduction of the posterior variance (see D2 in `docs/deviations.md`).
 #[derive(Clone, Debug)]
-pub struct BayesEgo {
+pub(crate) struct BayesEgo {
     xi: Posterior,
     eta: Posterior,
     n_hands: usize,
@@ -78,23 +72,23 @@ pub struct BayesEgo {
     strategy: Strategy,
 }
 
-/// Chosen on the 40 training peers, the ones a learner would tune it on: the smallest information weight within a standard
-/// error (0.0002) of the best. Expected reward there 0.0525 with 0.12, against 0.0497, 0.0512, 0.0523, 0.0527, 0.0521,
-/// 0.0520 with 0, 0.05, 0.1, 0.15, 0.2, 0.4 (8000 encounters each).
+/// The information weight of `bayes`, chosen on the 40 training peers: the smallest weight whose reward is within one standard
+/// error (0.0002) of the best. The expected reward is 0.0525 with 0.12, and 0.0497, 0.0512, 0.0523, 0.0527, 0.0521, 0.0520
+/// with 0, 0.05, 0.1, 0.15, 0.2, 0.4 (8000 encounters each).
 ///
-/// The rule is not innocent of the test peers: all weights were also seen on them, 0.15 (the best on the training peers) was
-/// taken first and gave 0.0542 there, and the one-standard-error rule that gives 0.12 (0.0551) came after that.
+/// The choice is not independent of the test peers: all weights were also evaluated on them. The first choice was 0.15, the best
+/// on the training peers, with 0.0542 on the test peers; the one-standard-error rule (0.12, with 0.0551) came later.
 const TRAINED_WEIGHT: f64 = 0.12;
 
-/// The information weight that earns most against peers drawn from the prior: 0.0541 with 0.4, against 0.0461, 0.0500,
-/// 0.0536, 0.0507 with 0, 0.1, 0.2, 0.8 (12 000 encounters each). It pays on the whole square, and costs on the ten
-/// test peers, most of whom call too often to be bluffed.
+/// The information weight of `bayes-explorer`, the best one against peers sampled from the prior: 0.0541 with 0.4, and 0.0461,
+/// 0.0500, 0.0536, 0.0507 with 0, 0.1, 0.2, 0.8 (12 000 encounters each). On the ten test peers it loses reward, since most of
+/// them call too often for a bluff.
 const UNIFORM_WEIGHT: f64 = 0.4;
 
 impl BayesEgo {
-    /// An ego that pays `information_weight` chips per remaining hand for each unit of variance it expects to lose;
-    /// 0 makes it myopic.
-    pub fn new(game: &KuhnPoker, information_weight: f64) -> BayesEgo {
+    /// An ego with a bonus of `information_weight` chips per remaining hand for each unit of expected variance reduction. With
+    /// 0 it is myopic.
+    pub(crate) fn new(game: &KuhnPoker, information_weight: f64) -> BayesEgo {
         BayesEgo::for_hands(game.spec().episodes_per_encounter, information_weight)
     }
 
@@ -107,31 +101,27 @@ impl BayesEgo {
             information_weight,
             strategy: Strategy::nash(),
         };
-        ego.choose();
+        ego.choose_strategy();
         ego
     }
 
-    fn choose(&mut self) {
+    fn choose_strategy(&mut self) {
         let mean = KuhnSpec { xi: self.xi.mean(), eta: self.eta.mean() };
         if self.information_weight == 0.0 {
             self.strategy = Strategy::best_response(&mean);
             return;
         }
-        // What one clear sight of the peer's choice takes off the variance.
-        let (xi_gain, eta_gain) = (self.xi.expected_gain(), self.eta.expected_gain());
+        let (xi_gain, eta_gain) =
+            (self.xi.expected_variance_reduction(), self.eta.expected_variance_reduction());
         let price = self.information_weight * (self.hands_left - 1) as f64;
-        let worth = |strategy: &Strategy| {
+        self.strategy = Strategy::best_corner(|strategy| {
             let Strategy { alpha, beta, gamma } = *strategy;
-            // Deals in six that show J's choice: Q against J (half of it hidden by a fold), K against J after a check.
-            let xi_sights = (1.0 - gamma) + 0.5 + 0.5 * beta;
-            // Deals in six that show Q's choice: J against Q after a bluff, K against Q after a bet (a fold hides half).
-            let eta_sights = alpha + 0.75 * gamma;
-            strategy.value(&mean) + price * (xi_sights * xi_gain + eta_sights * eta_gain) / 6.0
-        };
-        self.strategy = Strategy::corners()
-            .into_iter()
-            .max_by(|one, other| worth(one).total_cmp(&worth(other)))
-            .expect("there are eight");
+            // Deals of six that show J's choice: Q against J (a fold hides half of it), K against J after a check.
+            let n_xi_shown = (1.0 - gamma) + 0.5 + 0.5 * beta;
+            // Deals of six that show Q's choice: J against Q after a bluff, K against Q after a bet (a fold hides half).
+            let n_eta_shown = alpha + 0.75 * gamma;
+            strategy.value(&mean) + price * (n_xi_shown * xi_gain + n_eta_shown * eta_gain) / 6.0
+        });
     }
 }
 
@@ -149,53 +139,53 @@ impl Ego for BayesEgo {
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         match view::read(terminal_observation) {
             // Check, check: a shown J did not bluff.
-            (2, _, Some(Card::J)) => self.xi.learn(|xi| 1.0 - xi),
-            // Check, bet, fold: against Q the bet came from K or a bluffing J, against K from J alone.
-            (3, Card::Q, None) => self.xi.learn(|xi| 1.0 + xi),
-            (3, Card::K, None) => self.xi.learn(|xi| xi),
-            // Check, bet, call: a shown J did bluff.
-            (4, _, Some(Card::J)) => self.xi.learn(|xi| xi),
-            // Bet, fold: against J the fold came from Q alone, against K from Q or from J, which always folds.
-            (5, Card::J, None) => self.eta.learn(|eta| 1.0 - eta),
-            (5, Card::K, None) => self.eta.learn(|eta| 2.0 - eta),
-            // Bet, call: a shown Q did call.
-            (6, _, Some(Card::Q)) => self.eta.learn(|eta| eta),
-            // Everything else was sure to happen whatever the parameters are.
+            (2, _, Some(Card::J)) => self.xi.update(|xi| 1.0 - xi),
+            // Check, bet, fold: if the ego has Q, the bet came from K or a bluffing J; if it has K, from J.
+            (3, Card::Q, None) => self.xi.update(|xi| 1.0 + xi),
+            (3, Card::K, None) => self.xi.update(|xi| xi),
+            // Check, bet, call: a shown J bluffed.
+            (4, _, Some(Card::J)) => self.xi.update(|xi| xi),
+            // Bet, fold: if the ego has J, the fold came from Q; if it has K, from Q or from J, which always folds.
+            (5, Card::J, None) => self.eta.update(|eta| 1.0 - eta),
+            (5, Card::K, None) => self.eta.update(|eta| 2.0 - eta),
+            // Bet, call: a shown Q called.
+            (6, _, Some(Card::Q)) => self.eta.update(|eta| eta),
+            // The probability of every other outcome does not depend on xi and eta.
             _ => {}
         }
         self.hands_left = self.hands_left.saturating_sub(1).max(1);
-        self.choose();
+        self.choose_strategy();
     }
 
     fn beliefs(&self) -> Vec<Vec<KindBelief>> {
-        let (xis, etas) = (self.xi.coarse(), self.eta.coarse());
-        let opinion = |cell: usize| {
-            let (xi, eta) = (&xis[cell / COARSE], &etas[cell % COARSE]);
+        let (xis, etas) = (self.xi.coarse_cells(), self.eta.coarse_cells());
+        let belief = |cell: usize| {
+            let (xi, eta) = (&xis[cell / N_COARSE], &etas[cell % N_COARSE]);
             let spec = KuhnSpec { xi: xi.0, eta: eta.0 };
             KindBelief::of(&spec, xi.1 * eta.1)
         };
-        vec![(0..COARSE * COARSE).map(opinion).collect()]
+        vec![(0..N_COARSE * N_COARSE).map(belief).collect()]
     }
 }
 
 /// A distribution over one parameter on the midpoints of a grid.
 #[derive(Clone, Debug)]
-struct Posterior([f64; GRID]);
+struct Posterior([f64; N_GRID]);
 
-const GRID: usize = 200;
-/// Cells on each side of the grid on which the posterior is shown to people.
-const COARSE: usize = 8;
+const N_GRID: usize = 200;
+/// Cells per parameter of the coarse grid on which pages show the posterior.
+const N_COARSE: usize = 8;
 
 fn grid_point(index: usize) -> f64 {
-    (index as f64 + 0.5) / GRID as f64
+    (index as f64 + 0.5) / N_GRID as f64
 }
 
 impl Posterior {
     fn uniform() -> Posterior {
-        Posterior([1.0 / GRID as f64; GRID])
+        Posterior([1.0 / N_GRID as f64; N_GRID])
     }
 
-    fn learn(&mut self, likelihood: impl Fn(f64) -> f64) {
+    fn update(&mut self, likelihood: impl Fn(f64) -> f64) {
         let mut total = 0.0;
         for (index, weight) in self.0.iter_mut().enumerate() {
             *weight *= likelihood(grid_point(index));
@@ -204,10 +194,10 @@ impl Posterior {
         self.0.iter_mut().for_each(|weight| *weight /= total);
     }
 
-    /// The same on a coarse grid: the middle of each cell and its probability.
-    fn coarse(&self) -> Vec<(f64, f64)> {
-        let middle = |cell: usize| (cell as f64 + 0.5) / COARSE as f64;
-        let cells = self.0.chunks_exact(GRID / COARSE).enumerate();
+    /// The cells of the coarse grid: the middle of each and its probability.
+    fn coarse_cells(&self) -> Vec<(f64, f64)> {
+        let middle = |cell: usize| (cell as f64 + 0.5) / N_COARSE as f64;
+        let cells = self.0.chunks_exact(N_GRID / N_COARSE).enumerate();
         cells.map(|(cell, weights)| (middle(cell), weights.iter().sum())).collect()
     }
 
@@ -215,8 +205,8 @@ impl Posterior {
         self.0.iter().enumerate().map(|(index, weight)| weight * grid_point(index)).sum()
     }
 
-    /// The variance that one look at a coin of this bias is expected to take away.
-    fn expected_gain(&self) -> f64 {
+    /// The expected reduction of the variance by one observed choice of the peer.
+    fn expected_variance_reduction(&self) -> f64 {
         let mean = self.mean();
         let square: f64 =
             self.0.iter().enumerate().map(|(index, weight)| weight * grid_point(index).powi(2)).sum();

@@ -1,6 +1,6 @@
-//! The rules of Kuhn poker: who may act, what it costs, who wins.
+//! The rules of Kuhn poker: turns, bets and rewards.
 //!
-//! What a player may *see* is in `view`; how the peers bet is in `peers`.
+//! Observations are in `view`, the peers in `peers`.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,8 +25,8 @@ impl Card {
     pub const DECK: [Card; 3] = [Card::J, Card::Q, Card::K];
 }
 
-/// The six ways to deal two of three cards, as (ego's, peer's).
-pub const DEALS: [(Card, Card); 6] = [
+/// The six possible deals, as (ego's card, peer's card).
+pub(crate) const DEALS: [(Card, Card); 6] = [
     (Card::J, Card::Q),
     (Card::J, Card::K),
     (Card::Q, Card::J),
@@ -35,7 +35,7 @@ pub const DEALS: [(Card, Card); 6] = [
     (Card::K, Card::Q),
 ];
 
-/// How far the hand has come.
+/// The position in the betting of a hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -52,7 +52,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The paper's number of the stage, 0 to 6; the peer's turns have none.
+    /// The paper's number of the stage, 0 to 6; `None` for the peer's turns.
     pub fn number(self) -> Option<usize> {
         match self {
             Stage::EgoSpeaks => Some(0),
@@ -66,7 +66,7 @@ impl Stage {
         }
     }
 
-    /// Whether the cards lie open.
+    /// Whether both cards are shown.
     pub fn is_showdown(self) -> bool {
         matches!(self, Stage::CheckCheck | Stage::CheckBetCall | Stage::BetCall)
     }
@@ -81,7 +81,7 @@ impl Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hand {
-    /// How far it has come.
+    /// The position in the betting.
     pub stage: Stage,
     /// The ego's card.
     pub ego_card: Card,
@@ -90,12 +90,12 @@ pub struct Hand {
 }
 
 impl Hand {
-    /// A hand that has just been dealt.
+    /// A hand at its start, with these cards.
     pub fn initial((ego_card, peer_card): (Card, Card)) -> Hand {
         Hand { stage: Stage::EgoSpeaks, ego_card, peer_card }
     }
 
-    /// Who must choose.
+    /// See [`crate::Game::acting_seats`].
     #[inline]
     pub fn acting_seats(&self) -> SeatSet {
         match self.stage {
@@ -105,7 +105,7 @@ impl Hand {
         }
     }
 
-    /// One player passes or bets.
+    /// Executes a pass or bet of the acting player.
     #[inline]
     pub fn play(&mut self, action: Action) -> MoveOutcome {
         assert!(action <= BET, "Kuhn poker has the actions 0 and 1, found {action}");
@@ -128,7 +128,7 @@ impl Hand {
         }
     }
 
-    /// What the ego has won or lost; 0 while the hand goes on.
+    /// The chips that the ego has won, negative for a loss; 0 before the end of the hand.
     pub(crate) fn ego_chips(&self) -> f64 {
         let sign = if self.ego_card > self.peer_card { 1.0 } else { -1.0 };
         match self.stage {

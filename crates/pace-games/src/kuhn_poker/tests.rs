@@ -1,11 +1,11 @@
-//! What is promised about Kuhn poker beyond the contract: rules, views, exact values, pools, references.
+//! Tests of Kuhn poker: rules, observations, exact values, pools and reference agents.
 
 use super::references::best_static;
 use super::rules::{BET, Card, DEALS, Hand, PASS};
 use super::view;
-use super::{BetProbabilities, KuhnConfig, KuhnPoker, KuhnSpec, Strategy, region};
+use super::{BetProbabilities, KuhnConfig, KuhnPoker, KuhnSpec, Strategy};
 use crate::config::{Preset, PresetConfig};
-use crate::ego::play_encounter;
+use crate::ego::play_test_pool;
 use crate::game::{Action, Game, Seat};
 use crate::seed::Seed;
 
@@ -16,8 +16,8 @@ fn game() -> KuhnPoker {
 /// Plays out "ego J, peer Q: bet call" and compares the ego's reward and the paper's number of the last stage.
 fn check(play: &str, reward: f64, stage: usize) {
     let (cards, moves) = play.split_once(": ").expect("cards, then moves");
-    let card = |who: &str| {
-        let name = cards.split(", ").find_map(|part| part.strip_prefix(who)).expect("both cards").trim();
+    let card = |player: &str| {
+        let name = cards.split(", ").find_map(|part| part.strip_prefix(player)).expect("both cards").trim();
         Card::DECK.into_iter().find(|card| format!("{card:?}") == name).expect("J, Q or K")
     };
     let mut hand = Hand::initial((card("ego"), card("peer")));
@@ -34,12 +34,12 @@ fn bluff_called() {
 }
 
 #[test]
-fn bluff_works() {
+fn bluff_folded() {
     check("ego J, peer Q: bet fold", 1.0, 5);
 }
 
 #[test]
-fn all_deals_and_all_plays_pay_what_the_rules_say() {
+fn every_deal_and_betting_has_the_reward_of_the_rules() {
     for (ego, peer) in DEALS {
         let sign = if ego > peer { 1.0 } else { -1.0 };
         let check = |moves: &str, reward, stage| {
@@ -54,17 +54,14 @@ fn all_deals_and_all_plays_pay_what_the_rules_say() {
 }
 
 #[test]
-fn the_chips_change_hands_and_none_appear() {
-    // Seen from the other side of the table, the same cards and showdowns pay the opposite.
+fn exchanged_cards_negate_the_reward_of_a_showdown() {
     for (ego, peer) in DEALS {
         for moves in [&[PASS, PASS][..], &[PASS, BET, BET], &[BET, BET]] {
-            let pay = |deal| {
-                moves.iter().fold((Hand::initial(deal), 0.0), |(mut hand, _), action| {
-                    let reward = hand.play(*action).task_reward;
-                    (hand, reward)
-                })
+            let last_reward = |deal| {
+                let mut hand = Hand::initial(deal);
+                moves.iter().fold(0.0, |_, action| hand.play(*action).task_reward)
             };
-            assert_eq!(pay((ego, peer)).1, -pay((peer, ego)).1);
+            assert_eq!(last_reward((ego, peer)), -last_reward((peer, ego)));
         }
     }
 }
@@ -101,31 +98,47 @@ fn observations_have_two_ones_and_three_at_a_showdown() {
 }
 
 #[test]
-fn regions_are_the_best_corners() {
+fn best_response_is_the_best_corner() {
     for row in 0..50 {
         for column in 0..50 {
             let peer =
                 KuhnSpec { xi: (f64::from(row) + 0.37) / 50.0, eta: (f64::from(column) + 0.61) / 50.0 };
-            let best = Strategy::corners()
-                .into_iter()
-                .max_by(|one, other| one.value(&peer).total_cmp(&other.value(&peer)))
-                .expect("eight corners");
+            let best = Strategy::best_corner(|strategy| strategy.value(&peer));
             assert_eq!(best, Strategy::best_response(&peer), "{peer:?}");
-            let by_region = match region(&peer) {
-                2 => (0.0, 0.0, 1.0),
-                3 => (0.0, 1.0, 0.0),
-                4 => (0.0, 1.0, 1.0),
-                5 => (1.0, 0.0, 0.0),
-                6 => (1.0, 0.0, 1.0),
-                _ => (1.0, 1.0, 0.0),
-            };
-            assert_eq!(by_region, (best.alpha, best.beta, best.gamma), "{peer:?}");
+            assert_eq!(corner_of_region(&peer), (best.alpha, best.beta, best.gamma), "{peer:?}");
         }
     }
 }
 
+/// The best response in the six regions of the (xi, eta) square that the authors number 2 to 7.
+fn corner_of_region(peer: &KuhnSpec) -> (f64, f64, f64) {
+    let third = 1.0 / 3.0;
+    match (peer.eta >= third, peer.xi >= third, peer.eta >= peer.xi) {
+        (true, false, _) => (0.0, 0.0, 1.0),
+        (true, true, false) => (0.0, 1.0, 0.0),
+        (true, true, true) => (0.0, 1.0, 1.0),
+        (false, false, false) => (1.0, 0.0, 0.0),
+        (false, false, true) => (1.0, 0.0, 1.0),
+        (false, true, _) => (1.0, 1.0, 0.0),
+    }
+}
+
+/// The probability of a showdown.
+fn showdown_probability(strategy: &Strategy, peer: &KuhnSpec) -> f64 {
+    let Strategy { alpha, beta, gamma } = *strategy;
+    let by_deal = [
+        1.0 - alpha + alpha * peer.eta,
+        alpha,
+        1.0 - peer.xi + peer.xi * beta,
+        beta,
+        1.0 - gamma,
+        1.0 - gamma + gamma * peer.eta,
+    ];
+    by_deal.iter().sum::<f64>() / 6.0
+}
+
 #[test]
-fn the_two_closed_forms_agree_and_dominated_moves_do_not_help() {
+fn closed_forms_agree_and_dominated_actions_do_not_help() {
     for xi in [0.0, 0.2, 1.0 / 3.0, 0.7, 1.0] {
         for eta in [0.0, 0.3, 0.5, 1.0] {
             let peer = KuhnSpec { xi, eta };
@@ -140,7 +153,7 @@ fn the_two_closed_forms_agree_and_dominated_moves_do_not_help() {
                     first: [probability(0), probability(1), probability(2)],
                     facing_bet: [probability(3), probability(4), probability(5)],
                 };
-                assert!(any.value(&peer) <= best + 1e-12, "{any:?} beats the best response to {peer:?}");
+                assert!(any.value(&peer) <= best + 1e-12, "{any:?} beats the best response against {peer:?}");
             }
             assert!((Strategy::nash().value(&peer) + 1.0 / 18.0).abs() < 1e-15);
         }
@@ -175,7 +188,7 @@ fn sampled_hands_agree_with_the_closed_form() {
             let n = N_HANDS as f64;
             let tolerance = 4.0 * 2.0 / n.sqrt();
             assert!((total / n - strategy.value(&peer)).abs() < tolerance);
-            assert!((showdowns / n - strategy.showdown_probability(&peer)).abs() < 4.0 * 0.5 / n.sqrt());
+            assert!((showdowns / n - showdown_probability(&strategy, &peer)).abs() < 4.0 * 0.5 / n.sqrt());
         }
     }
 }
@@ -198,30 +211,19 @@ fn pools_are_the_official_ones() {
 }
 
 #[test]
-fn a_pair_of_equal_cards_is_refused() {
+fn equal_cards_are_an_impossible_state() {
     let hand = Hand::initial((Card::Q, Card::Q));
     let error = game().check_state(&hand).expect_err("there is one queen");
     assert!(error.to_string().contains("both players hold Q"), "{error}");
 }
 
 #[test]
-fn bayes_learns_the_peer_and_lands_between_static_and_oracle() {
+fn bayes_scores_between_static_and_oracle() {
     let game = game();
-    let pool = game.pool();
     let mean = |name: &str| {
-        let references = game.references();
-        let (_, reference) = references.iter().find(|(known, _)| *known == name).expect("a known name");
-        let mut total = 0.0;
-        for (index, tuple) in pool.test().iter().enumerate() {
-            for pass in 0..40 {
-                let seed = Seed::new(2).child("encounter", &[index as u64, pass]);
-                let played = play_encounter(&game, reference, &tuple.specs, 100, seed);
-                let outcomes = played.expect("a distribution");
-                total +=
-                    outcomes.iter().map(|outcome| outcome.expected_return.expect("closed form")).sum::<f64>();
-            }
-        }
-        total / (pool.test().len() * 40 * 100) as f64
+        let outcomes = play_test_pool(&game, name, 40, |path| Seed::new(2).child("encounter", path));
+        let returns = outcomes.iter().map(|outcome| outcome.expected_return.expect("closed form"));
+        returns.sum::<f64>() / outcomes.len() as f64
     };
     let (oracle, bayes, fixed, nash) = (mean("oracle"), mean("bayes"), mean("static"), mean("nash"));
     assert!((oracle - 0.07693).abs() < 5e-6);

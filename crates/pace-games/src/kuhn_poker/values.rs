@@ -1,23 +1,23 @@
-//! Exact values of Kuhn poker: the expected reward of any ego against any peer, and the best responses.
+//! Exact expected rewards of any ego against any peer in Kuhn poker, and best responses.
 
 use super::peers::KuhnSpec;
 use super::rules::{Card, DEALS};
 
-/// An ego without dominated actions: it never bets with Q, folds J to a bet and calls with K.
+/// A strategy of the ego without dominated actions: it never bets with Q, folds J after a bet and calls with K.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Strategy {
-    /// How often J bluffs.
+    /// The probability that J bluffs.
     pub alpha: f64,
-    /// How often Q calls a bet after checking.
+    /// The probability that Q, after its check, calls a bet.
     pub beta: f64,
-    /// How often K bets at once.
+    /// The probability that K bets first.
     pub gamma: f64,
 }
 
 impl Strategy {
-    /// The eight strategies without chance. The best response to any peer is among them, since the value is linear in
-    /// each parameter.
-    pub fn corners() -> [Strategy; 8] {
+    /// The eight deterministic strategies. The best response to any peer is among them, since the value is linear in each
+    /// parameter.
+    pub(crate) fn corners() -> [Strategy; 8] {
         std::array::from_fn(|index| Strategy {
             alpha: f64::from(index as u8 >> 2 & 1),
             beta: f64::from(index as u8 >> 1 & 1),
@@ -25,7 +25,13 @@ impl Strategy {
         })
     }
 
-    /// The best response to a peer: one of six regions of the (xi, eta) square has each answer.
+    /// The deterministic strategy with the highest value of `value`.
+    pub(crate) fn best_corner(value: impl Fn(&Strategy) -> f64) -> Strategy {
+        let corners = Strategy::corners().into_iter();
+        corners.max_by(|one, other| value(one).total_cmp(&value(other))).expect("there are eight corners")
+    }
+
+    /// The best response to a peer. It is constant in each of six regions of the (xi, eta) square.
     pub fn best_response(peer: &KuhnSpec) -> Strategy {
         let corner = |holds: bool| f64::from(u8::from(holds));
         Strategy {
@@ -35,8 +41,8 @@ impl Strategy {
         }
     }
 
-    /// An equilibrium: no peer wins more than 1/18 from it, and it wins from nobody.
-    pub fn nash() -> Strategy {
+    /// A Nash equilibrium. Its value against every peer is −1/18.
+    pub(crate) fn nash() -> Strategy {
         Strategy { alpha: 0.0, beta: 1.0 / 3.0, gamma: 0.0 }
     }
 
@@ -46,51 +52,24 @@ impl Strategy {
         (-xi + self.alpha * (1.0 - 3.0 * eta) + self.beta * (3.0 * xi - 1.0) + self.gamma * (eta - xi)) / 6.0
     }
 
-    /// How often the cards are shown.
-    pub fn showdown_probability(&self, peer: &KuhnSpec) -> f64 {
-        let Strategy { alpha, beta, gamma } = *self;
-        let by_deal = [
-            1.0 - alpha + alpha * peer.eta,
-            alpha,
-            1.0 - peer.xi + peer.xi * beta,
-            beta,
-            1.0 - gamma,
-            1.0 - gamma + gamma * peer.eta,
-        ];
-        by_deal.iter().sum::<f64>() / 6.0
-    }
-
-    /// The same strategy as bet and call probabilities.
-    pub fn bet_probabilities(&self) -> BetProbabilities {
+    /// The bet and call probabilities of this strategy.
+    pub(crate) fn bet_probabilities(&self) -> BetProbabilities {
         BetProbabilities { first: [self.alpha, 0.0, self.gamma], facing_bet: [0.0, self.beta, 1.0] }
     }
 }
 
-/// The number of the region of the (xi, eta) square that a peer is in, 2 to 7 as the authors count them.
-pub fn region(peer: &KuhnSpec) -> u8 {
-    let third = 1.0 / 3.0;
-    match (peer.eta >= third, peer.xi >= third, peer.eta >= peer.xi) {
-        (true, false, _) => 2,
-        (true, true, false) => 3,
-        (true, true, true) => 4,
-        (false, false, false) => 5,
-        (false, false, true) => 6,
-        (false, true, _) => 7,
-    }
-}
-
-/// Any ego: how often it bets with each card when it speaks first, and calls when it faces a bet.
+/// Any strategy of the ego: its probability to bet first, and to call a bet, with each card.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BetProbabilities {
-    /// With J, Q, K, speaking first.
+pub(crate) struct BetProbabilities {
+    /// The probability to bet first with J, Q, K.
     pub first: [f64; 3],
-    /// With J, Q, K, facing a bet after a check.
+    /// The probability to call a bet after a check with J, Q, K.
     pub facing_bet: [f64; 3],
 }
 
 impl BetProbabilities {
     /// The expected reward of a hand.
-    pub fn value(&self, peer: &KuhnSpec) -> f64 {
+    pub(crate) fn value(&self, peer: &KuhnSpec) -> f64 {
         DEALS.iter().map(|deal| self.value_of_deal(*deal, peer)).sum::<f64>() / 6.0
     }
 
@@ -102,9 +81,9 @@ impl BetProbabilities {
             Card::K => (1.0, 1.0),
         };
         let (bets, calls) = (self.first[ego as usize], self.facing_bet[ego as usize]);
-        let faced = calls * 2.0 * sign - (1.0 - calls);
-        let checked = peer_bets * faced + (1.0 - peer_bets) * sign;
-        let bet = peer_calls * 2.0 * sign + (1.0 - peer_calls);
-        (1.0 - bets) * checked + bets * bet
+        let after_peer_bet = calls * 2.0 * sign - (1.0 - calls);
+        let after_check = peer_bets * after_peer_bet + (1.0 - peer_bets) * sign;
+        let after_bet = peer_calls * 2.0 * sign + (1.0 - peer_calls);
+        (1.0 - bets) * after_check + bets * after_bet
     }
 }

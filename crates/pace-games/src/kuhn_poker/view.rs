@@ -1,15 +1,15 @@
-//! What a player of Kuhn poker sees, as 13 numbers and as text.
+//! Observations of Kuhn poker, and the text of a hand.
 
 use super::rules::{Card, Hand, Stage};
 use crate::game::Seat;
 
 /// Length of the observation.
-pub const OBSERVATION_SIZE: usize = 13;
+pub(crate) const OBSERVATION_SIZE: usize = 13;
 
 const OWN_CARD: usize = 7;
 const OTHER_CARD: usize = 10;
 
-/// Writes what `seat` sees. A player whose turn it is not sees its own card and no stage, until the hand is over.
+/// Writes the observation of `seat`. Until the hand is over, a player who does not act sees its own card and no stage.
 #[inline]
 pub(crate) fn observe(hand: &Hand, seat: Seat, observation: &mut [f32]) {
     observation.fill(0.0);
@@ -30,16 +30,16 @@ pub(crate) fn observe(hand: &Hand, seat: Seat, observation: &mut [f32]) {
     }
 }
 
-/// What an observation says, read back: the stage's number, the own card, and the other's if it was shown.
+/// Decodes an observation of the ego: the number of the stage, the own card, and the other card if it was shown.
 #[inline]
 pub(crate) fn read(observation: &[f32]) -> (usize, Card, Option<Card>) {
-    let one_in = |places: &[f32]| places.iter().position(|value| *value == 1.0);
-    let stage = one_in(&observation[..OWN_CARD]).expect("an observation of the ego has a stage");
-    let own = one_in(&observation[OWN_CARD..OTHER_CARD]).expect("everybody sees their own card");
-    (stage, Card::DECK[own], one_in(&observation[OTHER_CARD..]).map(|card| Card::DECK[card]))
+    let index_of_one = |entries: &[f32]| entries.iter().position(|value| *value == 1.0);
+    let stage = index_of_one(&observation[..OWN_CARD]).expect("an observation of the ego has a stage");
+    let own = index_of_one(&observation[OWN_CARD..OTHER_CARD]).expect("players see their own card");
+    (stage, Card::DECK[own], index_of_one(&observation[OTHER_CARD..]).map(|card| Card::DECK[card]))
 }
 
-/// The words of [`render`] and of the actions.
+/// Explanations of [`render`] and of the actions.
 pub(crate) const LEGEND: [&str; 2] = [
     "J Q K  the cards, from low to high; each player sees the other card at a showdown only",
     "the action pass is a check, or a fold after a bet; the action bet is a bet, or a call after a bet",
@@ -47,7 +47,7 @@ pub(crate) const LEGEND: [&str; 2] = [
 
 /// The hand in one line.
 pub(crate) fn render(hand: &Hand) -> String {
-    let story = match hand.stage {
+    let betting = match hand.stage {
         Stage::EgoSpeaks => "ego to speak",
         Stage::PeerFacesCheck => "ego checks, peer to speak",
         Stage::PeerFacesBet => "ego bets, peer to answer",
@@ -58,5 +58,5 @@ pub(crate) fn render(hand: &Hand) -> String {
         Stage::BetFold => "ego bets, peer folds",
         Stage::BetCall => "ego bets, peer calls: showdown for 2",
     };
-    format!("ego {:?}  peer {:?}   {story}", hand.ego_card, hand.peer_card)
+    format!("ego {:?}  peer {:?}   {betting}", hand.ego_card, hand.peer_card)
 }

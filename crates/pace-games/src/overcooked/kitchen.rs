@@ -1,6 +1,6 @@
-//! The kitchen: the grid, the objects on it, what two cooks do to them, and what that earns.
+//! The kitchen: the grid, the objects on it, the transitions and the rewards.
 //!
-//! The dishes and the goal graphs are in `recipes`; what a cook *sees* is in `view`; how the peer chooses is in `peers`.
+//! The dishes and the goal graphs are in `recipes`, observations in `view`, and the peers in `peers`.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,24 +9,24 @@ use crate::game::Action;
 use crate::seed::Stream;
 
 /// Columns of the grid.
-pub const WIDTH: u8 = 7;
+pub(crate) const WIDTH: u8 = 7;
 /// Rows of the grid.
-pub const HEIGHT: u8 = 13;
-/// The last row of the upper room; a cook below it cannot see above it, and the other way round.
-pub const LAST_UPPER_ROW: u8 = 8;
+pub(crate) const HEIGHT: u8 = 13;
+/// The last row of the upper room. Cooks in the upper room do not see the lower room, and vice versa.
+pub(crate) const LAST_UPPER_ROW: u8 = 8;
 /// The column of counters between the two cooks.
-pub const DIVIDER: u8 = 3;
-/// Where food is chopped.
+pub(crate) const DIVIDER: u8 = 3;
+/// The cell on which food is chopped.
 pub const CUTTING_BOARD: Cell = Cell { x: 0, y: 3 };
-/// Where a dish must lie in the end; only the peer reaches it.
+/// The cell on which a dish is delivered; only the peer reaches it.
 pub const DELIVERY_TILE: Cell = Cell { x: 6, y: 3 };
 
-/// Do nothing.
-pub const STAY: Action = 0;
+/// The action that does nothing.
+pub(crate) const STAY: Action = 0;
 /// The first of the four moves; they follow in the order of [`Facing`].
-pub const LEFT: Action = 1;
-/// Use whatever is in front.
-pub const INTERACT: Action = 5;
+pub(crate) const LEFT: Action = 1;
+/// The action that uses the cell in front.
+pub(crate) const INTERACT: Action = 5;
 
 /// A cell, x from left to right, y from top to bottom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -44,27 +44,27 @@ impl Cell {
         Cell { x, y }
     }
 
-    /// Whether it is part of the grid.
-    pub fn is_in_grid(self) -> bool {
+    /// Whether the cell is part of the grid.
+    pub(crate) fn is_in_grid(self) -> bool {
         self.x < WIDTH && self.y < HEIGHT
     }
 
-    /// Whether a cook can stand there. All other cells are counters, the cutting board or the delivery tile.
+    /// Whether a cook can stand on the cell. All other cells are counters, the cutting board or the delivery tile.
     #[inline]
-    pub fn is_floor(self) -> bool {
+    pub(crate) fn is_floor(self) -> bool {
         const FLOOR_COLUMNS: u8 = 0b011_0110;
         FLOOR_COLUMNS >> self.x & 1 == 1 && self.y.wrapping_sub(1) < HEIGHT - 2
     }
 
-    /// Whether it is in the upper room.
+    /// Whether the cell is in the upper room.
     #[inline]
     pub fn is_upper(self) -> bool {
         self.y <= LAST_UPPER_ROW
     }
 
-    /// The next cell in a direction. Only asked of floor cells, which all have four neighbours.
+    /// The next cell in a direction, for floor cells: they all have four neighbours.
     #[inline]
-    pub fn neighbour(self, facing: Facing) -> Cell {
+    pub(crate) fn neighbour(self, facing: Facing) -> Cell {
         match facing {
             Facing::Left => Cell::new(self.x - 1, self.y),
             Facing::Right => Cell::new(self.x + 1, self.y),
@@ -73,14 +73,14 @@ impl Cell {
         }
     }
 
-    /// Steps between two cells if nothing stood in between.
+    /// The Manhattan distance between two cells.
     #[inline]
-    pub fn distance(self, other: Cell) -> u8 {
+    pub(crate) fn distance(self, other: Cell) -> u8 {
         self.x.abs_diff(other.x) + self.y.abs_diff(other.y)
     }
 }
 
-/// Where a cook looks. The numbers are those of the moves.
+/// The direction of a cook. The discriminants are the actions of the moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -96,7 +96,7 @@ impl Facing {
     /// All directions, in the order of the moves.
     pub const ALL: [Facing; 4] = [Facing::Left, Facing::Right, Facing::Down, Facing::Up];
 
-    /// The direction of a move; none for an action that is no move.
+    /// The direction of a move; `None` for any other action.
     #[inline]
     pub fn of_action(action: Action) -> Option<Facing> {
         Facing::ALL.get(usize::from(action.wrapping_sub(LEFT))).copied()
@@ -104,12 +104,12 @@ impl Facing {
 
     /// The move in this direction.
     #[inline]
-    pub fn action(self) -> Action {
+    pub(crate) fn action(self) -> Action {
         self as Action
     }
 }
 
-/// The twelve objects. Foods that lie on both sides are told apart by the room they start in.
+/// The twelve objects. Foods of one kind are named by the room in which they start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -129,7 +129,7 @@ pub enum Object {
     LowerCarrot,
 }
 
-/// How many objects there are.
+/// The number of objects.
 pub const N_OBJECTS: usize = 12;
 
 impl Object {
@@ -149,12 +149,13 @@ impl Object {
         Object::LowerCarrot,
     ];
 
-    /// The nine pieces of food, which are the last of all objects.
-    pub const FOODS: [Object; 9] = *Object::ALL.last_chunk().expect("there are more objects than foods");
+    /// The nine pieces of food, which are the last objects.
+    pub(crate) const FOODS: [Object; 9] =
+        *Object::ALL.last_chunk().expect("there are more objects than foods");
 
-    /// What kind of food it is, if it is food.
+    /// The kind of food; `None` for an object that is not food.
     #[inline]
-    pub fn ingredient(self) -> Option<Ingredient> {
+    pub(crate) fn ingredient(self) -> Option<Ingredient> {
         match self {
             Object::CuttingBoard | Object::DeliveryTile | Object::Plate => None,
             Object::Lettuce => Some(Ingredient::Lettuce),
@@ -167,7 +168,7 @@ impl Object {
     }
 
     /// The pieces of one kind, the upper one first.
-    pub fn pieces(ingredient: Ingredient) -> &'static [Object] {
+    pub(crate) fn pieces(ingredient: Ingredient) -> &'static [Object] {
         match ingredient {
             Ingredient::Lettuce => &[Object::Lettuce],
             Ingredient::Tomato => &[Object::Tomato],
@@ -178,8 +179,8 @@ impl Object {
         }
     }
 
-    /// Whether it stays where it is for ever.
-    pub fn is_memoryless(self) -> bool {
+    /// Whether the object cannot be moved.
+    pub(crate) fn is_fixed(self) -> bool {
         matches!(self, Object::CuttingBoard | Object::DeliveryTile)
     }
 }
@@ -188,32 +189,32 @@ impl Object {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cook {
-    /// Where it stands.
+    /// The cell on which it stands.
     pub cell: Cell,
-    /// Where it looks.
+    /// The direction that it faces.
     pub facing: Facing,
-    /// What it holds.
+    /// The object that it holds.
     pub held: Option<Object>,
 }
 
 impl Cook {
-    /// A cook as an episode starts: empty hands, looking left.
-    pub fn arriving(cell: Cell) -> Cook {
+    /// A cook at the start of an episode: with empty hands, facing left.
+    pub(crate) fn at_start(cell: Cell) -> Cook {
         Cook { cell, facing: Facing::Left, held: None }
     }
 }
 
-/// What a cook has held in this episode: the first time with an object in some condition is paid.
+/// The objects that a cook has held in this episode, by condition: the first time is rewarded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Handled {
     /// Two bits per object: held fresh, held chopped.
     foods: u32,
-    /// One bit per set of ingredients in the plate when it was held.
+    /// One bit per set of ingredients on the held plate.
     plates: u64,
 }
 
-/// The point in play: an episode's whole state.
+/// The state of an episode.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kitchen {
@@ -221,31 +222,31 @@ pub struct Kitchen {
     pub n_steps: u16,
     /// The ego and the peer.
     pub cooks: [Cook; 2],
-    /// Where each object is, by [`Object`]. A held object is where its holder is, and so is what a plate contains.
+    /// The cell of each object, by [`Object`]. A held object, and a held plate's content, have the cell of the cook.
     pub cells: [Cell; N_OBJECTS],
-    /// Which foods are chopped, by [`Object`].
+    /// Whether each object is chopped, by [`Object`].
     pub chopped: [bool; N_OBJECTS],
-    /// What the plate contains, in the order in which it was added, from the front.
+    /// The foods on the plate, in the order in which they were added.
     pub dish: [Option<Object>; 6],
-    /// How far the goal graphs have come.
+    /// The achieved nodes of the goal graphs.
     pub progress: GoalProgress,
-    /// What the cooks have held.
+    /// The objects that each cook has held.
     pub handled: [Handled; 2],
 }
 
-/// Paid when a cook holds something, or something in a new condition, for the first time.
+/// The reward when a cook holds an object for the first time, or for the first time in a new condition.
 const FIRST_HANDLING: f64 = 0.5;
 
 impl Kitchen {
-    /// A random start of an episode. Every object is put uniformly onto the cells it may have that are still free.
-    pub fn initial(rng: &mut Stream) -> Kitchen {
+    /// Samples the start of an episode. Every object is placed uniformly on the free cells among its possible cells.
+    pub(crate) fn initial(rng: &mut Stream) -> Kitchen {
         let at = Cell::new;
         let mut cells = [CUTTING_BOARD; N_OBJECTS];
         cells[Object::DeliveryTile as usize] = DELIVERY_TILE;
         let plate = at(DIVIDER, 2 + rng.below(3) as u8);
         cells[Object::Plate as usize] = plate;
 
-        // The plate may have taken one of the five cells; (3,4), the last of its own three, is none of them.
+        // The plate may be on one of these five cells, or on (3,4).
         let mut upper = [at(0, 1), at(0, 2), at(3, 1), at(3, 2), at(3, 3)];
         let mut n_free = upper.len();
         if let Some(taken) = upper.iter().position(|cell| *cell == plate) {
@@ -273,7 +274,7 @@ impl Kitchen {
         let peer = at(4 + rng.below(2) as u8, 10 + rng.below(2) as u8);
         Kitchen {
             n_steps: 0,
-            cooks: [Cook::arriving(ego), Cook::arriving(peer)],
+            cooks: [Cook::at_start(ego), Cook::at_start(peer)],
             cells,
             chopped: [false; N_OBJECTS],
             dish: [None; 6],
@@ -282,8 +283,8 @@ impl Kitchen {
         }
     }
 
-    /// A kitchen set by hand at the start of an episode. Held objects and the content of the plate are moved to where
-    /// they belong. Nothing is paid later for what is arranged here.
+    /// A given kitchen at the start of an episode. Held objects are moved to their cooks, and the foods of `dish` to the plate.
+    /// Everything achieved here is not rewarded later.
     pub fn arranged(
         cooks: [Cook; 2],
         cells: [Cell; N_OBJECTS],
@@ -308,23 +309,23 @@ impl Kitchen {
             }
         }
         kitchen.progress.update(kitchen.facts());
-        kitchen.pay_first_handlings();
+        kitchen.reward_first_handlings();
         kitchen
     }
 
-    /// Where `object` is.
+    /// The cell of `object`.
     #[inline]
     pub fn cell(&self, object: Object) -> Cell {
         self.cells[object as usize]
     }
 
-    /// The pieces of food in the plate, in the order in which they were added.
+    /// The foods on the plate, in the order in which they were added.
     #[inline]
-    pub fn dish(&self) -> impl Iterator<Item = Object> + '_ {
+    pub(crate) fn dish(&self) -> impl Iterator<Item = Object> + '_ {
         self.dish.iter().map_while(|food| *food)
     }
 
-    /// The kinds of food in the plate.
+    /// The kinds of food on the plate.
     #[inline]
     pub(crate) fn plated(&self) -> Ingredients {
         let mut plated = Ingredients::NONE;
@@ -334,19 +335,19 @@ impl Kitchen {
         plated
     }
 
-    /// What can be taken from a cell: the plate if it is there, else the food.
+    /// The object that can be taken from a cell: the plate if it is there, else the food.
     #[inline]
-    pub fn top_at(&self, cell: Cell) -> Option<Object> {
+    pub(crate) fn top_at(&self, cell: Cell) -> Option<Object> {
         Object::ALL[Object::Plate as usize..].iter().copied().find(|object| self.cell(*object) == cell)
     }
 
-    /// Whether the plate lies on the delivery tile with one of the nine dishes in it.
+    /// Whether the plate is on the delivery tile with one of the nine dishes.
     #[inline]
-    pub fn is_delivered(&self) -> bool {
+    pub(crate) fn is_delivered(&self) -> bool {
         self.progress.is_delivered()
     }
 
-    /// Both cooks act, the ego first; returns the reward they share, before the cost of a step.
+    /// Executes the actions of both cooks, the ego's first. Returns the shared reward, without the cost of the step.
     #[inline]
     pub(crate) fn step(&mut self, actions: [Action; 2]) -> f64 {
         self.n_steps += 1;
@@ -363,11 +364,11 @@ impl Kitchen {
                 self.walk(cook);
             }
         }
-        // Everything that is paid starts with an object changing hands or condition, so most steps end here.
-        if is_changed { self.pay_first_handlings() + self.progress.update(self.facts()) } else { 0.0 }
+        // Rewards follow only from a change of an object, which most steps do not bring.
+        if is_changed { self.reward_first_handlings() + self.progress.update(self.facts()) } else { 0.0 }
     }
 
-    /// Moves a cook the way it looks, with what it holds; in front of a counter it has only turned.
+    /// Moves a cook forward, with the object it holds. In front of a counter it stays on its cell.
     #[inline]
     fn walk(&mut self, cook: usize) {
         let Cook { cell, facing, held } = self.cooks[cook];
@@ -380,8 +381,8 @@ impl Kitchen {
         }
     }
 
-    /// A cook uses what is in front of it. The rooms are apart, so the other cook is never in front.
-    /// Returns whether anything happened.
+    /// Uses the cell in front of a cook. Returns whether an object changed. The other cook is never in front: the divider is
+    /// between them.
     fn interact(&mut self, cook: usize) -> bool {
         let Cook { cell, facing, held } = self.cooks[cook];
         let front = cell.neighbour(facing);
@@ -416,7 +417,7 @@ impl Kitchen {
         }
     }
 
-    /// Adds a chopped food of a kind that is not in the plate yet; any other stays where it is.
+    /// Puts a food on the plate, if it is chopped and its kind is not on the plate yet. Returns whether it was added.
     fn add_to_plate(&mut self, food: Object) -> bool {
         let ingredient = food.ingredient().expect("the plate itself is not added to the plate");
         let is_mixable = self.chopped[food as usize] && !self.plated().contains(ingredient);
@@ -428,7 +429,7 @@ impl Kitchen {
         is_mixable
     }
 
-    /// Puts an object into a cell, a plate with its content.
+    /// Puts an object on a cell, a plate with its content.
     #[inline]
     fn put(&mut self, object: Object, cell: Cell) {
         self.cells[object as usize] = cell;
@@ -440,10 +441,10 @@ impl Kitchen {
         }
     }
 
-    /// Marks what the cooks hold now and returns what is paid for holding it for the first time.
-    fn pay_first_handlings(&mut self) -> f64 {
+    /// Records the objects that the cooks hold, and returns the reward for those held for the first time.
+    fn reward_first_handlings(&mut self) -> f64 {
         let plate_bit = 1u64 << self.plated().number();
-        let mut paid = 0.0;
+        let mut reward = 0.0;
         for (cook, handled) in self.cooks.iter().zip(&mut self.handled) {
             let is_new = match cook.held {
                 None => false,
@@ -460,13 +461,13 @@ impl Kitchen {
                 }
             };
             if is_new {
-                paid += FIRST_HANDLING;
+                reward += FIRST_HANDLING;
             }
         }
-        paid
+        reward
     }
 
-    /// What the goal graphs ask about.
+    /// The conditions of the goal graphs.
     fn facts(&self) -> Facts {
         let mut chopped = Ingredients::NONE;
         for food in Object::FOODS {
@@ -478,12 +479,12 @@ impl Kitchen {
         Facts { chopped, plated: self.plated(), plate_delivered: plate == DELIVERY_TILE }
     }
 
-    /// Whether the dish in the plate is exactly `recipe`.
-    pub fn is_dish(&self, recipe: Recipe) -> bool {
+    /// Whether the plate contains exactly the ingredients of `recipe`.
+    pub(crate) fn is_dish(&self, recipe: Recipe) -> bool {
         self.plated() == recipe.ingredients()
     }
 
-    /// The reason why no play can be in this state, if there is one.
+    /// The reason for which no play can lead to this state; `None` for a possible state.
     pub(crate) fn contradiction(&self, horizon_steps: usize) -> Option<String> {
         if usize::from(self.n_steps) > horizon_steps {
             return Some(format!("{} steps were taken, the horizon is {horizon_steps}", self.n_steps));
@@ -495,7 +496,7 @@ impl Kitchen {
             if !cook.cell.is_in_grid() || !cook.cell.is_floor() || !columns.contains(&cook.cell.x) {
                 return Some(format!("the {name} stands at {:?}, which is no floor of its side", cook.cell));
             }
-            if cook.held.is_some_and(Object::is_memoryless) {
+            if cook.held.is_some_and(Object::is_fixed) {
                 return Some(format!("the {name} holds the {:?}, which cannot be moved", cook.held));
             }
             if let Some(held) = cook.held
@@ -559,7 +560,7 @@ impl Kitchen {
             if !cell.is_in_grid() {
                 return Some(format!("the {object:?} is at {cell:?}, outside the grid"));
             }
-            if object.is_memoryless() || !self.lies(object) {
+            if object.is_fixed() || !self.lies(object) {
                 continue;
             }
             if cell.is_floor() {
@@ -569,7 +570,7 @@ impl Kitchen {
                 return Some("the plate lies on the cutting board, which takes only food".to_owned());
             }
             let neighbour = Object::ALL.into_iter().find(|other| {
-                *other > object && !other.is_memoryless() && self.lies(*other) && self.cell(*other) == cell
+                *other > object && !other.is_fixed() && self.lies(*other) && self.cell(*other) == cell
             });
             if let Some(other) = neighbour {
                 return Some(format!("the {object:?} and the {other:?} both lie at {cell:?}"));
@@ -578,7 +579,7 @@ impl Kitchen {
         None
     }
 
-    /// Whether an object is neither in a hand nor in the plate.
+    /// Whether an object is neither held nor on the plate.
     fn lies(&self, object: Object) -> bool {
         self.cooks.iter().all(|cook| cook.held != Some(object)) && self.dish().all(|food| food != object)
     }

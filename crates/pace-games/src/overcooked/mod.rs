@@ -1,4 +1,4 @@
-//! PO-Overcooked, cooperative, with one peer. The rules for people are in README.md.
+//! PO-Overcooked: a cooperative game with one peer.
 #![doc = include_str!("README.md")]
 
 mod kitchen;
@@ -14,12 +14,9 @@ mod view;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use kitchen::{
-    CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, HEIGHT, Handled, INTERACT, Kitchen,
-    LAST_UPPER_ROW, LEFT, N_OBJECTS, Object, STAY, WIDTH,
-};
+pub use kitchen::{CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, Facing, Handled, Kitchen, N_OBJECTS, Object};
 pub use peers::{CookPeer, CookSpec, Event, EventKind, HumanLikeNoise, NextAction};
-pub use recipes::{GoalProgress, Ingredient, N_GOALS, Recipe};
+pub use recipes::{GoalProgress, Ingredient, Recipe};
 pub use view::OBSERVATION_SIZE;
 
 use crate::config::{ConfigError, Preset, PresetConfig};
@@ -40,55 +37,55 @@ pub struct OvercookedConfig {
     pub episodes_per_encounter: usize,
     /// Steps after which an episode ends without success.
     pub horizon_steps: usize,
-    /// What every step costs.
+    /// The cost of every step.
     pub step_cost: f64,
-    /// What a peer may do when it errs.
+    /// The set from which a peer samples its random actions.
     pub peer_random_action: RandomAction,
-    /// What becomes of an errand that the horizon cut off.
+    /// The treatment of an event that the horizon interrupted.
     pub peer_event_across_episodes: AcrossEpisodes,
-    /// Where the peers come from.
+    /// The origin of the peers.
     pub pool: PoolKind,
-    /// How many of the nine dishes the training peers want: 9, 6, 4 or 2.
+    /// The number of dishes among the training peers: 9, 6, 4 or 2.
     pub pool_recipes: usize,
-    /// Which dishes there are.
+    /// The set of dishes.
     pub recipes: RecipeBook,
-    /// Which kitchen is played in.
+    /// The kitchen.
     pub grid: Grid,
 }
 
-/// What a peer may do when it errs.
+/// The set from which a peer samples its random actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RandomAction {
-    /// Any of the six actions, as the paper says.
+    /// All six actions, as in the paper.
     Any,
-    /// Stay or move, never interact, as the authors' code has it.
+    /// Stay and the four moves, as in the authors' code.
     Moves,
 }
 
-/// What becomes of an errand that the horizon cut off.
+/// The treatment of an event that the horizon interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AcrossEpisodes {
-    /// It is forgotten: every episode starts afresh.
+    /// The peer forgets it: every episode starts without an event.
     Cleared,
-    /// It goes on in the next episode, as in the authors' code, and may spoil it.
+    /// The peer continues it in the next episode, as in the authors' code. This may spoil that episode.
     Kept,
 }
 
-/// Where the peers come from.
+/// The origin of the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PoolKind {
     /// The authors' pools: every dish twice in training, once in test.
     Official,
-    /// Dishes drawn uniformly, with a fixed seed.
+    /// Peers sampled from the whole parameter space with a fixed seed.
     Uniform,
-    /// The authors' training peers; to be tested with, peers that err, pause and change their ways as people do.
+    /// The authors' training peers, and test peers with human-like errors, pauses and route changes.
     HumanLike,
 }
 
-/// Which dishes there are.
+/// The set of dishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecipeBook {
@@ -96,11 +93,11 @@ pub enum RecipeBook {
     Cross,
 }
 
-/// Which kitchen is played in.
+/// The kitchen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grid {
-    /// Two rooms side by side, with counters all the way between them.
+    /// Two sides, divided by a full column of counters.
     FullDivider,
 }
 
@@ -214,7 +211,7 @@ impl Game for Overcooked {
 
     #[inline]
     fn apply(&self, kitchen: &mut Kitchen, actions: &JointAction) -> MoveOutcome {
-        let earned = kitchen.step([actions[0], actions[1]]);
+        let reward = kitchen.step([actions[0], actions[1]]);
         // A delivery in the last step is a success, not a timeout.
         let ending = if kitchen.is_delivered() {
             Some(Ending::Succeeded)
@@ -224,7 +221,7 @@ impl Game for Overcooked {
             None
         };
         MoveOutcome {
-            task_reward: earned - self.config.step_cost,
+            task_reward: reward - self.config.step_cost,
             ending,
             keypoint_visited: !kitchen.cooks[Seat::EGO.0].cell.is_upper(),
         }
@@ -266,8 +263,8 @@ impl Game for Overcooked {
         peers::pool(&self.config)
     }
 
-    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<CookSpec> {
-        PeerTuple { specs: vec![peers::drawn_spec(rng)], classes: vec![0] }
+    fn sample_tuple(&self, rng: &mut Stream) -> PeerTuple<CookSpec> {
+        PeerTuple { specs: vec![peers::sampled_spec(rng)], classes: vec![0] }
     }
 
     fn references(&self) -> Vec<(&'static str, Reference<Overcooked>)> {

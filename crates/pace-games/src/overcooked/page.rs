@@ -1,4 +1,4 @@
-//! The kitchen as plain data for `page.js`, and how a person played the peer's part.
+//! The kitchen as plain data for `page.js`, and the summary of a person's behaviour.
 
 use serde_json::{Value, json};
 
@@ -12,13 +12,13 @@ use crate::game::{BehaviourSummary, JointAction, Seat, Viewpoint};
 
 /// The grid, the line of sight and the dishes.
 pub(crate) fn constants(game: &Overcooked) -> Value {
-    let sign = |cell: Cell| match cell {
+    let symbol = |cell: Cell| match cell {
         CUTTING_BOARD => 'C',
         DELIVERY_TILE => 'D',
         cell if cell.is_floor() => '.',
         _ => '#',
     };
-    let row = |y: u8| (0..WIDTH).map(|x| sign(Cell::new(x, y))).collect::<String>();
+    let row = |y: u8| (0..WIDTH).map(|x| symbol(Cell::new(x, y))).collect::<String>();
     json!({
         "tiles": (0..HEIGHT).map(row).collect::<Vec<_>>(),
         "last_upper_row": LAST_UPPER_ROW,
@@ -39,8 +39,7 @@ pub(crate) fn view(kitchen: &Kitchen, from: Viewpoint) -> Value {
             .then(|| json!({ "x": cook.cell.x, "y": cook.cell.y, "facing": cook.facing, "held": cook.held }))
     };
     let plated: Vec<Object> = kitchen.dish().collect();
-    let things =
-        Object::ALL.into_iter().filter(|object| !object.is_memoryless() && sees(kitchen.cell(*object)));
+    let things = Object::ALL.into_iter().filter(|object| !object.is_fixed() && sees(kitchen.cell(*object)));
     let thing = |object: Object| {
         let cell = kitchen.cell(object);
         json!({
@@ -67,7 +66,7 @@ pub(crate) fn view(kitchen: &Kitchen, from: Viewpoint) -> Value {
     })
 }
 
-/// Why a cook that has `recipe` to serve may not do this: it serves nothing else.
+/// The reason for which a person must not take an action: it would serve another dish than `recipe`.
 pub(crate) fn forbidden_reason(kitchen: &Kitchen, seat: Seat, recipe: Recipe, action: u8) -> Option<String> {
     let cook = kitchen.cooks[seat.0];
     let serves = action == INTERACT
@@ -82,7 +81,7 @@ fn as_text(recipe: Recipe) -> String {
     format!("{:?} with {:?}", recipe.left, recipe.right).to_lowercase()
 }
 
-/// What the cook in `seat` did with its time.
+/// Summarises how often the cook in `seat` used objects, was in the lower room, and held an object.
 pub(crate) fn behaviour_summary(seat: Seat, moves: &[(Kitchen, JointAction)]) -> BehaviourSummary {
     let (mut n_used, mut n_lower, mut n_held) = (0, 0, 0);
     for (kitchen, actions) in moves {
@@ -106,12 +105,12 @@ pub(crate) fn behaviour_summary(seat: Seat, moves: &[(Kitchen, JointAction)]) ->
 mod tests {
     use super::forbidden_reason;
     use crate::game::Seat;
+    use crate::overcooked::kitchen::{Cell, Cook, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY};
     use crate::overcooked::recipes::{Ingredient, Recipe};
-    use crate::overcooked::{Cell, Cook, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY};
     use crate::seed::Seed;
 
     #[test]
-    fn a_cook_serves_the_dish_that_was_ordered_and_no_other() {
+    fn serving_another_dish_is_forbidden() {
         let mut stream = Seed::new(1).stream("deal");
         let cells = Kitchen::initial(&mut stream).cells;
         let mut chopped = [false; N_OBJECTS];
@@ -119,7 +118,7 @@ mod tests {
         dish.iter().for_each(|food| chopped[*food as usize] = true);
         let cook = |facing| Cook { cell: Cell::new(5, 3), facing, held: Some(Object::Plate) };
         let kitchen = |facing| {
-            Kitchen::arranged([Cook::arriving(Cell::new(1, 1)), cook(facing)], cells, chopped, &dish)
+            Kitchen::arranged([Cook::at_start(Cell::new(1, 1)), cook(facing)], cells, chopped, &dish)
         };
         let seat = Seat::of_peer(0);
         let ordered = Recipe { left: Ingredient::Tomato, right: Ingredient::Onion };

@@ -1,6 +1,6 @@
-//! The rule-based peer: which errand it takes on, how it walks there, and the pools of such peers.
+//! The rule-based peer: its choice of events, its walks, and the pools of such peers.
 //!
-//! What its actions do to the world is in `kitchen`. The paper calls an errand an *event*, and so do the keys.
+//! An event is a task of the peer, for example to take an ingredient from a cell; the word is the paper's.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,41 +10,42 @@ use super::page;
 use super::recipes::{Ingredient, Recipe};
 use super::{AcrossEpisodes, Overcooked, OvercookedConfig, PoolKind, RandomAction};
 use crate::game::{Action, Seat};
-use crate::peer::{Peer, PeerSpec, PeerTuple};
+use crate::peer::{Peer, PeerSpec};
 use crate::pool::PeerPool;
 use crate::seed::{Seed, Stream};
 
-/// A cook that wants one dish and serves nothing else.
+/// The behaviour of a cook that serves one dish.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CookSpec {
-    /// The dish it accepts.
+    /// The dish that it serves.
     pub recipe: Recipe,
-    /// P_nav: how often it goes sideways first when two ways lead to its goal.
+    /// P_nav: the probability of a horizontal step, when a horizontal and a vertical step both lead to its goal.
     pub p_nav: f64,
-    /// P_act: how often it does something random instead of what it planned.
+    /// P_act: the probability of a random action instead of the planned one.
     pub p_act: f64,
-    /// How much it likes each kind of errand, by [`EventKind`], when several are open.
+    /// The weight of each kind of event, by [`EventKind`], when several are possible.
     pub weights: [f64; 6],
-    /// What it has of a person; the paper's peers have nothing.
+    /// Human-like behaviour; `None` for the paper's peers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub human: Option<HumanLikeNoise>,
 }
 
-/// What people do and scripts do not: they pause, and change their ways.
+/// Pauses and route changes of a human-like cook.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HumanLikeNoise {
-    /// How often it begins a pause.
+    /// The probability of starting a pause in a step.
     pub p_pause: f64,
-    /// The most steps of a pause; each length is as likely as any other.
+    /// Maximum steps of a pause; the length is uniform from 1.
     pub longest_pause: u32,
-    /// How often it takes on a new P_nav with a new errand, any being as likely as any other.
+    /// The probability of a new P_nav with a new event; it is uniform in [0, 1).
     pub p_change: f64,
 }
 
 impl CookSpec {
-    fn drawn(recipe: Recipe, rng: &mut Stream) -> CookSpec {
+    /// Samples a peer of the paper's family with this recipe.
+    fn sampled(recipe: Recipe, rng: &mut Stream) -> CookSpec {
         let (p_nav, p_act) = (rng.unit(), rng.between(0.0, 0.1));
         let mut weights = [0.0; 6];
         weights.fill_with(|| rng.between(1.0, 2.0));
@@ -52,9 +53,9 @@ impl CookSpec {
         CookSpec { recipe, p_nav, p_act, weights: weights.map(|weight| weight / total), human: None }
     }
 
-    /// A cook that errs, pauses and changes its ways, as people do more than the paper's peers.
-    fn drawn_human_like(recipe: Recipe, rng: &mut Stream) -> CookSpec {
-        let spec = CookSpec::drawn(recipe, rng);
+    /// Samples a cook with human-like errors, pauses and route changes.
+    fn sampled_human_like(recipe: Recipe, rng: &mut Stream) -> CookSpec {
+        let spec = CookSpec::sampled(recipe, rng);
         let p_act = rng.between(0.1, 0.3);
         let human = HumanLikeNoise { p_pause: rng.between(0.02, 0.08), longest_pause: 3, p_change: 0.5 };
         CookSpec { p_act, human: Some(human), ..spec }
@@ -82,7 +83,7 @@ impl PeerSpec for CookSpec {
         vec![("left ingredient", format!("{left:?}")), ("right ingredient", format!("{right:?}"))]
     }
 
-    /// Its recipe, ingredient by ingredient.
+    /// The recipe: 1 for each of its ingredients, 0 for the others.
     fn behaviour_vector(&self) -> Vec<f32> {
         let wanted = self.recipe.ingredients();
         Ingredient::LEFT
@@ -93,7 +94,7 @@ impl PeerSpec for CookSpec {
     }
 }
 
-/// The kinds of errand, in the order of [`CookSpec::weights`].
+/// A kind of event, in the order of [`CookSpec::weights`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -118,67 +119,68 @@ impl EventKind {
     ];
 }
 
-/// A kind of errand with the cell where it is done.
+/// An event: its kind and the cell that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// What is to be done.
-    pub event: EventKind,
-    /// Where.
+    /// The kind.
+    #[serde(rename = "event")]
+    pub kind: EventKind,
+    /// The cell from which an object is taken, or on which it is put.
     pub target: Cell,
 }
 
-/// What a peer would do next: at most two ways, with the probability of each.
+/// The distribution of a peer's next planned action: one or two actions with their probabilities.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NextAction {
-    ways: [(Action, f64); 2],
-    n_ways: usize,
-    /// Whether the errand counts as done with this step, even if chance replaces the action.
-    pub is_finished: bool,
+    options: [(Action, f64); 2],
+    n_options: usize,
+    /// Whether this step completes the event, even if a random action replaces the planned one.
+    pub completes_event: bool,
 }
 
 impl NextAction {
-    fn sure(action: Action) -> NextAction {
-        NextAction { ways: [(action, 1.0), (STAY, 0.0)], n_ways: 1, is_finished: false }
+    fn certain(action: Action) -> NextAction {
+        NextAction { options: [(action, 1.0), (STAY, 0.0)], n_options: 1, completes_event: false }
     }
 
-    /// The actions that may be planned, with their probabilities.
-    pub fn ways(&self) -> &[(Action, f64)] {
-        &self.ways[..self.n_ways]
+    /// The possible actions with their probabilities.
+    pub fn options(&self) -> &[(Action, f64)] {
+        &self.options[..self.n_options]
     }
 }
 
-/// A peer in play: its spec and the errand it is on.
+/// A peer in an encounter: its behaviour and its current event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CookPeer {
     spec: CookSpec,
-    errand: Option<Event>,
-    /// P_nav as it is now.
+    #[serde(rename = "errand")]
+    event: Option<Event>,
+    /// The current P_nav.
     p_nav: f64,
-    /// Steps of a pause still to come.
+    /// Remaining steps of a pause.
     n_pauses: u32,
 }
 
 impl CookPeer {
-    /// A peer in the middle of an errand, or free.
-    pub fn on_errand(spec: CookSpec, errand: Option<Event>) -> CookPeer {
-        CookPeer { spec, errand, p_nav: spec.p_nav, n_pauses: 0 }
+    /// A peer with this event, or without one.
+    pub fn with_event(spec: CookSpec, event: Option<Event>) -> CookPeer {
+        CookPeer { spec, event, p_nav: spec.p_nav, n_pauses: 0 }
     }
 
-    /// The errand it will go on with, as far as it knows.
-    pub fn errand(&self) -> Option<Event> {
-        self.errand
+    /// The current event.
+    pub fn event(&self) -> Option<Event> {
+        self.event
     }
 
-    /// Whether the errand it is on can still be done: there is something of the kind to take, or room to put.
-    /// Nothing else is asked again, so a dish that was right when the peer set out for it is served even if the ego
-    /// has ruined it since.
+    /// Whether the current event is still possible: the object is there, or the cell is free. No other condition is checked
+    /// again, so a peer that has started to fetch its dish serves it even if the ego adds a wrong ingredient.
     #[inline]
-    pub fn errand_stands(&self, kitchen: &Kitchen) -> bool {
-        let Some(Event { event, target }) = self.errand else { return false };
+    pub fn is_event_possible(&self, kitchen: &Kitchen) -> bool {
+        let Some(Event { kind, target }) = self.event else { return false };
         let any_at = |foods: &[Object]| foods.iter().any(|food| kitchen.cell(*food) == target);
-        match event {
+        match kind {
             EventKind::PutLeft | EventKind::PutRight | EventKind::PutPlate => {
                 kitchen.top_at(target).is_none()
             }
@@ -188,9 +190,9 @@ impl CookPeer {
         }
     }
 
-    /// The errands a free peer may choose from, by [`EventKind`].
+    /// The events from which a peer without one chooses, by [`EventKind`].
     #[inline]
-    pub fn open_errands(&self, kitchen: &Kitchen, seat: Seat) -> [Option<Event>; 6] {
+    pub fn possible_events(&self, kitchen: &Kitchen, seat: Seat) -> [Option<Event>; 6] {
         let own = &kitchen.cooks[seat.0];
         let Recipe { left, right } = self.spec.recipe;
         let mut open = [None; 6];
@@ -208,38 +210,38 @@ impl CookPeer {
                 open[EventKind::PutPlate as usize] = is_served.then_some(DELIVERY_TILE);
             }
             Some(food) => {
-                for (event, ingredient) in [(EventKind::PutLeft, left), (EventKind::PutRight, right)] {
+                for (kind, ingredient) in [(EventKind::PutLeft, left), (EventKind::PutRight, right)] {
                     if food.ingredient() == Some(ingredient) {
-                        open[event as usize] = nearest_free_divider(kitchen, own.cell);
+                        open[kind as usize] = nearest_free_divider(kitchen, own.cell);
                     }
                 }
             }
         }
-        let mut errands = [None; 6];
-        for ((errand, target), event) in errands.iter_mut().zip(open).zip(EventKind::ALL) {
-            *errand = target.map(|target| Event { event, target });
+        let mut events = [None; 6];
+        for ((event, target), kind) in events.iter_mut().zip(open).zip(EventKind::ALL) {
+            *event = target.map(|target| Event { kind, target });
         }
-        errands
+        events
     }
 
-    /// How the peer, standing as `own`, goes about `errand`; without one it goes to the delivery tile and waits.
+    /// The next action towards `event` of a cook in the state `own`. Without an event it walks to the delivery tile and waits.
     #[inline]
-    pub fn plan(&self, own: &Cook, errand: Option<Event>) -> NextAction {
-        let Some(Event { target, .. }) = errand else {
+    pub fn next_action(&self, own: &Cook, event: Option<Event>) -> NextAction {
+        let Some(Event { target, .. }) = event else {
             let is_there = own.cell.distance(DELIVERY_TILE) <= 1;
-            return if is_there { NextAction::sure(STAY) } else { self.walk(own, DELIVERY_TILE) };
+            return if is_there { NextAction::certain(STAY) } else { self.walk(own, DELIVERY_TILE) };
         };
         if own.cell.distance(target) > 1 {
             return self.walk(own, target);
         }
         if own.cell.neighbour(own.facing) == target {
-            return NextAction { is_finished: true, ..NextAction::sure(INTERACT) };
+            return NextAction { completes_event: true, ..NextAction::certain(INTERACT) };
         }
         let side = Facing::ALL.into_iter().find(|facing| own.cell.neighbour(*facing) == target);
-        NextAction::sure(side.map_or(STAY, Facing::action))
+        NextAction::certain(side.map_or(STAY, Facing::action))
     }
 
-    /// One step nearer, sideways or up and down, where there is floor.
+    /// A step towards `target`, horizontal or vertical, on floor cells.
     #[inline]
     fn walk(&self, own: &Cook, target: Cell) -> NextAction {
         let towards = |near: u8, far: u8, back: Facing, forth: Facing| {
@@ -256,53 +258,53 @@ impl CookPeer {
             (Some(sideways), Some(upright)) => {
                 let p_nav = self.p_nav;
                 NextAction {
-                    ways: [(sideways, p_nav), (upright, 1.0 - p_nav)],
-                    n_ways: 2,
-                    is_finished: false,
+                    options: [(sideways, p_nav), (upright, 1.0 - p_nav)],
+                    n_options: 2,
+                    completes_event: false,
                 }
             }
-            (Some(action), None) | (None, Some(action)) => NextAction::sure(action),
-            (None, None) => NextAction::sure(STAY),
+            (Some(action), None) | (None, Some(action)) => NextAction::certain(action),
+            (None, None) => NextAction::certain(STAY),
         }
     }
 
-    /// How likely each action is, and each errand by [`EventKind`] with none last; exact, and without consequence.
+    /// The exact probabilities of the actions, and of the events by [`EventKind`] with no event last.
     ///
     /// # Panics
-    /// If the peer has human ways: nobody needs their probabilities.
+    /// If the peer is human-like.
     pub fn probabilities(&self, game: &Overcooked, kitchen: &Kitchen, seat: Seat) -> ([f64; 6], [f64; 7]) {
-        assert!(self.spec.human.is_none(), "human ways have no closed form here");
+        assert!(self.spec.human.is_none(), "human-like peers have no closed form");
         let (mut actions, mut events) = ([0.0; 6], [0.0; 7]);
-        let mut follow = |errand: Option<Event>, chance: f64| {
-            events[errand.map_or(6, |errand| errand.event as usize)] += chance;
-            let p_act = if errand.is_some() { self.spec.p_act } else { 0.0 };
-            for (action, share) in self.plan(&kitchen.cooks[seat.0], errand).ways() {
-                actions[usize::from(*action)] += chance * share * (1.0 - p_act);
+        let mut follow = |event: Option<Event>, p_event: f64| {
+            events[event.map_or(6, |event| event.kind as usize)] += p_event;
+            let p_act = if event.is_some() { self.spec.p_act } else { 0.0 };
+            for (action, share) in self.next_action(&kitchen.cooks[seat.0], event).options() {
+                actions[usize::from(*action)] += p_event * share * (1.0 - p_act);
             }
             let n_random = n_random_actions(game);
             for probability in &mut actions[..n_random as usize] {
-                *probability += chance * p_act / f64::from(n_random);
+                *probability += p_event * p_act / f64::from(n_random);
             }
         };
-        if self.errand_stands(kitchen) {
-            follow(self.errand, 1.0);
+        if self.is_event_possible(kitchen) {
+            follow(self.event, 1.0);
             return (actions, events);
         }
-        let open = self.open_errands(kitchen, seat);
+        let open = self.possible_events(kitchen, seat);
         let weights = open_weights(&open, &self.spec.weights);
         let total: f64 = weights.iter().sum();
         if total == 0.0 {
             follow(None, 1.0);
         } else {
-            for (errand, weight) in open.into_iter().zip(weights).filter(|(errand, _)| errand.is_some()) {
-                follow(errand, weight / total);
+            for (event, weight) in open.into_iter().zip(weights).filter(|(event, _)| event.is_some()) {
+                follow(event, weight / total);
             }
         }
         (actions, events)
     }
 }
 
-/// The nearest piece on the peer's side that is neither plated nor on the divider, the first of equals.
+/// The nearest piece on the peer's side that is neither plated nor on the divider; the first of several.
 #[inline]
 fn nearest_piece(kitchen: &Kitchen, from: Cell, ingredient: Ingredient) -> Option<Cell> {
     let free =
@@ -311,10 +313,10 @@ fn nearest_piece(kitchen: &Kitchen, from: Cell, ingredient: Ingredient) -> Optio
     cells.min_by_key(|cell| from.distance(*cell))
 }
 
-/// The nearest cell of the divider with nothing on it, the upper one of equals.
+/// The nearest free cell of the divider; the upper one of two.
 #[inline]
 fn nearest_free_divider(kitchen: &Kitchen, from: Cell) -> Option<Cell> {
-    // Nearest rows first, so that the search mostly ends at once.
+    // Nearest rows first: the search mostly ends at the first cell.
     for distance in 0..11 {
         for y in [from.y.wrapping_sub(distance), from.y + distance] {
             let cell = Cell::new(DIVIDER, y);
@@ -330,7 +332,7 @@ fn open_weights(open: &[Option<Event>; 6], weights: &[f64; 6]) -> [f64; 6] {
     std::array::from_fn(|index| if open[index].is_some() { weights[index] } else { 0.0 })
 }
 
-/// A random action is one of the first so many; interacting is the last.
+/// The number of actions from which a random one is sampled; interact is the last of the six.
 #[inline]
 fn n_random_actions(game: &Overcooked) -> u32 {
     match game.config.peer_random_action {
@@ -343,7 +345,7 @@ impl Peer<Overcooked> for CookPeer {
     type Spec = CookSpec;
 
     fn new(_game: &Overcooked, spec: &CookSpec) -> CookPeer {
-        CookPeer::on_errand(*spec, None)
+        CookPeer::with_event(*spec, None)
     }
 
     fn spec(&self) -> &CookSpec {
@@ -353,7 +355,7 @@ impl Peer<Overcooked> for CookPeer {
     fn begin_episode(&mut self, game: &Overcooked) {
         self.n_pauses = 0;
         if game.config.peer_event_across_episodes == AcrossEpisodes::Cleared {
-            self.errand = None;
+            self.event = None;
         }
     }
 
@@ -368,30 +370,30 @@ impl Peer<Overcooked> for CookPeer {
                 return STAY;
             }
         }
-        if !self.errand_stands(kitchen) {
-            let open = self.open_errands(kitchen, seat);
+        if !self.is_event_possible(kitchen) {
+            let open = self.possible_events(kitchen, seat);
             let mut choices = open.iter().flatten();
-            // In play there is hardly ever more than one to choose from.
-            self.errand = match (choices.next(), choices.next()) {
+            // More than one choice is rare.
+            self.event = match (choices.next(), choices.next()) {
                 (only, None) => only.copied(),
                 _ => open[rng.weighted(&open_weights(&open, &self.spec.weights))],
             };
             if let Some(human) = self.spec.human
-                && self.errand.is_some()
+                && self.event.is_some()
                 && rng.chance(human.p_change)
             {
                 self.p_nav = rng.unit();
             }
         }
-        let plan = self.plan(&kitchen.cooks[seat.0], self.errand);
-        let planned = match plan.ways() {
+        let next = self.next_action(&kitchen.cooks[seat.0], self.event);
+        let planned = match next.options() {
             [(action, _)] => *action,
-            ways => ways[usize::from(!rng.chance(ways[0].1))].0,
+            options => options[usize::from(!rng.chance(options[0].1))].0,
         };
-        // A peer that waits or walks to wait never errs.
-        let is_random = self.errand.is_some() && rng.chance(self.spec.p_act);
-        if plan.is_finished {
-            self.errand = None;
+        // Without an event the peer takes no random actions.
+        let is_random = self.event.is_some() && rng.chance(self.spec.p_act);
+        if next.completes_event {
+            self.event = None;
         }
         if is_random { rng.below(n_random_actions(game)) as Action } else { planned }
     }
@@ -411,7 +413,7 @@ const N_TRAIN: usize = 18;
 const N_TEST: usize = 9;
 const N_HUMAN_LIKE: usize = 18;
 
-/// The pools of a configuration: 18 peers to train with, 9 to be tested with.
+/// The pools of a configuration: 18 training peers and 9 test peers (18 if they are human-like).
 pub(crate) fn pool(config: &OvercookedConfig) -> PeerPool<CookSpec> {
     let mut train: Vec<CookSpec> = OFFICIAL.iter().map(official_spec).collect();
     let test = train.split_off(N_TRAIN);
@@ -419,47 +421,41 @@ pub(crate) fn pool(config: &OvercookedConfig) -> PeerPool<CookSpec> {
         train = few_recipes(&train, config.pool_recipes);
     }
     match config.pool {
-        PoolKind::Official => tuples(&train, &test),
+        PoolKind::Official => pool_of(&train, &test),
         PoolKind::HumanLike => {
             let seed = Seed::new(0).child("overcooked-human-like", &[]);
-            let draw = |index: usize| {
+            let sample = |index: usize| {
                 let mut rng = seed.child("peer", &[index as u64]).stream("draw");
-                CookSpec::drawn_human_like(test[index % N_TEST].recipe, &mut rng)
+                CookSpec::sampled_human_like(test[index % N_TEST].recipe, &mut rng)
             };
-            tuples(&train, &(0..N_HUMAN_LIKE).map(draw).collect::<Vec<_>>())
+            pool_of(&train, &(0..N_HUMAN_LIKE).map(sample).collect::<Vec<_>>())
         }
         PoolKind::Uniform => {
             let mut rng = Seed::new(0).stream("overcooked-uniform-pool");
-            let drawn: Vec<CookSpec> = (0..N_TRAIN + N_TEST).map(|_| drawn_spec(&mut rng)).collect();
-            let (train, test) = drawn.split_at(N_TRAIN);
-            tuples(train, test)
+            let sampled: Vec<CookSpec> = (0..N_TRAIN + N_TEST).map(|_| sampled_spec(&mut rng)).collect();
+            let (train, test) = sampled.split_at(N_TRAIN);
+            pool_of(train, test)
         }
     }
 }
 
-/// Any peer of the family.
-pub(crate) fn drawn_spec(rng: &mut Stream) -> CookSpec {
-    CookSpec::drawn(Recipe::ALL[rng.below(9) as usize], rng)
+/// Samples a peer of the paper's family.
+pub(crate) fn sampled_spec(rng: &mut Stream) -> CookSpec {
+    CookSpec::sampled(Recipe::ALL[rng.below(9) as usize], rng)
 }
 
-/// As many training peers as ever, but with the first `n_recipes` dishes only; everything else about them is new.
+/// Training peers with the first `n_recipes` dishes only. Their other parameters are sampled again.
 fn few_recipes(train: &[CookSpec], n_recipes: usize) -> Vec<CookSpec> {
     let seed = Seed::new(0).child("overcooked-few-recipes", &[n_recipes as u64]);
-    let draw = |index: usize| {
-        CookSpec::drawn(
-            train[index % n_recipes].recipe,
-            &mut seed.child("peer", &[index as u64]).stream("draw"),
-        )
+    let sample = |index: usize| {
+        let mut rng = seed.child("peer", &[index as u64]).stream("draw");
+        CookSpec::sampled(train[index % n_recipes].recipe, &mut rng)
     };
-    (0..N_TRAIN).map(draw).collect()
+    (0..N_TRAIN).map(sample).collect()
 }
 
-fn tuples(train: &[CookSpec], test: &[CookSpec]) -> PeerPool<CookSpec> {
-    let tuples = |specs: &[CookSpec]| {
-        let specs = specs.iter().enumerate();
-        specs.map(|(index, spec)| PeerTuple { specs: vec![*spec], classes: vec![index] }).collect()
-    };
-    PeerPool::new(tuples(train), tuples(test)).expect("real parameters are never drawn twice")
+fn pool_of(train: &[CookSpec], test: &[CookSpec]) -> PeerPool<CookSpec> {
+    PeerPool::of_single_peers(train, test).expect("sampled parameters are never equal")
 }
 
 type OfficialRow = (Ingredient, Ingredient, f64, f64, [f64; 6]);

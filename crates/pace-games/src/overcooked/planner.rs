@@ -1,6 +1,6 @@
-//! The quickest way for the ego to cook a dish: shortest walks, and the best order of picking, chopping and plating.
+//! Fastest plans of the ego for cooking a dish: shortest walks, and the best order of picking, chopping and plating.
 //!
-//! The egos that use it are in `references`. Time is counted in the ego's own actions: a turn is one, and so is an interact.
+//! The egos that use them are in `references`. Costs are counted in actions of the ego; turns and interacts are one each.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::recipes::{Ingredient, Recipe};
 use super::view::Seen;
 use crate::game::Action;
 
-/// Where the ego stands and looks.
+/// The cell and direction of the ego.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pose {
     pub(crate) cell: Cell,
@@ -32,7 +32,7 @@ impl Pose {
         Pose { cell: Cell::new(1 + floor % 2, 1 + floor / 2), facing: Facing::ALL[index % 4] }
     }
 
-    /// The only pose in which the ego can use a counter. The ego's side is two cells wide, so there is never a second.
+    /// The only pose in which the ego can use a counter. There is only one, because the ego's side is two cells wide.
     fn using(counter: Cell) -> Pose {
         let facing = match counter {
             Cell { x: 0, .. } => Facing::Left,
@@ -62,7 +62,7 @@ fn is_within_reach(counter: Cell) -> bool {
     beside || ends
 }
 
-/// The fewest moves between any two poses.
+/// The minimum number of moves between any two poses.
 #[derive(Clone, Debug)]
 pub(crate) struct WalkDistances(Vec<[u8; N_POSES]>);
 
@@ -90,7 +90,7 @@ impl WalkDistances {
         self.0[from.index()][to.index()]
     }
 
-    /// The first move of a shortest walk; stays where it is when it is there.
+    /// The first move of a shortest walk; [`STAY`] if both poses are equal.
     pub(crate) fn first_move(&self, from: Pose, to: Pose) -> Action {
         if from == to {
             return STAY;
@@ -99,7 +99,7 @@ impl WalkDistances {
         Facing::ALL.into_iter().find(nearer).expect("some move leads there").action()
     }
 
-    /// The nearest pose from which the lower room is seen: its first row, reached by walking down.
+    /// The nearest pose in the lower room, and the number of moves to it.
     pub(crate) fn lookout(&self, from: Pose) -> (Pose, u8) {
         if !from.cell.is_upper() {
             return (from, 0);
@@ -110,14 +110,14 @@ impl WalkDistances {
     }
 }
 
-/// Where the ego takes everything to be: where it sees it now, else where it saw it last.
+/// The last known positions of all objects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ItemMemory {
     pub(crate) pose: Pose,
     pub(crate) held: Option<Object>,
     pub(crate) cells: [Option<Cell>; N_OBJECTS],
     pub(crate) chopped: [bool; N_OBJECTS],
-    /// Steps until a food that the peer carries is put down; its cell is then where that will be.
+    /// Steps until the peer puts down a food that it carries. The cell of such a food is the expected one.
     pub(crate) ready_in: [u8; N_OBJECTS],
 }
 
@@ -132,11 +132,11 @@ impl ItemMemory {
         }
     }
 
-    /// The pantry as it was remembered, if it was, and as it is seen now.
+    /// A copy of `remembered`, updated with an observation.
     pub(crate) fn updated(remembered: Option<&ItemMemory>, seen: &Seen) -> ItemMemory {
-        let mut pantry = remembered.cloned().unwrap_or_else(|| ItemMemory::new(seen));
-        pantry.update(seen);
-        pantry
+        let mut items = remembered.cloned().unwrap_or_else(|| ItemMemory::new(seen));
+        items.update(seen);
+        items
     }
 
     fn update(&mut self, seen: &Seen) {
@@ -144,17 +144,17 @@ impl ItemMemory {
         self.held = seen.own.held;
         self.ready_in = [0; N_OBJECTS];
         for (index, cell) in seen.cells.into_iter().enumerate() {
-            // What should be in this room and is not in sight has been carried away.
+            // An object that was in this room and is not in sight has been moved to the other room.
             let remembered = self.cells[index];
-            let is_elsewhere =
+            let has_left =
                 remembered.is_some_and(|cell| cell.is_upper() == self.pose.cell.is_upper()) && cell.is_none();
-            if cell.is_some() || is_elsewhere {
+            if cell.is_some() || has_left {
                 self.cells[index] = cell;
                 self.chopped[index] = seen.chopped[index];
             }
         }
-        // The peer puts food onto the divider in the row where it stands, with one step to take and one interact.
-        // What it carries in the plate is not put down there.
+        // The peer puts food on the divider in its row: at most one move and one interact. A food on a plate that it carries is
+        // not put down there.
         if let Some((peer, _)) = seen.other.filter(|(peer, _)| self.cell(Object::Plate) != Some(*peer)) {
             for food in Object::FOODS {
                 if self.cells[food as usize] == Some(peer) {
@@ -169,7 +169,7 @@ impl ItemMemory {
         self.cells[object as usize]
     }
 
-    /// The foods in the plate.
+    /// The foods on the plate.
     pub(crate) fn dish(&self) -> impl Iterator<Item = Object> + '_ {
         let plate = self.cell(Object::Plate);
         Object::FOODS.into_iter().filter(move |food| plate.is_some() && self.cell(*food) == plate)
@@ -180,7 +180,7 @@ impl ItemMemory {
     }
 }
 
-/// How far an ingredient has come; each stage follows from the one before by one interact.
+/// The processing stage of an ingredient. One interact leads from one stage to the next.
 type Stage = u8;
 const AWAY: Stage = 0;
 const HELD_FRESH: Stage = 1;
@@ -189,30 +189,30 @@ const BOARD_CHOPPED: Stage = 3;
 const HELD_CHOPPED: Stage = 4;
 const PLATED: Stage = 5;
 
-/// Where the plate is: where it lay at first, in the hand, or put down once on a row of the divider.
+/// The place of the plate: its first place, the ego's hands, or a row of the divider on which it was put down.
 type PlatePlace = u8;
 const PLATE_AT_FIRST: PlatePlace = 0;
 const PLATE_HELD: PlatePlace = 1;
 const PLATE_MOVED: PlatePlace = 2;
-/// Rows of the divider that a plate is worth carrying to; the peer waits beside row 3.
+/// Rows of the divider to which a plan may move the plate; the peer waits in row 3.
 const PLATE_ROWS: [u8; 5] = [1, 2, 3, 4, 5];
 
-/// Something that is not wanted and in the way: nothing, in the hand, or on the board.
+/// The state of an unwanted food in the ego's hands or on the cutting board.
 type Clutter = u8;
 const NO_CLUTTER: Clutter = 0;
 const CLUTTER_HELD: Clutter = 1;
 const CLUTTER_CHOPPED: Clutter = 2;
 const CLUTTER_FRESH: Clutter = 3;
 
-/// A point of a plan. Every step of a plan raises a stage or moves the plate on, so plans have no cycles.
+/// A state of a plan. Every step raises a stage, moves the plate or removes clutter, so plans have no cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Point {
+pub(crate) struct PlanState {
     stages: [Stage; 2],
     plate: PlatePlace,
     clutter: Clutter,
 }
 
-/// One piece of the ingredient that can be fetched.
+/// A piece of an ingredient that can be fetched.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     cell: Cell,
@@ -220,34 +220,34 @@ struct Source {
     ready_in: u8,
 }
 
-/// What remains of a plan.
+/// The summary of the best plan from a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RemainingPlan {
     /// Actions until the dish is complete on the divider.
     pub(crate) n_actions: u16,
-    /// The row of the divider where it then lies.
+    /// The row of the divider with the complete dish.
     pub(crate) row: u8,
-    /// The counter to be used next; none if there is nothing left to do.
+    /// The next counter to use; `None` if the dish is complete.
     pub(crate) next: Option<Cell>,
 }
 
-/// The plans for one dish from one arrangement of the kitchen.
+/// The plans for one dish from one state of the kitchen.
 #[derive(Clone, Debug)]
 pub(crate) struct CookingPlanner<'a> {
     walks: &'a WalkDistances,
     sources: [[Option<Source>; 2]; 2],
     plate: Cell,
     occupied: [Option<Cell>; N_OBJECTS],
-    start: Point,
+    start: PlanState,
     pose: Pose,
-    /// Cost to go from a point with the ego at a counter, 0 where it is not known yet; see [`CookingPlanner::index`].
-    known: Vec<u16>,
+    /// The cost-to-go of a state with the ego at a counter, 0 if not computed yet; see [`CookingPlanner::index`].
+    costs: Vec<u16>,
 }
 
-/// Counters the ego can use, numbered for the table of known costs.
+/// The number of counters that the ego can use, for the index of known costs.
 const N_COUNTERS: usize = 26;
 
-fn counter_number(counter: Cell) -> usize {
+fn counter_index(counter: Cell) -> usize {
     match counter {
         Cell { x: 0, y } => usize::from(y) - 1,
         Cell { y: 0, x } => 21 + usize::from(x),
@@ -256,32 +256,32 @@ fn counter_number(counter: Cell) -> usize {
     }
 }
 
-/// The steps a peer that waits at the delivery tile is expected to need for a dish, by rows away from the tile.
-/// From 40 000 servings per row by peers drawn from the family.
+/// Expected steps in which a peer that waits at the delivery tile serves a dish, by rows between the dish and the tile.
+/// Estimated from 40 000 servings per row by sampled peers.
 const EXPECTED_SERVING: [u16; 6] = [4, 7, 10, 12, 14, 16];
 
 fn expected_serving(row: u8) -> u16 {
     EXPECTED_SERVING[usize::from(row.abs_diff(DELIVERY_TILE.y)).min(5)]
 }
 
-/// Costs are kept with the row of the finished dish in the low four bits.
-const HOPELESS: u16 = u16::MAX;
+/// The cost without any plan. Costs are stored with the row of the finished dish in the low four bits.
+const NO_PLAN: u16 = u16::MAX;
 
 impl<'a> CookingPlanner<'a> {
-    /// Plans for `recipe`. With `lower_right`, the lower piece of the right ingredient is taken to lie there.
-    /// None if the plate is out of reach or has something else in it already.
+    /// Plans for `recipe`. `lower_right` is an assumed cell of the lower piece of the right ingredient, with the steps until it is
+    /// there. `None` if the plate is out of reach or has another ingredient on it.
     pub(crate) fn new(
         walks: &'a WalkDistances,
-        pantry: &ItemMemory,
+        items: &ItemMemory,
         recipe: Recipe,
         lower_right: Option<(Cell, u8)>,
     ) -> Option<CookingPlanner<'a>> {
         let wanted = [recipe.left, recipe.right];
-        if pantry.dish().any(|food| !wanted.contains(&food.ingredient().expect("a food"))) {
+        if items.dish().any(|food| !wanted.contains(&food.ingredient().expect("a food"))) {
             return None;
         }
-        let plate = pantry.cell(Object::Plate)?;
-        let plate_place = if pantry.held == Some(Object::Plate) {
+        let plate = items.cell(Object::Plate)?;
+        let plate_place = if items.held == Some(Object::Plate) {
             PLATE_HELD
         } else if is_within_reach(plate) {
             PLATE_AT_FIRST
@@ -292,18 +292,18 @@ impl<'a> CookingPlanner<'a> {
         let mut stages = [AWAY; 2];
         let mut sources = [[None; 2]; 2];
         for (index, ingredient) in wanted.into_iter().enumerate() {
-            let (piece, stage) = furthest(pantry, ingredient);
+            let (piece, stage) = furthest_stage(items, ingredient);
             stages[index] = stage;
             used.extend(piece);
             if stage == AWAY {
-                sources[index] = fetchable(pantry, ingredient, lower_right.filter(|_| index == 1));
+                sources[index] = fetchable(items, ingredient, lower_right.filter(|_| index == 1));
             }
         }
         let is_used = |food: Object| used.contains(&food);
-        let clutter = match (pantry.held, pantry.on_board()) {
+        let clutter = match (items.held, items.on_board()) {
             (Some(held), _) if held != Object::Plate && !is_used(held) => CLUTTER_HELD,
             (_, Some(food)) if !is_used(food) => {
-                if pantry.chopped[food as usize] {
+                if items.chopped[food as usize] {
                     CLUTTER_CHOPPED
                 } else {
                     CLUTTER_FRESH
@@ -315,39 +315,44 @@ impl<'a> CookingPlanner<'a> {
             walks,
             sources,
             plate,
-            occupied: pantry.cells,
-            start: Point { stages, plate: plate_place, clutter },
-            pose: pantry.pose,
-            known: vec![0; N_COUNTERS * 36 * (2 + PLATE_ROWS.len()) * 4],
+            occupied: items.cells,
+            start: PlanState { stages, plate: plate_place, clutter },
+            pose: items.pose,
+            costs: vec![0; N_COUNTERS * 36 * (2 + PLATE_ROWS.len()) * 4],
         })
     }
 
-    /// Plans for the left ingredient alone, as long as nobody knows which right one to add.
+    /// Plans that fetch no right ingredient, for the time in which it is unknown.
     pub(crate) fn without_right(&self) -> CookingPlanner<'a> {
         let mut alone = self.clone();
         alone.sources[1] = [None; 2];
         alone
     }
 
-    /// Where the plan begins.
-    pub(crate) fn start(&self) -> Point {
+    /// The first state of the plans.
+    pub(crate) fn start(&self) -> PlanState {
         self.start
     }
 
-    /// The quickest plan from where the ego is.
-    pub(crate) fn outlook(&mut self) -> Option<RemainingPlan> {
-        self.outlook_from(self.pose, self.start, 0)
+    /// The fastest plan from the ego's pose.
+    pub(crate) fn best_plan(&mut self) -> Option<RemainingPlan> {
+        self.best_plan_from(self.pose, self.start, 0)
     }
 
-    /// The quickest plan from any pose and point, reached `elapsed` steps from now.
-    pub(crate) fn outlook_from(&mut self, pose: Pose, point: Point, elapsed: usize) -> Option<RemainingPlan> {
-        if let Some(row) = self.finished_row(point) {
+    /// The fastest plan from any pose and state, reached `elapsed` steps from now.
+    pub(crate) fn best_plan_from(
+        &mut self,
+        pose: Pose,
+        state: PlanState,
+        elapsed: usize,
+    ) -> Option<RemainingPlan> {
+        if let Some(row) = self.finished_row(state) {
             return Some(RemainingPlan { n_actions: 0, row, next: None });
         }
-        let mut best = HOPELESS;
+        let mut best = NO_PLAN;
         let mut next = None;
         let mut steps = Steps::default();
-        self.steps(point, &mut steps);
+        self.steps(state, &mut steps);
         for step in steps.iter() {
             let cost = self.cost_of(pose, step, step.ready_in.saturating_sub(elapsed.min(99) as u8));
             if cost < best {
@@ -359,20 +364,20 @@ impl<'a> CookingPlanner<'a> {
         next.map(|_| RemainingPlan { n_actions: (best >> 4) - expected_serving(row), row, next })
     }
 
-    /// All points a plan can pass through, with the pose there and the actions it takes to come there at best; the
-    /// start is the first.
-    pub(crate) fn reachable(&self) -> Vec<(Pose, Point, u16, Option<Cell>)> {
+    /// All states of plans, each with its pose, the minimum number of actions to reach it, and the first counter used on the
+    /// way. The first entry is the start.
+    pub(crate) fn reachable(&self) -> Vec<(Pose, PlanState, u16, Option<Cell>)> {
         let mut reached = vec![(self.pose, self.start, 0, None)];
         let mut at = 0;
         while at < reached.len() {
-            let (pose, point, n_actions, first) = reached[at];
+            let (pose, state, n_actions, first) = reached[at];
             let mut steps = Steps::default();
-            self.steps(point, &mut steps);
+            self.steps(state, &mut steps);
             for step in steps.iter() {
                 let next_pose = Pose::using(step.counter);
                 let cost = n_actions + u16::from(self.walks.moves(pose, next_pose)) + 1;
-                let entry = (next_pose, step.point, cost, first.or(Some(step.counter)));
-                match reached.iter_mut().find(|(pose, point, ..)| *pose == next_pose && *point == step.point)
+                let entry = (next_pose, step.state, cost, first.or(Some(step.counter)));
+                match reached.iter_mut().find(|(pose, state, ..)| *pose == next_pose && *state == step.state)
                 {
                     Some(known) if known.2 <= cost => {}
                     Some(known) => *known = entry,
@@ -384,69 +389,69 @@ impl<'a> CookingPlanner<'a> {
         reached
     }
 
-    /// Cost of a step and of all that follows it.
+    /// The cost of a step and of the best plan after it.
     fn cost_of(&mut self, pose: Pose, step: &Step, ready_in: u8) -> u16 {
-        let to_go = self.cost_to_go(step.counter, step.point);
-        if to_go == HOPELESS {
-            return HOPELESS;
+        let to_go = self.cost_to_go(step.counter, step.state);
+        if to_go == NO_PLAN {
+            return NO_PLAN;
         }
         let walk = self.walks.moves(pose, Pose::using(step.counter)).max(ready_in);
         to_go + (u16::from(walk) + 1) * 16
     }
 
-    fn cost_to_go(&mut self, counter: Cell, point: Point) -> u16 {
-        if let Some(row) = self.finished_row(point) {
+    fn cost_to_go(&mut self, counter: Cell, state: PlanState) -> u16 {
+        if let Some(row) = self.finished_row(state) {
             return expected_serving(row) * 16 + u16::from(row);
         }
-        let index = Self::index(counter, point);
-        if self.known[index] != 0 {
-            return self.known[index];
+        let index = Self::index(counter, state);
+        if self.costs[index] != 0 {
+            return self.costs[index];
         }
         let mut steps = Steps::default();
-        self.steps(point, &mut steps);
+        self.steps(state, &mut steps);
         let pose = Pose::using(counter);
-        let mut best = HOPELESS;
+        let mut best = NO_PLAN;
         for step in steps.iter() {
             best = best.min(self.cost_of(pose, step, 0));
         }
-        self.known[index] = best;
+        self.costs[index] = best;
         best
     }
 
-    fn index(counter: Cell, point: Point) -> usize {
-        let stages = usize::from(point.stages[0] * 6 + point.stages[1]);
-        let plate = usize::from(point.plate);
-        ((counter_number(counter) * 36 + stages) * (2 + PLATE_ROWS.len()) + plate) * 4
-            + usize::from(point.clutter)
+    fn index(counter: Cell, state: PlanState) -> usize {
+        let stages = usize::from(state.stages[0] * 6 + state.stages[1]);
+        let plate = usize::from(state.plate);
+        ((counter_index(counter) * 36 + stages) * (2 + PLATE_ROWS.len()) + plate) * 4
+            + usize::from(state.clutter)
     }
 
-    /// Where the plate lies, unless it is in the hand.
-    fn plate_cell(&self, point: Point) -> Option<Cell> {
-        match point.plate {
+    /// The cell of the plate; `None` if the ego holds it.
+    fn plate_cell(&self, state: PlanState) -> Option<Cell> {
+        match state.plate {
             PLATE_AT_FIRST => Some(self.plate),
             PLATE_HELD => None,
             moved => Some(Cell::new(DIVIDER, PLATE_ROWS[usize::from(moved - PLATE_MOVED)])),
         }
     }
 
-    fn finished_row(&self, point: Point) -> Option<u8> {
-        let plate = self.plate_cell(point)?;
-        (point.stages == [PLATED; 2] && plate.x == DIVIDER).then_some(plate.y)
+    fn finished_row(&self, state: PlanState) -> Option<u8> {
+        let plate = self.plate_cell(state)?;
+        (state.stages == [PLATED; 2] && plate.x == DIVIDER).then_some(plate.y)
     }
 
-    /// Everything that brings the dish nearer from `point`.
-    fn steps(&self, point: Point, steps: &mut Steps) {
-        let plate_cell = self.plate_cell(point);
+    /// Adds all useful steps from `state`.
+    fn steps(&self, state: PlanState, steps: &mut Steps) {
+        let plate_cell = self.plate_cell(state);
         let is_holding = |stage: &Stage| *stage == HELD_FRESH || *stage == HELD_CHOPPED;
         let on_board = |stage: &Stage| *stage == BOARD_FRESH || *stage == BOARD_CHOPPED;
-        let is_board_free = point.clutter < CLUTTER_CHOPPED && !point.stages.iter().any(on_board);
-        let is_empty_handed = point.clutter != CLUTTER_HELD
-            && point.plate != PLATE_HELD
-            && !point.stages.iter().any(is_holding);
+        let is_board_free = state.clutter < CLUTTER_CHOPPED && !state.stages.iter().any(on_board);
+        let is_empty_handed = state.clutter != CLUTTER_HELD
+            && state.plate != PLATE_HELD
+            && !state.stages.iter().any(is_holding);
 
-        for (index, stage) in point.stages.into_iter().enumerate() {
+        for (index, stage) in state.stages.into_iter().enumerate() {
             let raised = |stage: Stage| {
-                let mut next = point;
+                let mut next = state;
                 next.stages[index] = stage;
                 next
             };
@@ -456,7 +461,7 @@ impl<'a> CookingPlanner<'a> {
                         if is_empty_handed {
                             let stage = if source.is_chopped { HELD_CHOPPED } else { HELD_FRESH };
                             steps.push(source.cell, raised(stage), source.ready_in);
-                        } else if point.plate == PLATE_HELD && source.is_chopped {
+                        } else if state.plate == PLATE_HELD && source.is_chopped {
                             steps.push(source.cell, raised(PLATED), source.ready_in);
                         }
                     }
@@ -464,7 +469,7 @@ impl<'a> CookingPlanner<'a> {
                 HELD_FRESH if is_board_free => steps.push(CUTTING_BOARD, raised(BOARD_FRESH), 0),
                 BOARD_FRESH if is_empty_handed => steps.push(CUTTING_BOARD, raised(BOARD_CHOPPED), 0),
                 BOARD_CHOPPED if is_empty_handed => steps.push(CUTTING_BOARD, raised(HELD_CHOPPED), 0),
-                BOARD_CHOPPED if point.plate == PLATE_HELD => steps.push(CUTTING_BOARD, raised(PLATED), 0),
+                BOARD_CHOPPED if state.plate == PLATE_HELD => steps.push(CUTTING_BOARD, raised(PLATED), 0),
                 HELD_CHOPPED => {
                     if let Some(plate) = plate_cell {
                         steps.push(plate, raised(PLATED), 0);
@@ -473,31 +478,31 @@ impl<'a> CookingPlanner<'a> {
                 _ => {}
             }
         }
-        if is_empty_handed && point.plate == PLATE_AT_FIRST {
-            steps.push(self.plate, Point { plate: PLATE_HELD, ..point }, 0);
+        if is_empty_handed && state.plate == PLATE_AT_FIRST {
+            steps.push(self.plate, PlanState { plate: PLATE_HELD, ..state }, 0);
         }
-        if point.plate == PLATE_HELD {
+        if state.plate == PLATE_HELD {
             for (index, row) in PLATE_ROWS.into_iter().enumerate() {
                 let cell = Cell::new(DIVIDER, row);
-                if self.is_free(cell, point) {
-                    steps.push(cell, Point { plate: PLATE_MOVED + index as u8, ..point }, 0);
+                if self.is_free(cell, state) {
+                    steps.push(cell, PlanState { plate: PLATE_MOVED + index as u8, ..state }, 0);
                 }
             }
         }
-        self.clutter_steps(point, is_empty_handed, steps);
+        self.clutter_steps(state, is_empty_handed, steps);
     }
 
-    fn clutter_steps(&self, point: Point, is_empty_handed: bool, steps: &mut Steps) {
-        match point.clutter {
+    fn clutter_steps(&self, state: PlanState, is_empty_handed: bool, steps: &mut Steps) {
+        match state.clutter {
             CLUTTER_FRESH | CLUTTER_CHOPPED if is_empty_handed => {
-                steps.push(CUTTING_BOARD, Point { clutter: point.clutter - 1, ..point }, 0);
+                steps.push(CUTTING_BOARD, PlanState { clutter: state.clutter - 1, ..state }, 0);
             }
             CLUTTER_HELD => {
-                // Beside the board is as good a place as any, and below it there is always room.
+                // Counters near the cutting board; one of them is always free.
                 for y in [2, 4, 5, 6, 7, 8] {
                     let cell = Cell::new(0, y);
-                    if self.is_free(cell, point) {
-                        steps.push(cell, Point { clutter: NO_CLUTTER, ..point }, 0);
+                    if self.is_free(cell, state) {
+                        steps.push(cell, PlanState { clutter: NO_CLUTTER, ..state }, 0);
                     }
                 }
             }
@@ -505,27 +510,27 @@ impl<'a> CookingPlanner<'a> {
         }
     }
 
-    /// Whether nothing lies on a counter by then.
-    fn is_free(&self, cell: Cell, point: Point) -> bool {
-        let is_emptied = point.stages.iter().zip(&self.sources).any(|(stage, sources)| {
-            // With two pieces to fetch nobody knows which was taken; the counter of neither is counted on.
+    /// Whether a counter is free at this state of the plan.
+    fn is_free(&self, cell: Cell, state: PlanState) -> bool {
+        let is_emptied = state.stages.iter().zip(&self.sources).any(|(stage, sources)| {
+            // With two pieces it is unknown which one was taken, so neither counter counts as free.
             *stage != AWAY && sources[1].is_none() && sources[0].is_some_and(|source| source.cell == cell)
         });
         is_emptied
-            || (cell == self.plate && point.plate != PLATE_AT_FIRST)
+            || (cell == self.plate && state.plate != PLATE_AT_FIRST)
             || !self.occupied.contains(&Some(cell))
     }
 }
 
-/// One use of a counter, and where it leads.
+/// One use of a counter, and the state after it.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     counter: Cell,
-    point: Point,
+    state: PlanState,
     ready_in: u8,
 }
 
-/// The few steps that are open at a point.
+/// The useful steps from a state, without allocation.
 #[derive(Default)]
 struct Steps {
     steps: [Option<Step>; 16],
@@ -533,8 +538,8 @@ struct Steps {
 }
 
 impl Steps {
-    fn push(&mut self, counter: Cell, point: Point, ready_in: u8) {
-        self.steps[self.n_steps] = Some(Step { counter, point, ready_in });
+    fn push(&mut self, counter: Cell, state: PlanState, ready_in: u8) {
+        self.steps[self.n_steps] = Some(Step { counter, state, ready_in });
         self.n_steps += 1;
     }
 
@@ -543,15 +548,15 @@ impl Steps {
     }
 }
 
-/// The piece of an ingredient that is nearest to the plate, and its stage.
-fn furthest(pantry: &ItemMemory, ingredient: Ingredient) -> (Option<Object>, Stage) {
+/// The piece of an ingredient with the highest stage. The piece is `None` if all are still to be fetched.
+fn furthest_stage(items: &ItemMemory, ingredient: Ingredient) -> (Option<Object>, Stage) {
     let stage = |food: Object| {
-        let is_chopped = pantry.chopped[food as usize];
-        if pantry.dish().any(|plated| plated == food) {
+        let is_chopped = items.chopped[food as usize];
+        if items.dish().any(|plated| plated == food) {
             PLATED
-        } else if pantry.held == Some(food) {
+        } else if items.held == Some(food) {
             if is_chopped { HELD_CHOPPED } else { HELD_FRESH }
-        } else if pantry.cell(food) == Some(CUTTING_BOARD) {
+        } else if items.cell(food) == Some(CUTTING_BOARD) {
             if is_chopped { BOARD_CHOPPED } else { BOARD_FRESH }
         } else {
             AWAY
@@ -562,15 +567,15 @@ fn furthest(pantry: &ItemMemory, ingredient: Ingredient) -> (Option<Object>, Sta
     ((stage != AWAY).then_some(piece), stage)
 }
 
-/// The pieces of an ingredient that the ego can fetch.
-fn fetchable(pantry: &ItemMemory, ingredient: Ingredient, lower: Option<(Cell, u8)>) -> [Option<Source>; 2] {
+/// The pieces of an ingredient within reach of the ego; `lower` is an assumed position of the lower piece.
+fn fetchable(items: &ItemMemory, ingredient: Ingredient, lower: Option<(Cell, u8)>) -> [Option<Source>; 2] {
     let mut sources = [None; 2];
     for (source, food) in sources.iter_mut().zip(Object::pieces(ingredient)) {
-        let is_chopped = pantry.chopped[*food as usize];
-        *source = pantry.cell(*food).filter(|cell| is_within_reach(*cell)).map(|cell| Source {
+        let is_chopped = items.chopped[*food as usize];
+        *source = items.cell(*food).filter(|cell| is_within_reach(*cell)).map(|cell| Source {
             cell,
             is_chopped,
-            ready_in: pantry.ready_in[*food as usize],
+            ready_in: items.ready_in[*food as usize],
         });
     }
     if let Some((cell, ready_in)) = lower {
@@ -582,14 +587,14 @@ fn fetchable(pantry: &ItemMemory, ingredient: Ingredient, lower: Option<(Cell, u
     sources
 }
 
-/// The action that works towards using a counter. An ego that is there too early waits.
-pub(crate) fn act_towards(walks: &WalkDistances, pantry: &ItemMemory, counter: Cell) -> Action {
+/// The next action for using a counter. The ego waits there for food that the peer has not put down yet.
+pub(crate) fn act_towards(walks: &WalkDistances, items: &ItemMemory, counter: Cell) -> Action {
     let pose = Pose::using(counter);
-    if pantry.pose != pose {
-        return walks.first_move(pantry.pose, pose);
+    if items.pose != pose {
+        return walks.first_move(items.pose, pose);
     }
     let is_ready = Object::FOODS
         .into_iter()
-        .all(|food| pantry.cell(food) != Some(counter) || pantry.ready_in[food as usize] == 0);
+        .all(|food| items.cell(food) != Some(counter) || items.ready_in[food as usize] == 0);
     if is_ready { INTERACT } else { STAY }
 }

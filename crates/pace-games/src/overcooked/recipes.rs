@@ -1,6 +1,6 @@
-//! What can be cooked: six ingredients, nine dishes, and the 18 goal graphs by which progress is paid.
+//! Six ingredients, nine dishes, and the 18 goal graphs that define the rewards for progress.
 //!
-//! Where the ingredients lie and how they move is in `kitchen`; which dish a peer wants is in `peers`.
+//! The positions of ingredients are in `kitchen`, the dishes that peers want in `peers`.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,12 +17,12 @@ pub enum Ingredient {
 }
 
 impl Ingredient {
-    /// The ingredients that lie on the ego's side alone.
-    pub const LEFT: [Ingredient; 3] = [Ingredient::Tomato, Ingredient::Lettuce, Ingredient::Potato];
-    /// The ingredients that lie on both sides.
-    pub const RIGHT: [Ingredient; 3] = [Ingredient::Onion, Ingredient::Carrot, Ingredient::Broccoli];
+    /// The ingredients on the ego's side alone.
+    pub(crate) const LEFT: [Ingredient; 3] = [Ingredient::Tomato, Ingredient::Lettuce, Ingredient::Potato];
+    /// The ingredients on both sides.
+    pub(crate) const RIGHT: [Ingredient; 3] = [Ingredient::Onion, Ingredient::Carrot, Ingredient::Broccoli];
 
-    /// This ingredient alone, as a set.
+    /// The set with this ingredient alone.
     #[inline]
     pub(crate) const fn alone(self) -> Ingredients {
         Ingredients(1 << self as u8)
@@ -61,7 +61,7 @@ impl Ingredients {
         self.0.count_ones()
     }
 
-    /// A number below 64 that names the set.
+    /// The bits of the set, a number below 64.
     #[inline]
     pub(crate) fn number(self) -> u8 {
         self.0
@@ -96,22 +96,22 @@ impl Recipe {
     }
 }
 
-/// How many goal graphs there are: each dish twice, once per order of plating.
-pub const N_GOALS: usize = 18;
+/// The number of goal graphs: two per dish, one for each order of plating.
+pub(crate) const N_GOALS: usize = 18;
 
-/// Everything the goal graphs ask about the world.
+/// The conditions of the goal graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// Kinds of which some piece is chopped.
+    /// The kinds of which a piece is chopped.
     pub(crate) chopped: Ingredients,
-    /// Kinds in the plate.
+    /// The kinds on the plate.
     pub(crate) plated: Ingredients,
-    /// Whether the plate lies on the delivery tile.
+    /// Whether the plate is on the delivery tile.
     pub(crate) plate_delivered: bool,
 }
 
-/// How far each goal graph has come: one bit per node, in the order chopped first, chopped second, plate with the
-/// first, plate with both, delivered. Nodes build on each other, so a later bit is never set without the earlier.
+/// The achieved nodes of each goal graph: one bit per node, in the order chopped first, chopped second, plate with first, plate
+/// with both, delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GoalProgress {
@@ -130,15 +130,15 @@ impl GoalProgress {
         &self.nodes
     }
 
-    /// Whether some dish was delivered.
+    /// Whether a dish was delivered.
     #[inline]
-    pub fn is_delivered(&self) -> bool {
+    pub(crate) fn is_delivered(&self) -> bool {
         self.nodes.iter().any(|nodes| nodes & DELIVERED != 0)
     }
 
-    /// Brings the nodes up to date and returns what the best graph pays for it: 10 for a delivery, else 1 per new node.
+    /// Updates the nodes and returns the reward of the best graph: 10 for a delivery, otherwise 1 per new node.
     ///
-    /// A graph that the plate has ruined keeps its nodes for ever and pays nothing: nothing leaves a plate.
+    /// A graph that does not fit the ingredients on the plate keeps its nodes and pays nothing, since no food leaves a plate.
     pub(crate) fn update(&mut self, facts: Facts) -> f64 {
         let mut best = 0.0f64;
         for (goal, nodes) in self.nodes.iter_mut().enumerate() {
@@ -147,19 +147,19 @@ impl GoalProgress {
                 continue;
             }
             let now = achieved(first, second, facts);
-            let pay = if now & DELIVERED != 0 {
+            let reward = if now & DELIVERED != 0 {
                 10.0
             } else {
                 f64::from((now & !*nodes).count_ones()) - f64::from((*nodes & !now).count_ones())
             };
-            best = best.max(pay);
+            best = best.max(reward);
             *nodes = now;
         }
         best
     }
 
-    /// Whether these nodes can stand in a world with these facts: up to date where a graph can still be completed,
-    /// nothing ahead of the world where it cannot.
+    /// Whether the nodes agree with `facts`. A graph that can still be completed has exactly the achieved nodes; any other graph
+    /// has a subset of them.
     pub(crate) fn fits(&self, facts: Facts) -> bool {
         self.nodes.iter().enumerate().all(|(goal, nodes)| {
             let (first, second) = plating_order(goal);
@@ -170,7 +170,7 @@ impl GoalProgress {
     }
 }
 
-/// The ingredients of a graph in the order in which it wants them plated.
+/// The ingredients of a graph in its order of plating.
 #[inline]
 fn plating_order(goal: usize) -> (Ingredient, Ingredient) {
     let Recipe { left, right } = Recipe::ALL[goal / 2];

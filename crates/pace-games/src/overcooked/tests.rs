@@ -1,5 +1,5 @@
-//! Facts of PO-Overcooked beyond the contract: where things may be, what is paid, what the peer does, how well the
-//! references cook. Play that was recorded from the authors' code is replayed in `tests/it/overcooked_traces.rs`.
+//! Tests of PO-Overcooked: initial states, rewards, the peer and the scores of reference agents. Recorded play of the authors'
+//! code is replayed in `tests/it/overcooked_traces.rs`.
 
 use proptest::prelude::{Strategy as _, any, prop};
 use proptest::{prop_assert, prop_assert_eq, proptest};
@@ -14,7 +14,7 @@ use super::recipes::{GoalProgress, Ingredient, Recipe};
 use super::references::served_within;
 use super::{OBSERVATION_SIZE, Overcooked, OvercookedConfig, view};
 use crate::config::{ConfigError, Preset, PresetConfig, configure};
-use crate::ego::play_encounter;
+use crate::ego::play_test_pool;
 use crate::encounter::{Encounter, PeerStepBuffers};
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, Metric, NO_ACTION, Seat};
 use crate::peer::Peer;
@@ -31,17 +31,17 @@ fn game_with(key: &str, value: serde_json::Value) -> Result<Overcooked, ConfigEr
     Overcooked::new(configure(Preset::Paper, &overrides)?)
 }
 
-/// Tomato on (0,2) beside the ego, the plate on (3,3), carrot above; the peer has moved its own carrot and waits.
+/// Tomato on (0,2) next to the ego, the plate on (3,3), carrot above; the peer has moved its own carrot and waits.
 fn tidy_cells() -> [Cell; N_OBJECTS] {
     [(0, 3), (6, 3), (3, 3), (0, 1), (0, 2), (3, 1), (3, 2), (6, 11), (1, 0), (6, 9), (2, 0), (3, 10)]
         .map(|(x, y)| Cell::new(x, y))
 }
 
 fn tidy_cooks() -> [Cook; 2] {
-    [Cook::arriving(Cell::new(1, 2)), Cook { facing: Facing::Up, ..Cook::arriving(Cell::new(5, 3)) }]
+    [Cook::at_start(Cell::new(1, 2)), Cook { facing: Facing::Up, ..Cook::at_start(Cell::new(5, 3)) }]
 }
 
-/// A kitchen in which `dish` lies chopped in the plate on (3,3) and the peer waits.
+/// A kitchen with `dish`, chopped, on the plate at (3,3), in which the peer waits.
 fn kitchen_with_dish(dish: &[Object]) -> Kitchen {
     let mut chopped = [false; N_OBJECTS];
     let mut cells = tidy_cells();
@@ -66,7 +66,7 @@ fn joint(ego: Action, peer: Action) -> JointAction {
     actions
 }
 
-/// Plays `ego` with the peer staying, and compares what each step earned before the cost of the step.
+/// Plays the actions `ego` while the peer stays, and compares the rewards without the cost of the steps.
 fn check_earned(kitchen: &mut Kitchen, ego: &str, expected: &[f64]) {
     let game = game(Preset::Paper);
     let earned: Vec<f64> = ego
@@ -85,7 +85,7 @@ fn foods_are_the_objects_with_an_ingredient() {
 }
 
 #[test]
-fn every_deal_is_allowed_and_every_allowed_place_is_dealt() {
+fn initial_states_cover_exactly_the_allowed_cells() {
     let game = game(Preset::Paper);
     let mut rng = Seed::new(1).stream("deal");
     let mut counts = [[0u32; 91]; N_OBJECTS + 2];
@@ -98,10 +98,10 @@ fn every_deal_is_allowed_and_every_allowed_place_is_dealt() {
             count[usize::from(cell.y) * 7 + usize::from(cell.x)] += 1;
         }
     }
-    // Cells with the share of deals in which the object is there, from the rule of uniform free cells.
+    // The share of initial states in which each cell has the object, from the rule of uniform free cells.
     let plate_share = 1.0 / 3.0;
     let upper = |cell: (u8, u8)| -> f64 {
-        // A cell the plate may have is free in two deals of three; each free cell takes 4 foods of 5 or of 4 cells.
+        // A possible cell of the plate is free in two states of three; then 4 foods are on 4 or 5 free cells.
         let (crowded, roomy) = (2.0 / 3.0 / 4.0, 1.0 / 3.0 / 5.0);
         if cell == (3, 2) || cell == (3, 3) { roomy + crowded / 2.0 } else { roomy + crowded }
     };
@@ -117,7 +117,7 @@ fn every_deal_is_allowed_and_every_allowed_place_is_dealt() {
             );
             left -= count;
         }
-        assert_eq!(left, 0, "object {object} was dealt to a cell it may not have");
+        assert_eq!(left, 0, "object {object} is on a cell that is not allowed");
     };
     check(2, &[(3, 2), (3, 3), (3, 4)], &|_| plate_share);
     for object in [Object::Lettuce, Object::Tomato, Object::Potato, Object::UpperBroccoli] {
@@ -135,12 +135,12 @@ fn every_deal_is_allowed_and_every_allowed_place_is_dealt() {
 }
 
 #[test]
-fn a_dish_is_paid_step_by_step() {
+fn every_step_of_a_dish_is_rewarded() {
     let game = game(Preset::Paper);
     let mut kitchen = Kitchen::arranged(tidy_cooks(), tidy_cells(), [false; N_OBJECTS], &[]);
     // Tomato: pick, board, chop, take, plate.
     check_earned(&mut kitchen, "xdlxxxrx", &[0.5, 0.0, 0.0, 0.0, 1.0, 0.5, 0.0, 1.0]);
-    // Carrot: the same, and the second ingredient pays twice.
+    // Carrot: also fetched, chopped and plated; plating the second ingredient gives 2.
     check_earned(&mut kitchen, "uuxddlxxxrx", &[0.0, 0.0, 0.5, 0.0, 0.0, 0.0, 0.0, 1.0, 0.5, 0.0, 2.0]);
     for (letter, earned, ending) in
         [('l', 0.0, None), ('x', 0.5, None), ('r', 0.0, None), ('x', 10.0, Some(Ending::Succeeded))]
@@ -153,23 +153,23 @@ fn a_dish_is_paid_step_by_step() {
 }
 
 #[test]
-fn chopping_pays_only_while_some_dish_can_use_it() {
-    // With tomato in the plate, potato leads nowhere.
+fn chopping_is_rewarded_only_if_a_dish_can_use_it() {
+    // With tomato on the plate, no dish can use potato.
     let mut kitchen = kitchen_with_dish(&[Object::Tomato]);
-    kitchen.cooks[0] = Cook { facing: Facing::Right, ..Cook::arriving(Cell::new(2, 1)) };
+    kitchen.cooks[0] = Cook { facing: Facing::Right, ..Cook::at_start(Cell::new(2, 1)) };
     check_earned(&mut kitchen, "xlddlxx", &[0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-    // A second broccoli is chopped in vain.
+    // No dish can use a second broccoli.
     let mut cells = tidy_cells();
     let mut chopped = [false; N_OBJECTS];
     chopped[Object::UpperBroccoli as usize] = true;
     cells[Object::LowerBroccoli as usize] = CUTTING_BOARD;
-    let ego = Cook::arriving(Cell::new(1, 3));
+    let ego = Cook::at_start(Cell::new(1, 3));
     let mut kitchen = Kitchen::arranged([ego, tidy_cooks()[1]], cells, chopped, &[]);
     check_earned(&mut kitchen, "x", &[0.0]);
 }
 
 #[test]
-fn a_third_ingredient_earns_nothing_and_is_not_taken_back() {
+fn third_ingredient_earns_nothing_and_stays_on_the_plate() {
     let mut kitchen = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
     kitchen.chopped[Object::Potato as usize] = true;
     kitchen.cells[Object::Potato as usize] = Cell::new(2, 3);
@@ -178,7 +178,7 @@ fn a_third_ingredient_earns_nothing_and_is_not_taken_back() {
     check_earned(&mut kitchen, "x", &[0.0]);
     assert_eq!(kitchen.dish().count(), 3);
     assert_eq!(kitchen.progress, before, "ruined graphs keep their nodes");
-    // A second piece of a kind stays in the hand, and the plate stays as it is.
+    // A second piece of a kind stays in the hand, and the plate does not change.
     let mut kitchen = kitchen_with_dish(&[Object::UpperCarrot]);
     kitchen.chopped[Object::LowerCarrot as usize] = true;
     kitchen.cells[Object::LowerCarrot as usize] = Cell::new(2, 3);
@@ -193,19 +193,19 @@ fn a_held_plate_takes_chopped_food_from_a_counter() {
     chopped[Object::Tomato as usize] = true;
     chopped[Object::UpperCarrot as usize] = true;
     cells[Object::UpperCarrot as usize] = Cell::new(3, 4);
-    let ego = Cook { facing: Facing::Right, ..Cook::arriving(Cell::new(2, 3)) };
+    let ego = Cook { facing: Facing::Right, ..Cook::at_start(Cell::new(2, 3)) };
     let mut kitchen = Kitchen::arranged([ego, tidy_cooks()[1]], cells, chopped, &[Object::Tomato]);
-    // Picked up +0.5; turned to the carrot; the dish pays its nodes and the plate in the hand is a new one.
+    // Pick up the plate: 0.5. Turn to the carrot. Plate it: 2 for the nodes, and 0.5 for holding a new set of kinds.
     check_earned(&mut kitchen, "xdrx", &[0.5, 0.0, 0.0, 0.5 + 2.0]);
     assert!(kitchen.is_dish(Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot }));
     assert_eq!(kitchen.cell(Object::UpperCarrot), Cell::new(2, 4));
-    // The board takes food alone.
+    // The cutting board does not accept the plate.
     check_earned(&mut kitchen, "lulx", &[0.0; 4]);
     assert_eq!(kitchen.cooks[0].held, Some(Object::Plate));
 }
 
-/// Lets a peer play alone for 40 steps and returns the last state and how it ended.
-fn left_alone(game: &Overcooked, mut kitchen: Kitchen, mut peer: CookPeer) -> (Kitchen, Ending) {
+/// Plays a peer with an ego that stays, until the end of the episode. Returns the last state and the ending.
+fn play_without_ego(game: &Overcooked, mut kitchen: Kitchen, mut peer: CookPeer) -> (Kitchen, Ending) {
     let mut rng = Seed::new(4).stream("peer");
     loop {
         let act = peer.act(game, &kitchen, PEER, &mut rng);
@@ -220,8 +220,8 @@ fn a_peer_serves_its_dish_and_no_other() {
     let game = game(Preset::Paper);
     let start = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
     for recipe in Recipe::ALL {
-        let peer = CookPeer::on_errand(spec(recipe.left, recipe.right), None);
-        let (end, ending) = left_alone(&game, start.clone(), peer);
+        let peer = CookPeer::with_event(spec(recipe.left, recipe.right), None);
+        let (end, ending) = play_without_ego(&game, start.clone(), peer);
         if recipe == (Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot }) {
             assert_eq!(ending, Ending::Succeeded);
         } else {
@@ -232,14 +232,14 @@ fn a_peer_serves_its_dish_and_no_other() {
 }
 
 #[test]
-fn a_third_ingredient_stops_a_free_peer_but_not_a_committed_one() {
+fn third_ingredient_stops_only_a_peer_without_an_event() {
     let game = game(Preset::Paper);
     let ruined = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot, Object::Potato]);
     let wants = spec(Ingredient::Tomato, Ingredient::Carrot);
-    let (end, ending) = left_alone(&game, ruined.clone(), CookPeer::on_errand(wants, None));
+    let (end, ending) = play_without_ego(&game, ruined.clone(), CookPeer::with_event(wants, None));
     assert_eq!((ending, end.cell(Object::Plate)), (Ending::TimedOut, Cell::new(3, 3)));
-    let committed = Event { event: EventKind::TakePlate, target: Cell::new(3, 3) };
-    let (end, ending) = left_alone(&game, ruined, CookPeer::on_errand(wants, Some(committed)));
+    let committed = Event { kind: EventKind::TakePlate, target: Cell::new(3, 3) };
+    let (end, ending) = play_without_ego(&game, ruined, CookPeer::with_event(wants, Some(committed)));
     assert_eq!((ending, end.cell(Object::Plate)), (Ending::TimedOut, DELIVERY_TILE));
 }
 
@@ -249,29 +249,30 @@ fn a_delivery_in_the_last_step_is_a_success() {
     for (n_steps, expected) in [(36, Ending::Succeeded), (37, Ending::TimedOut)] {
         let mut kitchen = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
         kitchen.n_steps = n_steps;
-        let peer = CookPeer::on_errand(spec(Ingredient::Tomato, Ingredient::Carrot), None);
-        let (end, ending) = left_alone(&game, kitchen, peer);
+        let peer = CookPeer::with_event(spec(Ingredient::Tomato, Ingredient::Carrot), None);
+        let (end, ending) = play_without_ego(&game, kitchen, peer);
         assert_eq!((end.n_steps, ending), (40, expected));
     }
 }
 
 #[test]
-fn an_errand_outlives_the_episode_only_in_the_authors_code() {
-    let errand = Some(Event { event: EventKind::PutPlate, target: DELIVERY_TILE });
-    for (preset, expected) in [(Preset::Paper, None), (Preset::Reference, errand)] {
-        let mut peer = CookPeer::on_errand(spec(Ingredient::Tomato, Ingredient::Carrot), errand);
+fn event_survives_the_episode_only_under_the_reference_preset() {
+    let event = Some(Event { kind: EventKind::PutPlate, target: DELIVERY_TILE });
+    for (preset, expected) in [(Preset::Paper, None), (Preset::Reference, event)] {
+        let mut peer = CookPeer::with_event(spec(Ingredient::Tomato, Ingredient::Carrot), event);
         peer.begin_episode(&game(preset));
-        assert_eq!(peer.errand(), expected, "{preset:?}");
+        assert_eq!(peer.event(), expected, "{preset:?}");
     }
 }
 
 #[test]
-fn an_erring_peer_interacts_only_under_the_papers_preset() {
+fn random_actions_include_interact_only_under_the_paper_preset() {
     let kitchen = kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
     let mut wants = spec(Ingredient::Tomato, Ingredient::Carrot);
     wants.p_act = 0.6;
     for (preset, left, interact) in [(Preset::Paper, 0.5, 0.1), (Preset::Reference, 0.52, 0.0)] {
-        let (actions, events) = CookPeer::on_errand(wants, None).probabilities(&game(preset), &kitchen, PEER);
+        let (actions, events) =
+            CookPeer::with_event(wants, None).probabilities(&game(preset), &kitchen, PEER);
         assert!((actions[1] - left).abs() < 1e-12 && (actions[5] - interact).abs() < 1e-12, "{actions:?}");
         assert_eq!(events[EventKind::TakePlate as usize], 1.0);
     }
@@ -306,7 +307,7 @@ fn pools_hold_every_dish_equally_often() {
 }
 
 #[test]
-fn human_like_peers_err_pause_and_change_their_ways() {
+fn human_like_peers_err_pause_and_change_routes() {
     let official = game(Preset::Paper).pool();
     let game = game_with("pool", json!("human-like")).expect("a known pool");
     let pool = game.pool();
@@ -318,25 +319,25 @@ fn human_like_peers_err_pause_and_change_their_ways() {
     let kitchen = Kitchen::initial(&mut Seed::new(1).stream("deal"));
     for tuple in pool.test() {
         let spec = tuple.specs[0];
-        let human = spec.human.expect("human ways");
+        let human = spec.human.expect("a human-like peer");
         assert!((0.1..0.3).contains(&spec.p_act) && (0.02..0.08).contains(&human.p_pause));
-        // Nothing is ever done in a pause; who takes on an errand may change its mind about the way.
+        // The peer stays in a pause, and may change its route with a new event.
         let mut rng = Seed::new(7).stream("peer");
-        let (mut n_stays, mut ways) = (0, std::collections::BTreeSet::new());
+        let (mut n_stays, mut second_actions) = (0, std::collections::BTreeSet::new());
         for _ in 0..2000 {
             let mut peer = CookPeer::new(&game, &spec);
             n_stays += u32::from(peer.act(&game, &kitchen, PEER, &mut rng) == STAY);
-            ways.insert(peer.act(&game, &kitchen, PEER, &mut rng));
+            second_actions.insert(peer.act(&game, &kitchen, PEER, &mut rng));
         }
-        // At most a sixth of the random actions are to stay.
+        // One of the six random actions is to stay.
         let expected = 2000.0 * (human.p_pause + (1.0 - human.p_pause) * spec.p_act / 6.0);
         assert!((f64::from(n_stays) - expected).abs() < 5.0 * expected.sqrt(), "{n_stays} of {expected}");
-        assert!(ways.len() > 2, "{ways:?}");
+        assert!(second_actions.len() > 2, "{second_actions:?}");
     }
 }
 
 #[test]
-fn keys_take_only_what_they_name() {
+fn invalid_keys_are_refused() {
     for (key, value) in [
         ("pool_recipes", json!(5)),
         ("horizon_steps", json!(0)),
@@ -362,10 +363,10 @@ fn keys_take_only_what_they_name() {
 fn impossible_states_are_refused_with_a_reason() {
     let game = game(Preset::Paper);
     let dish = || kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]);
-    let refuse = |reason: &str, spoil: &dyn Fn(&mut Kitchen)| {
+    let refuse = |reason: &str, change: &dyn Fn(&mut Kitchen)| {
         let mut kitchen = dish();
-        game.check_state(&kitchen).expect("possible before it is spoilt");
-        spoil(&mut kitchen);
+        game.check_state(&kitchen).expect("possible before the change");
+        change(&mut kitchen);
         let error = game.check_state(&kitchen).expect_err(reason).to_string();
         assert!(error.contains(reason), "{error}");
     };
@@ -400,8 +401,8 @@ fn impossible_states_are_refused_with_a_reason() {
     refuse("the horizon is 40", &|kitchen| kitchen.n_steps = 41);
     refuse("goal graphs", &|kitchen| kitchen.progress = GoalProgress::default());
     refuse("both cooks hold", &|kitchen| {
-        // Even where their cells were the same, which they never are.
-        kitchen.cooks = [Cook { held: Some(Object::Potato), ..Cook::arriving(Cell::new(1, 2)) }; 2];
+        // The check does not depend on the cells of the cooks.
+        kitchen.cooks = [Cook { held: Some(Object::Potato), ..Cook::at_start(Cell::new(1, 2)) }; 2];
         kitchen.cooks[1].cell = Cell::new(4, 2);
         kitchen.cells[Object::Potato as usize] = Cell::new(1, 2);
     });
@@ -414,31 +415,31 @@ fn turns_cost_an_action_and_walks_are_shortest() {
     let check = |from, to, expected| assert_eq!(walks.moves(from, to), expected, "{from:?} to {to:?}");
     // From the board to the plate on (3,3): one move, which also turns.
     check(pose(1, 3, Facing::Left), pose(2, 3, Facing::Right), 1);
-    // To the plate one row up it matters to go up first.
+    // To the plate one row up, the ego goes up first.
     check(pose(1, 3, Facing::Left), pose(2, 2, Facing::Right), 2);
     check(pose(2, 3, Facing::Right), pose(2, 2, Facing::Right), 2);
     check(pose(1, 11, Facing::Up), pose(1, 1, Facing::Up), 10);
 }
 
 #[test]
-fn the_ego_forgets_what_was_carried_out_of_its_room() {
+fn item_memory_drops_objects_that_left_the_room() {
     let game = game(Preset::Paper);
     let mut remembered = None;
-    // The peer stands ready to put its carrot onto the divider beside the ego, and then errs upstairs with it.
+    // The peer is about to put its carrot on the divider next to the ego, and then carries it to the upper room.
     for (peer_row, expected) in [(9, Some(Cell::new(DIVIDER, 9))), (8, None)] {
-        let ego = Cook { facing: Facing::Right, ..Cook::arriving(Cell::new(2, 9)) };
-        let peer = Cook { held: Some(Object::LowerCarrot), ..Cook::arriving(Cell::new(4, peer_row)) };
+        let ego = Cook { facing: Facing::Right, ..Cook::at_start(Cell::new(2, 9)) };
+        let peer = Cook { held: Some(Object::LowerCarrot), ..Cook::at_start(Cell::new(4, peer_row)) };
         let kitchen = Kitchen::arranged([ego, peer], tidy_cells(), [false; N_OBJECTS], &[]);
         let mut observation = [0.0; OBSERVATION_SIZE];
         game.observe(&kitchen, Seat::EGO, &mut observation);
-        let pantry = ItemMemory::updated(remembered.as_ref(), &view::read(&observation));
-        assert_eq!(pantry.cell(Object::LowerCarrot), expected);
-        remembered = Some(pantry);
+        let items = ItemMemory::updated(remembered.as_ref(), &view::read(&observation));
+        assert_eq!(items.cell(Object::LowerCarrot), expected);
+        remembered = Some(items);
     }
 }
 
 #[test]
-fn the_drawing_shows_everything() {
+fn render_shows_every_object() {
     let game = game(Preset::Paper);
     let drawing = game.render(&kitchen_with_dish(&[Object::Tomato, Object::UpperCarrot]));
     let expected = "\
@@ -460,35 +461,24 @@ step 0; ego holds nothing, peer holds nothing; in the plate: chopped tomato, cho
     assert_eq!(drawing, expected);
 }
 
-/// Success on the test pool with `n` encounters per peer.
-fn success(preset: Preset, name: &str, n: u64) -> f64 {
-    let game = game(preset);
-    let references = game.references();
-    let (_, reference) = references.iter().find(|(known, _)| *known == name).expect("a reference");
-    let pool = game.pool();
-    let mut total = 0.0;
-    for (index, tuple) in pool.test().iter().enumerate() {
-        for number in 0..n {
-            let seed = Seed::new(2).child("encounter", &[index as u64, number]);
-            let played = play_encounter(&game, reference, &tuple.specs, 5, seed);
-            let outcomes = played.expect("a distribution");
-            total += outcomes.iter().map(|outcome| outcome.score(Metric::Success)).sum::<f64>();
-        }
-    }
-    total / (pool.test().len() as u64 * n * 5) as f64
+/// The success rate on the test pool with `n_encounters` encounters per peer.
+fn success(preset: Preset, name: &str, n_encounters: u64) -> f64 {
+    let seed = |path: &[u64]| Seed::new(2).child("encounter", path);
+    let outcomes = play_test_pool(&game(preset), name, n_encounters, seed);
+    outcomes.iter().map(|outcome| outcome.score(Metric::Success)).sum::<f64>() / outcomes.len() as f64
 }
 
 #[test]
-fn serving_takes_as_long_as_the_bayes_ego_reckons() {
+fn serving_times_match_the_bayes_table() {
     let game = game(Preset::Paper);
     let mut rng = Seed::new(3).stream("serve");
     for row in [1, 3, 4, 7] {
         let mut served = [0u32; 30];
         for _ in 0..4000 {
-            let mut wants = game.draw_tuple(&mut rng).specs[0];
+            let mut wants = game.sample_tuple(&mut rng).specs[0];
             wants.recipe = Recipe { left: Ingredient::Tomato, right: Ingredient::Carrot };
             let mut cells = tidy_cells();
-            // The potato lies where the plate may come to lie.
+            // The potato makes room for the plate.
             cells[Object::Potato as usize] = Cell::new(0, 7);
             cells[Object::Plate as usize] = Cell::new(DIVIDER, row);
             let mut chopped = [false; N_OBJECTS];
@@ -507,28 +497,28 @@ fn serving_takes_as_long_as_the_bayes_ego_reckons() {
         let mut share = 0.0;
         for (index, count) in served[..20].iter().enumerate() {
             share += f64::from(*count) / 4000.0;
-            let reckoned = served_within(row, index + 1);
-            // The standard deviation of a share is at most 0.008; four of them.
-            assert!((share - reckoned).abs() < 0.035, "row {row}, {} steps: {share}, {reckoned}", index + 1);
+            let expected = served_within(row, index + 1);
+            // Four standard deviations of a share, which are at most 0.008 each.
+            assert!((share - expected).abs() < 0.035, "row {row}, {} steps: {share}, {expected}", index + 1);
         }
     }
 }
 
 #[test]
-fn references_reach_their_bounds() {
+fn reference_scores_are_in_their_expected_ranges() {
     for preset in Preset::RULES {
         let oracle = success(preset, "oracle", 50);
         assert!(oracle >= 0.985, "{preset:?}: {oracle:?}");
         let fixed = success(preset, "static", 10);
         assert!((fixed - 1.0 / 9.0).abs() < 0.01, "{preset:?}: {fixed:?}");
-        // 0.8 is what nobody can pass who must try the left ingredients one by one; the standard error is 0.007.
+        // 0.8 is the limit for an ego that tries the left ingredients one by one; the standard error is 0.007.
         let bayes = success(preset, "bayes", 60);
         assert!((0.75..=0.8 + 4.0 * 0.007).contains(&bayes), "{preset:?}: {bayes:?}");
         assert!(success(preset, "random", 10) < 0.01);
     }
 }
 
-/// What must hold in every state, whoever acts and however.
+/// Checks the conditions that hold in every state.
 fn check_invariants(game: &Overcooked, kitchen: &Kitchen) {
     game.check_state(kitchen).expect("play leads to possible states");
     for object in [Object::CuttingBoard, Object::DeliveryTile] {
@@ -543,7 +533,7 @@ fn check_invariants(game: &Overcooked, kitchen: &Kitchen) {
     }
 }
 
-/// The masks say who is in the same room, hidden things leave zeros, and what is seen can be read back.
+/// Checks that masks mark the objects in the same room, that hidden objects leave zeros, and that observations can be decoded.
 fn check_view(kitchen: &Kitchen, seat: Seat, own_room: &[f32], everything: &[f32]) {
     let (own, other) = (kitchen.cooks[seat.0], kitchen.cooks[1 - seat.0]);
     let is_near = |cell: Cell| cell.is_upper() == own.cell.is_upper();
@@ -566,7 +556,7 @@ fn check_view(kitchen: &Kitchen, seat: Seat, own_room: &[f32], everything: &[f32
     for place in (0..OBSERVATION_SIZE).filter(|place| !in_groups(*place)) {
         assert_eq!(own_room[place], everything[place], "place {place}");
     }
-    assert_eq!((own_room[94], own_room[95]), (0.0, 0.0), "nobody is ever in front, and there is no blender");
+    assert_eq!((own_room[94], own_room[95]), (0.0, 0.0), "no cook is ever in front, and there is no blender");
     let seen = view::read(everything);
     assert_eq!((seen.own, seen.other), (own, Some((other.cell, other.facing))));
     assert_eq!((seen.cells, seen.chopped), (kitchen.cells.map(Some), kitchen.chopped));
@@ -575,18 +565,18 @@ fn check_view(kitchen: &Kitchen, seat: Seat, own_room: &[f32], everything: &[f32
     assert_eq!(seen.cells, kitchen.cells.map(|cell| is_near(cell).then_some(cell)));
 }
 
-/// Mostly interacts, so that much happens.
+/// Any action, with interact more often than the others.
 fn busy_action() -> impl proptest::strategy::Strategy<Value = Action> {
     (0u8..10).prop_map(|number| number.min(INTERACT))
 }
 
 proptest! {
     #[test]
-    fn any_play_keeps_the_kitchen_whole(
+    fn any_play_keeps_the_invariants(
         seed in any::<u64>(),
         actions in prop::collection::vec((busy_action(), busy_action()), 1..400),
     ) {
-        // A long horizon, so that things get far from where they were dealt.
+        // A long horizon, so that objects move far from their initial cells.
         let game = game_with("horizon_steps", json!(1000)).expect("a valid horizon");
         let mut kitchen = game.initial_state(&mut Seed::new(seed).stream("deal"));
         check_invariants(&game, &kitchen);
@@ -602,7 +592,7 @@ proptest! {
             prop_assert_eq!(moved.ending.is_some(), kitchen.is_delivered());
             prop_assert_eq!(kitchen.is_delivered(), Recipe::ALL.into_iter().any(|recipe| kitchen.is_dish(recipe))
                 && kitchen.cell(Object::Plate) == DELIVERY_TILE);
-            // What is done stays done.
+            // Chopped food stays chopped, and plated food stays on the plate.
             for food in Object::FOODS {
                 prop_assert!(kitchen.chopped[food as usize] || !before.chopped[food as usize]);
             }
@@ -653,7 +643,7 @@ proptest! {
                 prop_assert!((events.iter().sum::<f64>() - 1.0).abs() < 1e-12);
                 let act = peer.act(&game, &kitchen, PEER, &mut rng);
                 prop_assert!(actions[usize::from(act)] > 0.0);
-                if let Some(Event { event: EventKind::PutLeft | EventKind::PutRight, target }) = peer.errand() {
+                if let Some(Event { kind: EventKind::PutLeft | EventKind::PutRight, target }) = peer.event() {
                     prop_assert_eq!(target.x, DIVIDER);
                 }
                 let ego = rng.below(6) as Action;

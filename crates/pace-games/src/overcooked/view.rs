@@ -1,6 +1,6 @@
-//! What a cook sees, as 105 numbers and back, and the kitchen as text for people.
+//! Observations of a cook, their decoding, and the kitchen as text.
 //!
-//! A cook sees everything in its own room, upper or lower, on both sides of the divider, and nothing of the other room.
+//! A cook sees its own room, upper or lower, on both sides of the divider, and nothing of the other room.
 
 use super::kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, Facing, HEIGHT, Kitchen, LAST_UPPER_ROW, N_OBJECTS, Object,
@@ -29,16 +29,16 @@ const FRONT_BOARD: usize = FRONT + 1;
 const FRONT_DELIVERY: usize = FRONT + 2;
 const FRONT_PLATE: usize = FRONT + 6;
 
-/// Whether the line of sight between the rooms counts.
+/// The visible part of the kitchen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// As any cook sees.
+    /// The room of the observer.
     OwnRoom,
-    /// As an oracle sees.
+    /// Both rooms, for oracles.
     Everywhere,
 }
 
-/// Places of an ingredient in the four lists that name ingredients, each in its own order.
+/// The indices of an ingredient in the four parts of an observation that list ingredients.
 struct Places {
     held: usize,
     held_chopped: usize,
@@ -63,9 +63,9 @@ const fn places(ingredient: Ingredient) -> Places {
     }
 }
 
-/// Offsets in x as shares of the grid's width, from −6 to 6; in single precision, as the authors' code has them.
+/// Offsets in x from −6 to 6, divided by the grid's width; in single precision like the authors' code.
 const X_SHARES: [f32; 2 * WIDTH as usize - 1] = shares(WIDTH as f32);
-/// Offsets in y as shares of the grid's height, from −12 to 12.
+/// Offsets in y from −12 to 12, divided by the grid's height.
 const Y_SHARES: [f32; 2 * HEIGHT as usize - 1] = shares(HEIGHT as f32);
 
 const fn shares<const N: usize>(size: f32) -> [f32; N] {
@@ -85,7 +85,7 @@ fn offset(from: Cell, to: Cell) -> (f32, f32) {
     (X_SHARES[x], Y_SHARES[y])
 }
 
-/// Writes what the cook in `seat` sees.
+/// Writes the observation of the cook in `seat`.
 #[inline]
 pub(crate) fn observe(kitchen: &Kitchen, seat: Seat, sight: Sight, observation: &mut [f32]) {
     let observation: &mut [f32; OBSERVATION_SIZE] =
@@ -122,7 +122,7 @@ pub(crate) fn observe(kitchen: &Kitchen, seat: Seat, sight: Sight, observation: 
     observe_hands_and_front(kitchen, own, observation);
 }
 
-/// What a cook holds and what is in front of it; both are always in its own room or one step from it, and never hidden.
+/// Writes the objects that a cook holds and that are in front of it. They are never hidden.
 #[inline]
 fn observe_hands_and_front(kitchen: &Kitchen, own: &Cook, observation: &mut [f32; OBSERVATION_SIZE]) {
     let front = own.cell.neighbour(own.facing);
@@ -141,7 +141,7 @@ fn observe_hands_and_front(kitchen: &Kitchen, own: &Cook, observation: &mut [f32
     }
     for food in Object::FOODS {
         let cell = kitchen.cell(food);
-        // Food in the hand, or in the plate in the hand, has the cook's own cell, and nothing else ever has.
+        // Only held food, and food on a held plate, has the cook's own cell.
         let (is_held, is_front) = (cell == own.cell, cell == front);
         if is_held || is_front {
             let places = places(food.ingredient().expect("a food"));
@@ -158,16 +158,16 @@ fn observe_hands_and_front(kitchen: &Kitchen, own: &Cook, observation: &mut [f32
     }
 }
 
-/// What an observation says, read back.
+/// A decoded observation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Seen {
-    /// The cook itself.
+    /// The observer.
     pub(crate) own: Cook,
-    /// The other cook, if it is in sight: where it stands and looks. What it holds shows only as an object on its cell.
+    /// Cell and direction of the other cook; `None` if it is out of sight. An object that it holds has the same cell.
     pub(crate) other: Option<(Cell, Facing)>,
-    /// The objects in sight.
+    /// The cells of the objects; `None` for objects out of sight.
     pub(crate) cells: [Option<Cell>; N_OBJECTS],
-    /// Which foods are in sight and chopped.
+    /// Whether each object is in sight and chopped.
     pub(crate) chopped: [bool; N_OBJECTS],
 }
 
@@ -177,7 +177,7 @@ impl Seen {
     }
 }
 
-/// Reads an observation of the ego.
+/// Decodes an observation.
 pub(crate) fn read(observation: &[f32]) -> Seen {
     let cell = |from: Cell, place: usize| {
         let x = f32::from(from.x) + observation[place] * f32::from(WIDTH);
@@ -186,7 +186,7 @@ pub(crate) fn read(observation: &[f32]) -> Seen {
     };
     let facing = |place: usize| {
         let index = observation[place..place + 4].iter().position(|value| *value == 1.0);
-        Facing::ALL[index.expect("a cook in sight looks somewhere")]
+        Facing::ALL[index.expect("a cook in sight has a direction")]
     };
     let own_cell = cell(Cell::new(0, 0), 0);
     let other = (observation[OTHER + 2] == 1.0).then(|| (cell(own_cell, OTHER), facing(OTHER_FACING)));
@@ -213,7 +213,7 @@ pub(crate) const LEGEND: [&str; 4] = [
     "~ line of sight: neither cook sees across it, both may walk across it",
 ];
 
-/// The kitchen as a drawing with a legend of what is held and plated.
+/// The kitchen as text: the grid, then a line with the held objects and the dish.
 pub(crate) fn render(kitchen: &Kitchen) -> String {
     let mut text = String::new();
     for y in 0..HEIGHT {
@@ -236,7 +236,7 @@ pub(crate) fn render(kitchen: &Kitchen) -> String {
     text + &format!("step {step}; ego holds {}, peer holds {}; in the plate: {dish}", held(ego), held(peer))
 }
 
-/// The ego is an arrow, the peer a bracket open to where it looks from; a chopped food is a small letter.
+/// The symbol of a cell; see [`LEGEND`].
 fn symbol(kitchen: &Kitchen, cell: Cell) -> char {
     for (cook, arrows) in kitchen.cooks.iter().zip([['<', '>', 'v', '^'], ['{', '}', 'u', 'n']]) {
         if cook.cell == cell {

@@ -1,4 +1,4 @@
-//! Predator-Prey-W, mixed motives, with three or five peers. The rules for people are in README.md.
+//! Predator-Prey-W: a mixed-motive game with three or five peers.
 #![doc = include_str!("README.md")]
 
 mod bodies;
@@ -19,13 +19,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use bodies::{
-    AgentCounts, Body, BodyParams, ControlForce, DIRECTIONS, EAST, MAX_AGENTS, MAX_OBSTACLES, MAX_PREY,
-    NORTH, OBSTACLE_SIZE, PREDATOR, PREY, Physics, Point, SOUTH, STAY, STEP_SECS, WEST, World,
+    AgentCounts, Body, ControlForce, MAX_AGENTS, MAX_OBSTACLES, MAX_PREY, Physics, Point, World,
 };
 pub use inline_vec::InlineVec;
 pub use peers::{PredatorPreyPeer, PredatorPreySpec};
-pub use references::BayesEgo;
-pub use watchtowers::{SIGHT_RADIUS, TOWER_SIZE, TOWERS, touches_tower};
 
 use crate::config::{ConfigError, Preset, PresetConfig};
 use crate::ego::Reference;
@@ -37,11 +34,11 @@ use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
 use crate::symmetry::{Symmetries, SymmetryTransform};
-use bodies::{Dynamics, distance};
+use bodies::{Dynamics, PREDATOR, PREY, distance};
 use peers::prey::N_SIDES;
 use references::prey_belief::ParticleSet;
 use view::Layout;
-use watchtowers::Sight;
+use watchtowers::{Sight, touches_tower};
 
 /// The keys of Predator-Prey-W.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,31 +48,31 @@ pub struct PredatorPreyConfig {
     pub n_peers: usize,
     /// Episodes per encounter, N_eps.
     pub episodes_per_encounter: usize,
-    /// Steps after which an episode ends in any case. The paper says 40, the authors' code 50.
+    /// Maximum steps of an episode: 40 in the paper, 50 in the authors' code.
     pub horizon_steps: usize,
-    /// Whether the distance to a prey still costs after it was caught. The paper's text says so, the code does not.
+    /// Whether the distance to a prey still costs after it was caught: yes in the paper, no in the authors' code.
     pub caught_prey_counts: bool,
-    /// How hard agents push. The paper is silent; the code has the square.
+    /// The force of a push. Not in the paper; the authors' code uses the square.
     pub control_force: ControlForce,
-    /// What a step changes first. The paper is silent; the code changes velocities first.
+    /// The order of updates in a step. Not in the paper; the authors' code updates velocities first.
     pub physics: Physics,
-    /// Obstacles, 0 to 2. The observation has room for two in any case.
+    /// Number of obstacles, 0 to 2. Observations have entries for two in any case.
     pub n_obstacles: usize,
-    /// The size of the training pool: the first so many of the authors' tuples.
+    /// The size of the training pool: the first tuples of the authors' pool.
     pub n_train_tuples: usize,
-    /// Whether training also meets what quarter turns make of these tuples: the same paths in combinations that the authors
-    /// left out. The game looks the same from all four sides.
+    /// Whether the training pool also has the rotations of these tuples by quarter turns: the same paths in combinations that
+    /// the authors left out. The game is invariant under quarter turns.
     pub rotated_tuples: bool,
-    /// Copies of each training tuple whose prey walk practice lines: straight ones along the same sides, shorter, deeper or off
-    /// the middle.
+    /// Copies of each training tuple whose prey walk practice lines: straight lines along the same sides that are shorter,
+    /// further in or off the middle.
     #[serde(default)]
     pub augmented_copies: usize,
     /// The size of the test pool.
     pub n_test_tuples: usize,
-    /// The number of other agents that an observation has room for; 0 for as many as there are peers. With 5, an ego
-    /// made for five peers can meet three.
+    /// The number of other agents for which an observation has entries; 0 for one per peer. With 5, an ego trained with five
+    /// peers can play with three.
     pub observation_slots: usize,
-    /// Whether an observation ends with how much of the episode has passed, from 0 to 1.
+    /// Whether an observation ends with the elapsed share of the episode, from 0 to 1.
     #[serde(default)]
     pub observe_time: bool,
 }
@@ -135,24 +132,24 @@ impl PredatorPreyConfig {
 pub struct PredatorPrey {
     config: PredatorPreyConfig,
     spec: GameSpec,
-    cast: AgentCounts,
-    laws: Dynamics,
+    counts: AgentCounts,
+    dynamics: Dynamics,
     layout: Layout,
-    /// Made by the first Bayes ego, for all of them.
-    cloud: OnceLock<Arc<ParticleSet>>,
+    /// Computed by the first Bayes ego and shared by all.
+    particles: OnceLock<Arc<ParticleSet>>,
 }
 
 impl PredatorPrey {
-    /// Who takes part.
+    /// The numbers of predators and prey.
     #[inline]
-    pub fn cast(&self) -> AgentCounts {
-        self.cast
+    pub fn agent_counts(&self) -> AgentCounts {
+        self.counts
     }
 
-    /// How far each prey is from the predator that is nearest to it.
+    /// The distance from each prey to its nearest predator.
     #[inline]
     fn distances(&self, world: &World) -> InlineVec<f64, MAX_PREY> {
-        let (predators, prey) = world.agents.split_at(self.cast.n_predators);
+        let (predators, prey) = world.agents.split_at(self.counts.n_predators);
         let mut distances = [0.0; MAX_PREY];
         for (least, prey) in distances.iter_mut().zip(prey) {
             *least = predators
@@ -182,13 +179,13 @@ impl Game for PredatorPrey {
 
     fn new(config: PredatorPreyConfig) -> Result<PredatorPrey, ConfigError> {
         config.check()?;
-        let cast = AgentCounts::with_peers(config.n_peers);
+        let counts = AgentCounts::with_peers(config.n_peers);
         let n_slots = if config.observation_slots == 0 { config.n_peers } else { config.observation_slots };
         let clock = config.observe_time.then_some(config.horizon_steps);
-        let layout = Layout::new(cast, AgentCounts::with_peers(n_slots), clock);
-        // As they are drawn, so that people can tell them apart.
-        let predators = ["predator 1", "predator 2"].into_iter().take(cast.n_predators - 1);
-        let prey = ["prey A", "prey B", "prey C"].into_iter().take(cast.n_prey);
+        let layout = Layout::new(counts, AgentCounts::with_peers(n_slots), clock);
+        // The names of the agents in texts and drawings.
+        let predators = ["predator 1", "predator 2"].into_iter().take(counts.n_predators - 1);
+        let prey = ["prey A", "prey B", "prey C"].into_iter().take(counts.n_prey);
         let spec = GameSpec {
             id: Self::ID,
             title: "Predator-Prey-W",
@@ -207,8 +204,8 @@ impl Game for PredatorPrey {
                 keypoint: "watchtower",
             },
         };
-        let laws = Dynamics { cast, control_force: config.control_force, physics: config.physics };
-        Ok(PredatorPrey { config, spec, cast, laws, layout, cloud: OnceLock::new() })
+        let dynamics = Dynamics { counts, control_force: config.control_force, physics: config.physics };
+        Ok(PredatorPrey { config, spec, counts, dynamics, layout, particles: OnceLock::new() })
     }
 
     fn config(&self) -> &PredatorPreyConfig {
@@ -224,31 +221,31 @@ impl Game for PredatorPrey {
         let mut within = |extent: f64| [rng.between(-extent, extent), rng.between(-extent, extent)];
         let mut bodies = [Body::default(); MAX_AGENTS];
         let mut obstacles = [Point::default(); MAX_OBSTACLES];
-        let bodies = &mut bodies[..self.cast.n_agents()];
+        let bodies = &mut bodies[..self.counts.n_agents()];
         let obstacles = &mut obstacles[..self.config.n_obstacles];
         bodies.iter_mut().for_each(|body| body.position = within(1.0));
         obstacles.iter_mut().for_each(|obstacle| *obstacle = within(0.9));
         World {
             agents: InlineVec::of(bodies),
             obstacles: InlineVec::of(obstacles),
-            caught: InlineVec::of(&[false; MAX_PREY][..self.cast.n_prey]),
+            caught: InlineVec::of(&[false; MAX_PREY][..self.counts.n_prey]),
             n_steps: 0,
         }
     }
 
     #[inline]
     fn acting_seats(&self, world: &World) -> SeatSet {
-        if self.is_over(world) { SeatSet::NONE } else { SeatSet::first(self.cast.n_agents()) }
+        if self.is_over(world) { SeatSet::NONE } else { SeatSet::first(self.counts.n_agents()) }
     }
 
     #[inline]
     fn apply(&self, world: &mut World, actions: &JointAction) -> MoveOutcome {
         assert!(!self.is_over(world), "the episode is over after {} steps", world.n_steps);
-        self.laws.advance(&mut world.agents, &world.obstacles, actions);
+        self.dynamics.advance(&mut world.agents, &world.obstacles, actions);
         world.n_steps += 1;
         let mut total_distance = 0.0;
         for (distance, is_caught) in self.distances(world).iter().zip(world.caught.iter_mut()) {
-            // A catch spares the ego from the next step on, not in the step that brings it.
+            // A caught prey costs nothing from the next step on, not in the step in which it is caught.
             if self.config.caught_prey_counts || !*is_caught {
                 total_distance += distance;
             }
@@ -268,7 +265,7 @@ impl Game for PredatorPrey {
 
     #[inline]
     fn observe(&self, world: &World, seat: Seat, observation: &mut [f32]) {
-        let sight = Sight::from(world.agents[seat.0].position, self.cast.build(seat.0).size);
+        let sight = Sight::from(world.agents[seat.0].position, self.counts.body_params(seat.0).size);
         self.layout.observe(world, seat.0, sight, observation);
     }
 
@@ -277,12 +274,12 @@ impl Game for PredatorPrey {
     }
 
     fn check_state(&self, world: &World) -> Result<(), ConfigError> {
-        self.find_fault(world)
+        self.contradiction(world)
             .map_or(Ok(()), |reason| Err(ConfigError::ImpossibleState { game: Self::ID, reason }))
     }
 
     fn render(&self, world: &World) -> String {
-        view::render(world, self.cast)
+        view::render(world, self.counts)
     }
 
     fn constants(&self) -> Value {
@@ -300,19 +297,19 @@ impl Game for PredatorPrey {
     fn pool(&self) -> PeerPool<PredatorPreySpec> {
         let training = pools::TrainingPoolOptions {
             n_tuples: self.config.n_train_tuples,
-            is_turned: self.config.rotated_tuples,
+            is_rotated: self.config.rotated_tuples,
             n_copies: self.config.augmented_copies,
         };
-        pools::official(self.cast, training, self.config.n_test_tuples)
+        pools::official(self.counts, training, self.config.n_test_tuples)
     }
 
-    fn sides(&self) -> Option<Symmetries> {
-        // Otherwise the authors' tuples are not the same from another side.
+    fn symmetries(&self) -> Option<Symmetries> {
+        // The authors' tuples alone are not invariant under quarter turns.
         self.config.rotated_tuples.then(|| self.quarter_turns())
     }
 
-    fn draw_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
-        pools::draw(self.cast, rng)
+    fn sample_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
+        pools::sample(self.counts, rng)
     }
 
     fn references(&self) -> Vec<(&'static str, Reference<PredatorPrey>)> {
@@ -320,25 +317,25 @@ impl Game for PredatorPrey {
     }
 }
 
-/// Nobody gets this far from the centre in the longest episode there can be, and no square of a distance overflows.
-const FARTHEST: f64 = 2000.0;
-/// A speed is rescaled to the maximum with rounding, and states may have been written with fewer digits.
+/// A bound on coordinates that no agent reaches in the longest possible episode.
+const MAX_COORDINATE: f64 = 2000.0;
+/// The tolerance of the maximum speed: clipped speeds are rounded, and written states may have fewer digits.
 const SPEED_TOLERANCE: f64 = 1e-6;
 
 impl PredatorPrey {
-    /// The square from its four sides.
+    /// The four rotations of the square.
     fn quarter_turns(&self) -> Symmetries {
         let pool = self.pool();
         let transforms = (0..N_SIDES).map(|n| {
             let class = |slot: usize, class: usize| {
-                let is_prey = Seat::of_peer(slot).0 >= self.cast.n_predators;
-                if is_prey { pools::class_turned(class, n) } else { class }
+                let is_prey = Seat::of_peer(slot).0 >= self.counts.n_predators;
+                if is_prey { pools::rotated_class(class, n) } else { class }
             };
             let classes = pool.n_classes().iter().enumerate();
             SymmetryTransform {
-                numbers: self.layout.numbers_turned(n),
+                entries: self.layout.rotated_entries(n),
                 actions: (0..self.spec.n_actions() as Action)
-                    .map(|action| steering::turned(action, N_SIDES - n))
+                    .map(|action| steering::rotated(action, N_SIDES - n))
                     .collect(),
                 classes: classes.map(|(slot, n)| (0..*n).map(|of| class(slot, of)).collect()).collect(),
             }
@@ -349,12 +346,12 @@ impl PredatorPrey {
         }
     }
 
-    /// Why a world cannot be, if it cannot.
-    fn find_fault(&self, world: &World) -> Option<String> {
+    /// The reason for which no play can lead to this state; `None` for a possible state.
+    fn contradiction(&self, world: &World) -> Option<String> {
         let counts = [
-            ("agents", world.agents.len(), self.cast.n_agents()),
+            ("agents", world.agents.len(), self.counts.n_agents()),
             ("obstacles", world.obstacles.len(), self.config.n_obstacles),
-            ("caught flags", world.caught.len(), self.cast.n_prey),
+            ("caught flags", world.caught.len(), self.counts.n_prey),
         ];
         if let Some((what, found, expected)) = counts.iter().find(|(_, found, expected)| found != expected) {
             return Some(format!("{found} {what}, there should be {expected}"));
@@ -362,8 +359,8 @@ impl PredatorPrey {
         if world.n_steps > self.config.horizon_steps {
             return Some(format!("{} steps, the horizon is {}", world.n_steps, self.config.horizon_steps));
         }
-        // A comparison that is also false where the number is not one.
-        let is_near = |place: &Point| place.iter().all(|coordinate| coordinate.abs() <= FARTHEST);
+        // The comparison is false for NaN.
+        let is_near = |place: &Point| place.iter().all(|coordinate| coordinate.abs() <= MAX_COORDINATE);
         for (index, obstacle) in world.obstacles.iter().enumerate() {
             if !is_near(obstacle) {
                 return Some(format!("obstacle {index} is at {obstacle:?}"));
@@ -373,7 +370,8 @@ impl PredatorPrey {
             if !is_near(&body.position) {
                 return Some(format!("agent {agent} is at {:?}", body.position));
             }
-            let (speed, max_speed) = (bodies::length(body.velocity), self.cast.build(agent).max_speed);
+            let (speed, max_speed) =
+                (bodies::length(body.velocity), self.counts.body_params(agent).max_speed);
             let is_possible = speed <= max_speed + SPEED_TOLERANCE;
             if !is_possible {
                 return Some(format!("agent {agent} has the speed {speed}, at most {max_speed} is possible"));

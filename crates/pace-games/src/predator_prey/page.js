@@ -39,7 +39,7 @@ export function tell({ scene, ending, n_moves }, _, { constants, seat, person })
   return scene.agents.some((agent) => agent?.is_caught) ? "" : "No agent in sight.";
 }
 
-/** The way back for a player who has left the map; otherwise null. */
+/** A hint how to return for a player who has left the map; otherwise null. */
 function wayBack(position) {
   const axis = Math.abs(position[0]) > Math.abs(position[1]) ? 0 : 1;
   const far = Math.abs(position[axis]) - EXTENT;
@@ -196,7 +196,7 @@ export function partWords(part) {
 
 // Beliefs
 
-/** The paths of a prey around a small square, each as wide as it is likely. What a predator is after is listed. */
+/** The paths of a prey around a small square, with widths in proportion to their probabilities; for a predator, a list of prey. */
 export function belief(pen, peer, shares) {
   if (!peer.kinds.every((kind) => Number.isInteger(kind.data?.path))) return false;
   const ring = [[0.8, 0], [0.8, 0.8], [0, 0.8], [-0.8, 0.8], [-0.8, 0], [-0.8, -0.8], [0, -0.8], [0.8, -0.8]];

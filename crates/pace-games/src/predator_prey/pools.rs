@@ -1,39 +1,39 @@
-//! Which predators and prey meet the ego together: the authors' pools, and the whole family they were drawn from.
+//! Tuples of predators and prey: the authors' pools, augmentations of the training pool, and random tuples.
 
 use super::bodies::AgentCounts;
 use super::peers::PredatorPreySpec;
-use super::peers::prey::{N_LINES, N_PATHS, line_along, turned};
+use super::peers::prey::{N_LINES, N_PATHS, line_along, rotated};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::Stream;
 
-/// The most training tuples there are.
+/// The number of the authors' training tuples.
 pub(crate) const N_TRAIN: usize = 16;
-/// The most test tuples there are.
+/// The number of the authors' test tuples.
 pub(crate) const N_TEST: usize = 24;
 
-/// The most copies of a tuple with practice lines.
+/// Maximum number of copies of a tuple with practice lines.
 pub(crate) const MAX_COPIES: usize = N_LINES;
 
-/// What training meets.
+/// The size and the augmentations of the training pool.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrainingPoolOptions {
-    /// So many of the authors' tuples.
+    /// The number of the authors' tuples.
     pub n_tuples: usize,
-    /// Whether also what quarter turns make of them.
-    pub is_turned: bool,
-    /// Copies of each of these with the prey on practice lines.
+    /// Whether rotations by quarter turns are added.
+    pub is_rotated: bool,
+    /// Added copies of each tuple with the prey on practice lines.
     pub n_copies: usize,
 }
 
-/// The first tuples of the authors' pools, in their order; those for training as `training` wants them. Paths with an odd
-/// number are for training, the others for testing: the ego is tested with prey whose paths it has never seen.
+/// The first tuples of the authors' pools, in their order, with the augmentations of the training pool. Odd paths are for
+/// training, even ones for testing: test peers walk paths that training does not have.
 pub(crate) fn official(
-    cast: AgentCounts,
+    counts: AgentCounts,
     training: TrainingPoolOptions,
     n_test: usize,
 ) -> PeerPool<PredatorPreySpec> {
-    let (train, test) = match cast.n_prey {
+    let (train, test) = match counts.n_prey {
         2 => (training.of(&TRAIN_OF_3), tuples(&TEST_OF_3[..n_test])),
         3 => (training.of(&TRAIN_OF_5), tuples(&TEST_OF_5[..n_test])),
         n_prey => panic!("there is no pool with {n_prey} prey"),
@@ -46,15 +46,15 @@ impl TrainingPoolOptions {
         self,
         tuples_of_paths: &[PathTuple<P, Q>],
     ) -> Vec<PeerTuple<PredatorPreySpec>> {
-        let n_sides = if self.is_turned { 4 } else { 1 };
-        let mut all = from_sides(n_sides, &tuples_of_paths[..self.n_tuples]);
-        // What quarter turns make of one tuple takes the same lines, so that the copies too are there from every side.
-        let apart = apart_from_turns(n_sides, &tuples_of_paths[..self.n_tuples]);
+        let n_sides = if self.is_rotated { 4 } else { 1 };
+        let mut all = with_rotations(n_sides, &tuples_of_paths[..self.n_tuples]);
+        // Rotations of one tuple use the same lines, so that the copies are closed under quarter turns, too.
+        let apart = distinct_up_to_rotation(n_sides, &tuples_of_paths[..self.n_tuples]);
         let n_lines = N_LINES.min(apart.len() * self.n_copies);
         let mut copies: Vec<PathTuple<P, Q>> = Vec::new();
         for (preferences, paths) in apart {
             for _ in 0..self.n_copies {
-                // Every prey takes the lines in turn, and they are shifted against each other from round to round.
+                // Every prey uses the lines in turn, with a shift between prey that grows with every round.
                 let (n, mut lines) = (copies.len(), paths);
                 for (prey, path) in lines.iter_mut().enumerate() {
                     *path = line_along(*path, (n + prey * (1 + n / n_lines)) % n_lines);
@@ -62,29 +62,29 @@ impl TrainingPoolOptions {
                 copies.push((preferences, lines));
             }
         }
-        all.extend(from_sides(n_sides, &copies));
+        all.extend(with_rotations(n_sides, &copies));
         tuples(&all)
     }
 }
 
-/// Any paths that differ from each other, any preferences that differ from each other, all equally likely.
-pub(crate) fn draw(cast: AgentCounts, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
-    let mut prey: Vec<usize> = (0..cast.n_prey).collect();
+/// Samples a tuple: different paths and different preferences, all equally likely.
+pub(crate) fn sample(counts: AgentCounts, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
+    let mut prey: Vec<usize> = (0..counts.n_prey).collect();
     let mut paths: Vec<usize> = (0..N_PATHS).collect();
     rng.shuffle(&mut prey);
     rng.shuffle(&mut paths);
-    tuple(&prey[..cast.n_predators - 1], &paths[..cast.n_prey])
+    tuple(&prey[..counts.n_predators - 1], &paths[..counts.n_prey])
 }
 
-/// The tuples_of_paths, and what becomes of them when the square is looked at from so many of its sides; each once.
-fn from_sides<const P: usize, const Q: usize>(
+/// The tuples and their rotations by up to `n_sides` − 1 quarter turns, without duplicates.
+fn with_rotations<const P: usize, const Q: usize>(
     n_sides: usize,
     tuples_of_paths: &[PathTuple<P, Q>],
 ) -> Vec<PathTuple<P, Q>> {
     let mut all = tuples_of_paths.to_vec();
     for (preferences, paths) in tuples_of_paths {
         for n in 1..n_sides {
-            let tuple = (*preferences, paths.map(|path| turned(path, n)));
+            let tuple = (*preferences, paths.map(|path| rotated(path, n)));
             if !all.contains(&tuple) {
                 all.push(tuple);
             }
@@ -93,14 +93,14 @@ fn from_sides<const P: usize, const Q: usize>(
     all
 }
 
-/// The tuples_of_paths without those that are an earlier one looked at from another of so many sides.
-fn apart_from_turns<const P: usize, const Q: usize>(
+/// The tuples that are not a rotation of an earlier one.
+fn distinct_up_to_rotation<const P: usize, const Q: usize>(
     n_sides: usize,
     tuples_of_paths: &[PathTuple<P, Q>],
 ) -> Vec<PathTuple<P, Q>> {
     let mut apart: Vec<PathTuple<P, Q>> = Vec::new();
     for tuple in tuples_of_paths {
-        if !from_sides(n_sides, &apart).contains(tuple) {
+        if !with_rotations(n_sides, &apart).contains(tuple) {
             apart.push(*tuple);
         }
     }
@@ -113,16 +113,16 @@ fn tuples<const P: usize, const Q: usize>(
     tuples_of_paths.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
 }
 
-/// The class of a prey is the number of its path within its split, which half the path's number is in both; the lines come
-/// after the paths of the game.
+/// The class of a prey: the index of its path within its split, which is half the path's number; practice lines follow the
+/// paths of the game.
 fn class_of(path: usize) -> usize {
     if path < N_PATHS { path / 2 } else { path - N_PATHS / 2 }
 }
 
-/// The class of a prey of training when the square is turned by so many quarters to the left.
-pub(crate) fn class_turned(class: usize, n_quarters: usize) -> usize {
+/// The class of a training prey after a rotation by `n_quarters` counter-clockwise quarter turns.
+pub(crate) fn rotated_class(class: usize, n_quarters: usize) -> usize {
     let path = if class < N_PATHS / 2 { 2 * class + 1 } else { class + N_PATHS / 2 };
-    class_of(turned(path, n_quarters))
+    class_of(rotated(path, n_quarters))
 }
 
 fn tuple(preferences: &[usize], paths: &[usize]) -> PeerTuple<PredatorPreySpec> {

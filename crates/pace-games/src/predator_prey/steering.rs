@@ -1,29 +1,30 @@
-//! How scripted agents walk: one greedy step towards a goal, and back inside when they have left the square.
+//! Actions of scripted agents: a greedy step towards a goal, and a return to the square.
 //!
-//! Which goal, is up to `peers` and `references`.
+//! The goals are chosen in `peers` and `references`.
 
 use super::bodies::{DIRECTIONS, EAST, NORTH, Point, SOUTH, WEST};
 use crate::game::Action;
 
-/// How far ahead a scripted agent looks when it compares actions.
+/// The assumed length of a step when a scripted agent compares actions.
 const LOOKAHEAD: f64 = 0.1;
 
-/// What becomes of an action when the square is turned by so many quarters to the left.
-pub(crate) fn turned(action: Action, n_quarters: usize) -> Action {
+/// The action after a rotation by `n_quarters` counter-clockwise quarter turns.
+pub(crate) fn rotated(action: Action, n_quarters: usize) -> Action {
     (0..n_quarters).fold(action, |action, _| {
         let [x, y] = DIRECTIONS[usize::from(action)];
-        let there = DIRECTIONS.iter().position(|direction| *direction == [-y, x]);
-        there.expect("a direction for every side") as Action
+        let rotated = DIRECTIONS.iter().position(|direction| *direction == [-y, x]);
+        rotated.expect("the directions are closed under quarter turns") as Action
     })
 }
 
-/// The next action of a scripted agent at `position` that wants to be at `goal`.
+/// The action of a scripted agent at `position` that walks to `goal`.
 #[inline]
 pub(crate) fn walk(position: Point, goal: Point) -> Action {
-    back_inside(position).unwrap_or_else(|| near(position, goal))
+    back_inside(position).unwrap_or_else(|| greedy_action(position, goal))
 }
 
-/// The way back for an agent outside the square: along the axis on which it is further out, x if that is equal.
+/// The action towards the square for an agent outside of it: along the axis on which it is further out, or x if both are equal.
+/// `None` inside the square.
 #[inline]
 pub(crate) fn back_inside(position: Point) -> Option<Action> {
     let [x, y] = position;
@@ -37,11 +38,11 @@ pub(crate) fn back_inside(position: Point) -> Option<Action> {
     }
 }
 
-/// The action that would bring an agent closest to `goal` if it moved by a tenth at once and stopped at the edge of
-/// the square; of several such actions the first. Inertia and contacts are not thought of.
+/// The first action that brings an agent closest to `goal`, if it moves by [`LOOKAHEAD`] and stops at the edge of the square.
+/// Inertia and contacts are ignored.
 #[inline]
-pub(crate) fn near(position: Point, goal: Point) -> Action {
-    // The order of operations is the original's, so that ties fall the same way.
+pub(crate) fn greedy_action(position: Point, goal: Point) -> Action {
+    // The order of operations is that of the authors' code, so that ties have the same result.
     let miss = |axis: usize, push: f64| {
         let miss = (position[axis] + LOOKAHEAD * push).clamp(-1.0, 1.0) - goal[axis];
         miss * miss

@@ -1,22 +1,25 @@
-//! What Predator-Prey-W promises beyond the contract of a game.
+//! Tests of Predator-Prey-W: motion, observations, rewards, pools, symmetries and reference agents.
 
 use proptest::prelude::*;
 
 use super::bodies::{
-    AgentCounts, Body, ControlForce, EAST, MAX_PREY, NORTH, PREDATOR, PREY, Point, SOUTH, STAY, WEST, World,
+    AgentCounts, Body, ControlForce, EAST, MAX_PREY, NORTH, PREDATOR, PREY, Point, SOUTH, WEST, World,
     distance,
 };
 use super::inline_vec::InlineVec;
-use super::peers::prey::{N_LINES, N_PATHS, in_the_game, turned, waypoint_of};
+use super::peers::prey::{N_LINES, N_PATHS, official_path, rotated, waypoint_of};
+use super::references::BayesEgo;
 use super::references::fixed::{CANDIDATES, FixedEgo, best_static};
 use super::watchtowers::TOWERS;
 use super::{PredatorPrey, PredatorPreyConfig, PredatorPreyPeer, PredatorPreySpec};
 use crate::config::{ConfigError, Preset, PresetConfig};
-use crate::ego::{Ego, Reference, play_encounter};
+use crate::ego::{Ego, play_test_pool};
 use crate::encounter::{Encounter, PeerStepBuffers};
+use crate::entry::OpenedEncounter;
 use crate::game::{Action, Boundary, Ending, Game, JointAction, MAX_SEATS, NO_ACTION, Seat};
 use crate::peer::{Peer, PeerTuple};
 use crate::seed::Seed;
+use crate::session::AgentSession;
 
 fn game_with(preset: Preset, change: impl FnOnce(&mut PredatorPreyConfig)) -> PredatorPrey {
     let mut config = PredatorPreyConfig::preset(preset);
@@ -28,7 +31,7 @@ fn game_of(n_peers: usize) -> PredatorPrey {
     game_with(Preset::Paper, |config| config.n_peers = n_peers)
 }
 
-/// Agents at rest at these places, obstacles out of the way.
+/// A world with agents at rest at these positions and distant obstacles.
 fn world_at(places: &[Point]) -> World {
     let agents: Vec<Body> =
         places.iter().map(|place| Body { position: *place, velocity: [0.0; 2] }).collect();
@@ -40,6 +43,9 @@ fn world_at(places: &[Point]) -> World {
         n_steps: 0,
     }
 }
+
+/// The action without a push.
+const STAY: Action = 0;
 
 const FAR_APART: [Point; 4] = [[-0.5, -0.5], [0.5, -0.5], [-0.5, 0.5], [0.5, 0.5]];
 
@@ -60,7 +66,7 @@ fn close(found: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn from_rest_everybody_is_at_full_speed_after_two_steps() {
+fn agents_reach_their_maximum_speed_after_two_steps() {
     let game = game_of(3);
     let mut world = world_at(&FAR_APART);
     let push = joint(&[EAST, WEST, NORTH, SOUTH]);
@@ -95,7 +101,7 @@ fn plain_acceleration_is_a_third_as_strong() {
 #[test]
 fn colliding_agents_push_each_other_equally_and_oppositely() {
     let game = game_of(3);
-    // The ego overlaps the other predator and a prey; nobody is fast enough for the greatest speed to matter.
+    // The ego overlaps the other predator and a prey; all speeds stay below their maximum.
     let mut world = world_at(&[[0.0, 0.0], [0.145, 0.02], [-0.05, 0.112], [0.5, 0.5]]);
     game.apply(&mut world, &joint(&[STAY; 4]));
     let velocities = world.agents.map_velocities();
@@ -123,7 +129,7 @@ fn bodies_in_the_same_place_stay_finite() {
     let mut world = world_at(&[[0.3, 0.3]; 4]);
     world.obstacles[1] = [0.3, 0.3];
     for _ in 0..5 {
-        // All prey count as caught at once; the flags are taken back to go on.
+        // All prey are caught at once; the flags are reset to continue the episode.
         world.caught = InlineVec::of(&[false; 2]);
         game.apply(&mut world, &joint(&[STAY; 4]));
         game.check_state(&world).expect("finite");
@@ -138,7 +144,7 @@ fn observations_have_the_papers_length() {
 }
 
 #[test]
-fn a_tower_reveals_everything_and_nothing_else_does() {
+fn only_an_agent_at_a_tower_sees_everything() {
     let game = game_of(3);
     let flags = |observation: &[f32]| -> f32 { observation[4..10].iter().chain(&observation[22..25]).sum() };
     for tower in TOWERS {
@@ -149,10 +155,10 @@ fn a_tower_reveals_everything_and_nothing_else_does() {
         // Two obstacles, four towers, three agents.
         assert_eq!(flags(&observation), 9.0);
         assert_eq!(observation[22..25], [1.0; 3]);
-        // One step further away, the tower itself is still in sight.
+        // A little further away, only the tower itself is in sight.
         places[0] = [tower[0] * 0.9, tower[1] * 0.9];
         assert_eq!(flags(&observed(&game, &world_at(&places), 0)), 1.0);
-        // A prey is smaller and has to come closer.
+        // A prey is smaller, so it does not touch the tower from here.
         places = FAR_APART;
         places[2] = inward;
         assert_eq!(flags(&observed(&game, &world_at(&places), 2)), 1.0);
@@ -172,7 +178,7 @@ fn sight_ends_at_its_radius() {
 }
 
 #[test]
-fn padding_keeps_the_roles_places_and_is_zero() {
+fn padded_observations_keep_role_entries_and_are_zero_elsewhere() {
     let plain = game_of(3);
     let padded = game_with(Preset::Paper, |config| config.observation_slots = 5);
     let mut places = FAR_APART;
@@ -198,7 +204,7 @@ fn padding_keeps_the_roles_places_and_is_zero() {
 }
 
 #[test]
-fn missing_obstacles_leave_their_places_empty() {
+fn entries_of_missing_obstacles_are_zero() {
     let game = game_with(Preset::Paper, |config| config.n_obstacles = 1);
     let mut world = world_at(&FAR_APART);
     world.obstacles = InlineVec::of(&[[0.0, 0.0]]);
@@ -250,7 +256,7 @@ fn paths_are_sides_and_corners() {
 }
 
 #[test]
-fn a_new_episode_sends_prey_to_their_first_point() {
+fn prey_start_every_episode_with_their_first_waypoint() {
     let game = game_of(3);
     let peer = PredatorPreyPeer::new(&game, &PredatorPreySpec::Prey { path: 3 });
     let mut peer = peer.heading_for(2);
@@ -259,7 +265,7 @@ fn a_new_episode_sends_prey_to_their_first_point() {
 }
 
 #[test]
-fn the_reward_of_a_hand_placed_state() {
+fn reward_is_the_distance_of_prey_to_their_nearest_predator() {
     let game = game_of(3);
     // Prey A is 0.5 from the ego and 0.3 from the other predator, prey B 0.4 and more.
     let mut world = world_at(&[[0.0, 0.0], [0.3, 0.4 + 0.3], [0.3, 0.4], [-0.4, 0.0]]);
@@ -270,7 +276,7 @@ fn the_reward_of_a_hand_placed_state() {
 }
 
 #[test]
-fn a_caught_prey_is_free_of_charge_from_the_next_step_on() {
+fn caught_prey_cost_nothing_from_the_next_step_under_the_reference_preset() {
     for (preset, spares) in [(Preset::Paper, false), (Preset::Reference, true)] {
         let game = game_with(preset, |_| {});
         // Prey A runs into the other predator.
@@ -353,7 +359,7 @@ fn bad_keys_are_refused() {
 }
 
 #[test]
-fn pools_hold_what_the_paper_says() {
+fn pools_have_the_sizes_and_paths_of_the_paper() {
     for (n_peers, n_classes) in [(3, vec![2, 4, 4]), (5, vec![3, 3, 4, 4, 4])] {
         let game = game_of(n_peers);
         let pool = game.pool();
@@ -374,26 +380,26 @@ fn pools_hold_what_the_paper_says() {
 }
 
 #[test]
-fn turned_tuples_are_the_same_paths_in_every_combination() {
+fn rotated_tuples_keep_the_differences_between_paths() {
     for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
         let plain = game_of(n_peers).pool();
-        let turned = game_with(Preset::Paper, |config| {
+        let rotated = game_with(Preset::Paper, |config| {
             (config.n_peers, config.rotated_tuples) = (n_peers, true);
         });
-        let turned = turned.pool();
-        assert_eq!(turned.train().len(), n_tuples);
-        assert_eq!(&turned.train()[..16], plain.train(), "the authors' come first");
-        assert_eq!(turned.test(), plain.test());
-        assert_eq!(turned.n_classes(), plain.n_classes());
-        for (index, tuple) in turned.train().iter().enumerate() {
-            assert!(!turned.train()[..index].contains(tuple), "{tuple:?} is there twice");
+        let rotated = rotated.pool();
+        assert_eq!(rotated.train().len(), n_tuples);
+        assert_eq!(&rotated.train()[..16], plain.train(), "the authors' come first");
+        assert_eq!(rotated.test(), plain.test());
+        assert_eq!(rotated.n_classes(), plain.n_classes());
+        for (index, tuple) in rotated.train().iter().enumerate() {
+            assert!(!rotated.train()[..index].contains(tuple), "{tuple:?} is there twice");
             assert!(paths_of(tuple).iter().all(|path| path % 2 == 1));
-            // A turned tuple keeps how far its paths lie from each other.
-            let apart = |tuple: &PeerTuple<PredatorPreySpec>| {
+            // A rotation does not change the differences between paths.
+            let differences = |tuple: &PeerTuple<PredatorPreySpec>| {
                 let paths = paths_of(tuple);
                 paths.iter().map(|path| (path + N_PATHS - paths[0]) % N_PATHS).collect::<Vec<_>>()
             };
-            assert!(plain.train().iter().any(|other| apart(other) == apart(tuple)));
+            assert!(plain.train().iter().any(|other| differences(other) == differences(tuple)));
         }
     }
 }
@@ -401,21 +407,21 @@ fn turned_tuples_are_the_same_paths_in_every_combination() {
 #[test]
 fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
     for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
-        let sides_alone = game_with(Preset::Paper, |config| {
+        let without_copies = game_with(Preset::Paper, |config| {
             (config.n_peers, config.rotated_tuples) = (n_peers, true);
         });
         let practice = game_with(Preset::Paper, |config| {
             (config.n_peers, config.rotated_tuples, config.augmented_copies) = (n_peers, true, 4);
         });
-        let (sides_alone, practice) = (sides_alone.pool(), practice.pool());
+        let (without_copies, practice) = (without_copies.pool(), practice.pool());
         let (plain, copies) = practice.train().split_at(n_tuples);
-        assert_eq!(plain, sides_alone.train());
-        assert_eq!(practice.test(), sides_alone.test());
+        assert_eq!(plain, without_copies.train());
+        assert_eq!(practice.test(), without_copies.test());
         assert_eq!(copies.len(), 4 * n_tuples);
         let prey_slots = n_peers - paths_of(&copies[0]).len()..n_peers;
         for (index, copy) in copies.iter().enumerate() {
             assert!(!copies[..index].contains(copy), "{copy:?} is there twice");
-            // A copy of which tuple, and how it looks from the other sides.
+            // Every copy has its original and its rotations in the pool.
             let with_paths = |change: fn(usize) -> usize| {
                 let mut specs = copy.specs.clone();
                 for slot in prey_slots.clone() {
@@ -425,12 +431,12 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
                 }
                 specs
             };
-            let original = with_paths(in_the_game);
+            let original = with_paths(official_path);
             assert!(plain.iter().any(|tuple| tuple.specs == original), "{original:?}");
-            for turn in [|path| turned(path, 1), |path| turned(path, 2), |path| turned(path, 3)] {
-                assert!(copies.iter().any(|other| other.specs == with_paths(turn)), "{copy:?} turned");
+            for turn in [|path| rotated(path, 1), |path| rotated(path, 2), |path| rotated(path, 3)] {
+                assert!(copies.iter().any(|other| other.specs == with_paths(turn)), "{copy:?} rotated");
             }
-            for (line, side) in paths_of(copy).into_iter().map(|line| (line, in_the_game(line))) {
+            for (line, side) in paths_of(copy).into_iter().map(|line| (line, official_path(line))) {
                 let places = [0, 1, 2].map(|waypoint| waypoint_of(line, waypoint));
                 let across = if side % 4 == 1 { 1 } else { 0 };
                 assert!(places.iter().all(|place| place[across] == places[0][across]), "{places:?}");
@@ -438,7 +444,7 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
                 assert!(places.iter().flatten().all(|part| part.abs() < 1.0));
             }
         }
-        // Every prey walks every line along every side.
+        // Every prey slot has every line along every side.
         for slot in prey_slots {
             assert_eq!(practice.n_classes()[slot], 4 + 4 * N_LINES);
             let is_met = |class: usize| practice.train().iter().any(|tuple| tuple.classes[slot] == class);
@@ -448,7 +454,7 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
 }
 
 #[test]
-fn a_clock_comes_last_and_changes_nothing_else() {
+fn the_clock_is_one_more_entry_at_the_end() {
     for n_peers in [3, 5] {
         let plain = game_of(n_peers);
         let timed =
@@ -464,8 +470,8 @@ fn a_clock_comes_last_and_changes_nothing_else() {
     }
 }
 
-/// The world turned by so many quarters to the left.
-fn world_turned(world: &World, n_quarters: usize) -> World {
+/// The world after a rotation by `n_quarters` counter-clockwise quarter turns.
+fn rotated_world(world: &World, n_quarters: usize) -> World {
     let turn = |point: Point| (0..n_quarters).fold(point, |[x, y], _| [-y, x]);
     let mut world = *world;
     for body in world.agents.iter_mut() {
@@ -476,64 +482,62 @@ fn world_turned(world: &World, n_quarters: usize) -> World {
 }
 
 #[test]
-fn the_game_is_the_same_from_every_side() {
+fn the_game_is_invariant_under_quarter_turns() {
     for n_peers in [3, 5] {
         let game = game_with(Preset::Paper, |config| {
             (config.n_peers, config.rotated_tuples, config.augmented_copies) = (n_peers, true, 4);
             config.observe_time = n_peers == 5;
         });
-        let sides = game.sides().expect("a square has four");
+        let symmetries = game.symmetries().expect("a square has four");
         let mut rng = Seed::new(3).stream("test");
         for _ in 0..20 {
             let mut world = game.initial_state(&mut rng);
-            let mut own_sides = Vec::new();
+            let mut canonical = Vec::new();
             for n in 0..4 {
-                own_sides.push(sides.canonical(&observed(&game, &world_turned(&world, n), 0)));
+                canonical.push(symmetries.canonical(&observed(&game, &rotated_world(&world, n), 0)));
             }
-            own_sides.sort_unstable();
-            assert_eq!(own_sides, [0, 1, 2, 3], "each of them once");
-            // So that somebody is seen from a tower, too.
+            canonical.sort_unstable();
+            assert_eq!(canonical, [0, 1, 2, 3], "each rotation once");
+            // At a tower, so that other agents are in sight.
             world.agents[0].position = [0.98, -0.97];
-            let mut from_side: Vec<World> = (0..4).map(|n| world_turned(&world, n)).collect();
+            let mut worlds: Vec<World> = (0..4).map(|n| rotated_world(&world, n)).collect();
             for _ in 0..15 {
                 let chosen: Vec<Action> = (0..=n_peers).map(|_| rng.below(5) as Action).collect();
-                let mut paid = Vec::new();
-                for (n, turn) in sides.transforms.iter().enumerate() {
-                    let mut seen = Vec::new();
-                    turn.transform_observation(&observed(&game, &from_side[0], 0), &mut seen);
-                    assert_eq!(seen, observed(&game, &from_side[n], 0), "from side {n}");
-                    let theirs: Vec<Action> =
-                        chosen.iter().map(|action| turn.action_from_here(*action)).collect();
-                    assert!(
-                        theirs.iter().map(|action| turn.actions[usize::from(*action)]).eq(chosen.clone())
-                    );
-                    paid.push((theirs, n));
+                let mut rotated_actions = Vec::new();
+                for (n, transform) in symmetries.transforms.iter().enumerate() {
+                    let mut transformed = Vec::new();
+                    transform.transform_observation(&observed(&game, &worlds[0], 0), &mut transformed);
+                    assert_eq!(transformed, observed(&game, &worlds[n], 0), "rotation {n}");
+                    let rotated: Vec<Action> =
+                        chosen.iter().map(|action| transform.transform_action(*action)).collect();
+                    let rotated_back = rotated.iter().map(|action| transform.actions[usize::from(*action)]);
+                    assert!(rotated_back.eq(chosen.clone()));
+                    rotated_actions.push(rotated);
                 }
-                let paid: Vec<f64> = paid
-                    .into_iter()
-                    .map(|(theirs, n)| game.apply(&mut from_side[n], &joint(&theirs)).task_reward)
+                let rewards: Vec<f64> = std::iter::zip(&mut worlds, &rotated_actions)
+                    .map(|(world, actions)| game.apply(world, &joint(actions)).task_reward)
                     .collect();
-                assert!(paid.iter().all(|reward| close(*reward, paid[0])), "{paid:?}");
+                assert!(rewards.iter().all(|reward| close(*reward, rewards[0])), "{rewards:?}");
             }
         }
-        // The classes turn with the peers.
+        // The classes rotate with the peers.
         let pool = game.pool();
         for tuple in pool.train() {
-            for (n, turn) in sides.transforms.iter().enumerate() {
-                let seen = tuple.specs.iter().map(|spec| match spec {
-                    PredatorPreySpec::Prey { path } => PredatorPreySpec::Prey { path: turned(*path, n) },
+            for (n, transform) in symmetries.transforms.iter().enumerate() {
+                let specs = tuple.specs.iter().map(|spec| match spec {
+                    PredatorPreySpec::Prey { path } => PredatorPreySpec::Prey { path: rotated(*path, n) },
                     predator => *predator,
                 });
-                let seen: Vec<PredatorPreySpec> = seen.collect();
-                let known = pool.train().iter().find(|other| other.specs == seen).expect("from every side");
+                let specs: Vec<PredatorPreySpec> = specs.collect();
+                let known = pool.train().iter().find(|other| other.specs == specs).expect("every rotation");
                 for (slot, class) in tuple.classes.iter().enumerate() {
-                    assert_eq!(turn.classes[slot][*class], known.classes[slot]);
-                    assert_eq!(turn.true_class(slot, known.classes[slot]), *class);
+                    assert_eq!(transform.classes[slot][*class], known.classes[slot]);
+                    assert_eq!(transform.to_game_class(slot, known.classes[slot]), *class);
                 }
             }
         }
     }
-    assert_eq!(game_of(3).sides(), None, "the authors' tuples alone are not");
+    assert_eq!(game_of(3).symmetries(), None, "the authors' tuples alone are not invariant");
 }
 
 fn paths_of(tuple: &PeerTuple<PredatorPreySpec>) -> Vec<usize> {
@@ -545,13 +549,13 @@ fn paths_of(tuple: &PeerTuple<PredatorPreySpec>) -> Vec<usize> {
 }
 
 #[test]
-fn drawn_tuples_have_different_paths_and_different_favourites() {
+fn sampled_tuples_have_different_paths_and_preferences() {
     for n_peers in [3, 5] {
         let game = game_of(n_peers);
         let mut rng = Seed::new(3).stream("draw");
         let mut seen = [0; N_PATHS];
         for _ in 0..400 {
-            let tuple = game.draw_tuple(&mut rng);
+            let tuple = game.sample_tuple(&mut rng);
             for (index, one) in tuple.specs.iter().enumerate() {
                 assert!(!tuple.specs[..index].contains(one), "{tuple:?}");
             }
@@ -562,7 +566,7 @@ fn drawn_tuples_have_different_paths_and_different_favourites() {
 }
 
 #[test]
-fn the_map_shows_everybody() {
+fn render_shows_every_agent() {
     let game = game_of(5);
     let mut world = world_at(&[[0.0, 0.0], [0.5, 0.5], [-0.5, 0.5], [0.5, -0.5], [-0.5, -0.5], [9.0, 0.0]]);
     world.caught[1] = true;
@@ -574,29 +578,16 @@ fn the_map_shows_everybody() {
     }
 }
 
-/// The mean return of an ego over the test pool, `n_encounters` encounters of 5 episodes with each tuple.
-fn mean_return(game: &PredatorPrey, reference: &Reference<PredatorPrey>, n_encounters: u64) -> f64 {
-    let pool = game.pool();
-    let mut total = 0.0;
-    for (index, tuple) in pool.test().iter().enumerate() {
-        for number in 0..n_encounters {
-            let seed = Seed::new(11).child("mean", &[index as u64, number]);
-            let played = play_encounter(game, reference, &tuple.specs, 5, seed);
-            let outcomes = played.expect("a distribution");
-            total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>();
-        }
-    }
-    total / (pool.test().len() as u64 * n_encounters * 5) as f64
+/// The mean return of a reference agent on the test pool, with `n_encounters` encounters per tuple.
+fn mean_return(game: &PredatorPrey, name: &str, n_encounters: u64) -> f64 {
+    let outcomes = play_test_pool(game, name, n_encounters, |path| Seed::new(11).child("mean", path));
+    outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>() / outcomes.len() as f64
 }
 
-fn reference(game: &PredatorPrey, name: &str) -> Reference<PredatorPrey> {
-    game.references().into_iter().find(|(known, _)| *known == name).expect("a known name").1
-}
-
-/// The mean return of one variant of the rules agrees with that of a simulator written independently of this one.
+/// Compares a mean return with that of a simulator written independently of this one.
 fn check_mean(name: &str, expected: f64, preset: Preset, change: impl FnOnce(&mut PredatorPreyConfig)) {
     let game = game_with(preset, change);
-    let found = mean_return(&game, &reference(&game, name), 4);
+    let found = mean_return(&game, name, 4);
     assert!(
         (found - expected).abs() < 0.15,
         "{name} has {found:.3}, expected {expected} with {:?}",
@@ -642,10 +633,10 @@ fn random_egos() {
 }
 
 #[test]
-fn references_stand_in_order() {
+fn reference_scores_are_ordered() {
     for n_peers in [3, 5] {
         let game = game_of(n_peers);
-        let mean = |name: &str| mean_return(&game, &reference(&game, name), 2);
+        let mean = |name: &str| mean_return(&game, name, 2);
         let [planner, bayes, fixed, random] = ["planner", "bayes", "static", "random"].map(mean);
         assert!(
             planner > bayes + 0.3 && bayes > fixed + 0.8 && fixed > random,
@@ -655,59 +646,54 @@ fn references_stand_in_order() {
 }
 
 #[test]
-fn bayes_is_the_same_with_a_padded_observation() {
+fn bayes_plays_alike_with_padded_observations() {
     let plain = game_of(3);
     let padded = game_with(Preset::Paper, |config| config.observation_slots = 5);
-    let [one, other] = [&plain, &padded].map(|game| mean_return(game, &reference(game, "bayes"), 1));
+    let [one, other] = [&plain, &padded].map(|game| mean_return(game, "bayes", 1));
     assert_eq!(one, other);
 }
 
 #[test]
-fn bayes_gets_better_from_episode_to_episode() {
+fn bayes_improves_within_an_encounter() {
     let game = game_of(3);
-    let pool = game.pool();
     let mut sums = [0.0; 5];
-    for (index, tuple) in pool.test().iter().enumerate() {
-        for number in 0..4 {
-            let seed = Seed::new(12).child("mean", &[index as u64, number]);
-            let played = play_encounter(&game, &reference(&game, "bayes"), &tuple.specs, 5, seed);
-            let outcomes = played.expect("a distribution");
-            outcomes.iter().zip(&mut sums).for_each(|(outcome, sum)| *sum += outcome.task_return / 96.0);
-        }
+    let all = play_test_pool(&game, "bayes", 4, |path| Seed::new(12).child("mean", path));
+    for outcomes in all.chunks_exact(5) {
+        outcomes.iter().zip(&mut sums).for_each(|(outcome, sum)| *sum += outcome.task_return / 96.0);
     }
-    // It scouts in the first episode and knows its peers in the last ones.
+    // It looks around in the first episode and knows its peers in the last ones.
     assert!((sums[3] + sums[4]) / 2.0 > sums[0] + 0.5, "{sums:?}");
 }
 
 #[test]
-fn asking_bayes_about_other_observations_changes_nothing() {
+fn action_probabilities_of_bayes_have_no_side_effects() {
     let game = game_of(3);
     let tuple = game.pool().test()[3].clone();
-    let Reference::Uninformed(make) = reference(&game, "bayes") else { panic!("bayes is told nothing") };
-    let (mut plain, mut teased) = (make(&game), make(&game));
+    let make = || BayesEgo::new(&game);
+    let (mut plain, mut distracted) = (make(), make());
     let mut encounter = Encounter::<PredatorPrey>::begin(&game, &tuple.specs, 2, Seed::new(4));
     let distractions = [world_at(&FAR_APART), world_at(&[[1.0, 1.0], [0.2, 0.1], [0.3, 0.1], [0.1, 0.3]])];
     let (mut probabilities, mut other) = ([0.0; 5], [0.0; 5]);
     plain.begin_encounter();
-    teased.begin_encounter();
+    distracted.begin_encounter();
     loop {
         let observation = observed(&game, encounter.state(), 0);
         plain.action_probabilities(&observation, &mut probabilities);
-        teased.action_probabilities(&observation, &mut other);
+        distracted.action_probabilities(&observation, &mut other);
         assert_eq!(probabilities, other);
         for world in &distractions {
-            teased.action_probabilities(&observed(&game, world, 0), &mut other);
+            distracted.action_probabilities(&observed(&game, world, 0), &mut other);
         }
-        let action = probabilities.iter().position(|p| *p == 1.0).expect("a sure ego") as Action;
+        let action = probabilities.iter().position(|p| *p == 1.0).expect("a one-hot distribution") as Action;
         plain.record_action(&observation, action);
-        teased.record_action(&observation, action);
-        let views = PeerStepBuffers { observations: &mut [], actions: &mut [] };
-        match encounter.step(&game, action, views).boundary {
+        distracted.record_action(&observation, action);
+        let buffers = PeerStepBuffers { observations: &mut [], actions: &mut [] };
+        match encounter.step(&game, action, buffers).boundary {
             Boundary::WithinEpisode => {}
             Boundary::EpisodeEnd => {
                 let terminal = observed(&game, encounter.state(), 0);
                 plain.end_episode(&terminal);
-                teased.end_episode(&terminal);
+                distracted.end_episode(&terminal);
                 encounter.next_episode(&game);
             }
             Boundary::EncounterEnd => break,
@@ -724,42 +710,22 @@ fn static_is_the_best_candidate_on_the_training_pool() {
             for (index, tuple) in game.pool().train().iter().enumerate() {
                 for number in 0..12 {
                     let seed = Seed::new(13).child("static", &[index as u64, number]);
+                    let encounter = OpenedEncounter::begin(&game, &tuple.specs, &[], 5, seed);
                     let ego = Box::new(FixedEgo::new(&game, candidate));
-                    total += play_alone(&game, ego, &tuple.specs, seed);
+                    let session = AgentSession::begin(Box::new(encounter), ego, seed);
+                    let outcomes = session.and_then(AgentSession::play_out).expect("distributions");
+                    total += outcomes.iter().map(|outcome| outcome.task_return).sum::<f64>() / 5.0;
                 }
             }
             total / (16.0 * 12.0)
         };
-        let chosen = mean(best_static(game.cast()));
+        let chosen = mean(best_static(game.agent_counts()));
         for candidate in CANDIDATES {
-            // Standard error of a difference with common luck is about 0.05.
+            // The standard error of a difference with common random numbers is about 0.05.
             assert!(
                 mean(candidate) < chosen + 0.15,
-                "{candidate:?} beats the chosen one with {n_peers} peers"
+                "{candidate:?} is better than the chosen candidate with {n_peers} peers"
             );
-        }
-    }
-}
-
-/// The mean return of one encounter of 5 episodes.
-fn play_alone(game: &PredatorPrey, mut ego: Box<dyn Ego>, specs: &[PredatorPreySpec], seed: Seed) -> f64 {
-    let mut encounter = Encounter::<PredatorPrey>::begin(game, specs, 5, seed);
-    let mut probabilities = [0.0; 5];
-    let mut total = 0.0;
-    ego.begin_encounter();
-    loop {
-        let observation = observed(game, encounter.state(), 0);
-        ego.action_probabilities(&observation, &mut probabilities);
-        let action = probabilities.iter().position(|p| *p == 1.0).expect("a sure ego") as Action;
-        ego.record_action(&observation, action);
-        let step = encounter.step(game, action, PeerStepBuffers { observations: &mut [], actions: &mut [] });
-        total += step.task_reward;
-        if step.boundary != Boundary::WithinEpisode {
-            ego.end_episode(&observed(game, encounter.state(), 0));
-            if step.boundary == Boundary::EncounterEnd {
-                return total / 5.0;
-            }
-            encounter.next_episode(game);
         }
     }
 }
@@ -768,7 +734,7 @@ fn any_actions(n_agents: usize) -> impl Strategy<Value = Vec<Vec<Action>>> {
     prop::collection::vec(prop::collection::vec(0..5u8, n_agents), 1..60)
 }
 
-fn cast_and_actions() -> impl Strategy<Value = (usize, u64, Vec<Vec<Action>>)> {
+fn agents_and_actions() -> impl Strategy<Value = (usize, u64, Vec<Vec<Action>>)> {
     prop_oneof![Just(3usize), Just(5usize)].prop_flat_map(|n_peers| {
         (Just(n_peers), any::<u64>(), any_actions(AgentCounts::with_peers(n_peers).n_agents()))
     })
@@ -778,10 +744,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_legal_play_keeps_the_world_possible((n_peers, number, play) in cast_and_actions(), crowd in 0.0..1.0f64) {
+    fn any_legal_play_leads_to_possible_states((n_peers, number, play) in agents_and_actions(), crowd in 0.0..1.0f64) {
         let game = game_of(n_peers);
         let mut world = game.initial_state(&mut Seed::new(number).stream("deal"));
-        // Squeezed towards one place, so that contacts are frequent.
+        // Agents close to each other, so that contacts are frequent.
         for body in world.agents.iter_mut() {
             body.position = body.position.map(|coordinate| coordinate * crowd);
         }
@@ -801,7 +767,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_and_actions_give_the_same_play((n_peers, number, play) in cast_and_actions()) {
+    fn the_same_seed_and_actions_give_the_same_play((n_peers, number, play) in agents_and_actions()) {
         let game = game_of(n_peers);
         let run = || {
             let mut world = game.initial_state(&mut Seed::new(number).stream("deal"));
@@ -816,7 +782,7 @@ proptest! {
     }
 
     #[test]
-    fn who_the_peers_are_cannot_be_seen_in_a_state(number in any::<u64>(), one in 0..24usize, other in 0..24usize) {
+    fn first_observation_does_not_depend_on_the_peers(number in any::<u64>(), one in 0..24usize, other in 0..24usize) {
         let game = game_of(3);
         let pool = game.pool();
         let first_sight = |tuple: &PeerTuple<PredatorPreySpec>| {
@@ -826,9 +792,9 @@ proptest! {
         prop_assert_eq!(first_sight(&pool.test()[one]), first_sight(&pool.test()[other]));
     }
 
-    /// Two prey on the same path that stand in each other's place are each other, for everybody who looks.
+    /// Two prey on the same path with exchanged bodies exchange their entries in every observation.
     #[test]
-    fn equal_peers_that_change_places_change_nothing(number in any::<u64>(), path in 0..N_PATHS, n_steps in 1..40usize) {
+    fn swapped_equal_prey_swap_their_entries(number in any::<u64>(), path in 0..N_PATHS, n_steps in 1..40usize) {
         let game = game_of(5);
         let mut specs: Vec<PredatorPreySpec> = vec![PredatorPreySpec::Predator { prefers: 2 }; 2];
         specs.extend([PredatorPreySpec::Prey { path }; 3]);
@@ -853,14 +819,14 @@ proptest! {
             step(&mut world, &mut peers);
             step(&mut swapped, &mut peers_swapped);
             let (one, other) = (observed(&game, &world, 0), observed(&game, &swapped, 0));
-            // The prey's slots are 2 and 3 of five: flags at 24, ways from 31, velocities from 41.
+            // The prey's slots are 2 and 3 of five: flags at 24, offsets from 31, velocities from 41.
             let mut expected = one;
             expected.swap(24, 25);
             for (place, there) in [(31, 33), (32, 34), (41, 43), (42, 44)] {
                 expected.swap(place, there);
             }
             for (found, expected) in other.iter().zip(&expected) {
-                // The order of sums differs between the two worlds, and contacts make much of little.
+                // The order of sums differs between the two worlds, and contacts amplify differences.
                 prop_assert!((found - expected).abs() < 1e-4, "{:?} and {:?}", other, expected);
             }
         }
@@ -868,7 +834,7 @@ proptest! {
 }
 
 #[test]
-fn sizes_are_the_papers() {
+fn sizes_match_the_paper() {
     assert_eq!(PREDATOR.size + PREY.size, 0.125);
     assert_eq!(AgentCounts::with_peers(3), AgentCounts { n_predators: 2, n_prey: 2 });
     assert_eq!(AgentCounts::with_peers(5), AgentCounts { n_predators: 3, n_prey: 3 });

@@ -1,28 +1,28 @@
-//! The four watchtowers, and what can be seen from them and from anywhere else.
+//! The four watchtowers, and the visibility from towers and from other positions.
 //!
-//! How the seen becomes numbers is in `view`.
+//! Observations are in `view`.
 
 use super::bodies::{Point, distance};
 
-/// Where the towers stand.
-pub const TOWERS: [Point; 4] = [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]];
-/// Radius of a tower. Nobody bumps into it.
-pub const TOWER_SIZE: f64 = 0.05;
-/// How far an agent sees that touches no tower.
-pub const SIGHT_RADIUS: f64 = 0.2;
+/// The positions of the towers.
+pub(crate) const TOWERS: [Point; 4] = [[-1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1.0, 1.0]];
+/// Radius of a tower. Towers have no contact force.
+pub(crate) const TOWER_SIZE: f64 = 0.05;
+/// The sight radius of an agent that touches no tower.
+pub(crate) const SIGHT_RADIUS: f64 = 0.2;
 
 /// Whether an agent of radius `size` at `position` touches a tower.
 #[inline]
-pub fn touches_tower(position: Point, size: f64) -> bool {
+pub(crate) fn touches_tower(position: Point, size: f64) -> bool {
     TOWERS.iter().any(|tower| distance(position, *tower) < size + TOWER_SIZE)
 }
 
-/// How far an agent sees.
+/// The visible part of the plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
-    /// What is within [`SIGHT_RADIUS`].
+    /// Everything within [`SIGHT_RADIUS`].
     Near,
-    /// Everything there is.
+    /// The whole plane.
     Everywhere,
 }
 
@@ -33,9 +33,9 @@ impl Sight {
         if touches_tower(position, size) { Sight::Everywhere } else { Sight::Near }
     }
 
-    /// Whether something in the direction and distance `way` is seen.
+    /// Whether an object at the vector `offset` from the observer is visible.
     #[inline]
-    pub(crate) fn reaches(self, way: Point) -> bool {
-        self == Sight::Everywhere || super::bodies::length(way) <= SIGHT_RADIUS
+    pub(crate) fn reaches(self, offset: Point) -> bool {
+        self == Sight::Everywhere || super::bodies::length(offset) <= SIGHT_RADIUS
     }
 }

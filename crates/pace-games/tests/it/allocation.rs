@@ -1,4 +1,4 @@
-//! Stepping an arena allocates nothing: an allocator that counts says so.
+//! Checks with a counting allocator that a step of an arena allocates nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -8,7 +8,7 @@ use pace_games::{Action, GAMES, PeerObservationMode, Preset, Seed, Split, StepBu
 struct Counting;
 
 thread_local! {
-    /// Per thread, since the tests of this binary run side by side.
+    /// Per thread, since the tests of this binary run in parallel.
     static N_ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -17,12 +17,12 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         N_ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on as they are.
+        // SAFETY: the caller keeps the contract of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on as they are.
+        // SAFETY: the caller keeps the contract of the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 
 fn keeps_the_contract(entry: &GameEntry, preset: Preset, keys: &Map<String, Value>) {
     let game = entry.open(preset, keys).expect("the keys are valid");
-    let checks = game.check_contract(Seed::new(1)).unwrap_or_else(|breach| panic!("{keys:?}: {breach}"));
+    let checks =
+        game.check_contract(Seed::new(1)).unwrap_or_else(|violation| panic!("{keys:?}: {violation}"));
     assert_eq!(checks.len(), 9);
 }
 
@@ -19,7 +20,7 @@ fn every_game_keeps_the_contract() {
 }
 
 #[test]
-fn pools_that_were_turned_and_drilled_keep_it_too() {
+fn augmented_pools_keep_the_contract() {
     let entry = find_game("predator-prey").expect("a game");
     for n_peers in [3, 5] {
         for augmented_copies in [1, 3] {

@@ -1,4 +1,4 @@
-//! Kuhn poker plays every recorded hand of the original as it was recorded, and agrees with OpenSpiel.
+//! Kuhn poker replays the recorded hands of the authors' code, and agrees with OpenSpiel.
 
 use pace_games::kuhn_poker::{Card, Hand, KuhnConfig, KuhnPoker, KuhnSpec, Stage, Strategy};
 use pace_games::{Action, Game, MAX_SEATS, NO_ACTION, Preset, PresetConfig, Seat};
@@ -30,11 +30,11 @@ fn recorded_hands_are_replayed() {
             game.observe(&hand, Seat::EGO, &mut observation);
             assert_close(&observation, &record["obs"][step], place);
             let mut task_reward = 0.0;
-            let mut asks = vec![(Seat::EGO, *ego_action as Action)];
+            let mut moves = vec![(Seat::EGO, *ego_action as Action)];
             if step == 0 {
-                asks.push((Seat::of_peer(0), peer_action));
+                moves.push((Seat::of_peer(0), peer_action));
             }
-            for (seat, action) in asks {
+            for (seat, action) in moves {
                 assert!(game.acting_seats(&hand).contains(seat), "{}", place());
                 if seat != Seat::EGO {
                     game.observe(&hand, seat, &mut observation);
@@ -98,7 +98,7 @@ fn best_response_values_equal_openspiels() {
 }
 
 #[test]
-fn the_peer_speaks_exactly_once_per_hand() {
+fn the_peer_acts_exactly_once_per_hand() {
     let mut hand = Hand::initial((Card::Q, Card::K));
     hand.play(0);
     assert_eq!(hand.stage, Stage::PeerFacesCheck);

@@ -1,5 +1,5 @@
-//! PO-Overcooked plays as the authors' environment was recorded to play: states, rewards, both observations, goal
-//! graphs, and the inner life of the rule-based peer. The recordings show the authors' code, so the preset is theirs.
+//! PO-Overcooked replays the recorded play of the authors' code: states, rewards, both observations, goal graphs, and the inner
+//! state of the rule-based peer, under the preset `reference`.
 
 use pace_games::overcooked::{
     CUTTING_BOARD, Cell, Cook, CookPeer, CookSpec, DELIVERY_TILE, Event, EventKind, Facing, Ingredient,
@@ -81,31 +81,31 @@ fn check_state(game: &Overcooked, kitchen: &Kitchen, block: &Value, place: &dyn 
 }
 
 #[test]
-fn inner_life_of_the_peer() {
+fn inner_state_of_the_peer() {
     let game = game();
     for record in records("overcooked_peer.jsonl.gz") {
         let spec = recorded_spec(&record["peer"]);
         let mut kitchen = recorded_kitchen(&record["init"]);
-        let mut errand = recorded_errand(&record["ev0"]);
+        let mut event = recorded_event(&record["ev0"]);
         for (index, step) in record["steps"].as_array().expect("steps").iter().enumerate() {
             let place = || format!("episode {} step {index}", record["id"]);
             let pe = &step["pe"];
-            let peer = CookPeer::on_errand(spec, errand);
-            check_open_errands(&peer, &kitchen, &pe["av"], &place);
-            let chosen = recorded_errand(&pe["ev"]);
-            if peer.errand_stands(&kitchen) {
-                assert_eq!(chosen, errand, "{}", place());
+            let peer = CookPeer::with_event(spec, event);
+            check_possible_events(&peer, &kitchen, &pe["av"], &place);
+            let chosen = recorded_event(&pe["ev"]);
+            if peer.is_event_possible(&kitchen) {
+                assert_eq!(chosen, event, "{}", place());
             } else {
-                let open = peer.open_errands(&kitchen, PEER);
+                let open = peer.possible_events(&kitchen, PEER);
                 match chosen {
                     Some(_) => assert!(open.contains(&chosen), "{}", place()),
                     None => assert_eq!(open, [None; 6], "{}", place()),
                 }
             }
-            let plan = peer.plan(&kitchen.cooks[PEER.0], chosen);
+            let next = peer.next_action(&kitchen.cooks[PEER.0], chosen);
             let planned = pe["plan"].as_u64().expect("an action") as Action;
-            assert!(plan.ways().iter().any(|(action, _)| *action == planned), "{}: {plan:?}", place());
-            assert_eq!(plan.is_finished, pe["fin"] == 1, "{}", place());
+            assert!(next.options().iter().any(|(action, _)| *action == planned), "{}: {next:?}", place());
+            assert_eq!(next.completes_event, pe["fin"] == 1, "{}", place());
             let action = integers(&step["a"])[1] as Action;
             if pe["rnd"] == 0 {
                 assert_eq!(action, planned, "{}", place());
@@ -114,9 +114,9 @@ fn inner_life_of_the_peer() {
             }
             let (actions, events) = peer.probabilities(&game, &kitchen, PEER);
             assert!(actions[usize::from(action)] > 0.0, "{}: {actions:?}", place());
-            assert!(events[chosen.map_or(6, |errand| errand.event as usize)] > 0.0, "{}", place());
-            errand = if plan.is_finished { None } else { chosen };
-            assert_eq!(errand, recorded_errand(&pe["after"]), "{}", place());
+            assert!(events[chosen.map_or(6, |event| event.kind as usize)] > 0.0, "{}", place());
+            event = if next.completes_event { None } else { chosen };
+            assert_eq!(event, recorded_event(&pe["after"]), "{}", place());
             kitchen = recorded_kitchen(step);
         }
     }
@@ -129,8 +129,8 @@ fn decisions_in_prepared_states() {
         let place = || format!("prepared state {}", record["id"]);
         let kitchen = recorded_kitchen(&record);
         game.check_state(&kitchen).unwrap_or_else(|error| panic!("{}: {error}", place()));
-        let peer = CookPeer::on_errand(recorded_spec(&record["peer"]), recorded_errand(&record["ev"]));
-        check_open_errands(&peer, &kitchen, &record["av"], &place);
+        let peer = CookPeer::with_event(recorded_spec(&record["peer"]), recorded_event(&record["ev"]));
+        check_possible_events(&peer, &kitchen, &record["av"], &place);
         let (actions, events) = peer.probabilities(&game, &kitchen, PEER);
         let n = record["n"].as_f64().expect("a count");
         for (probabilities, counts) in [(&actions[..], &record["actions"]), (&events[..], &record["events"])]
@@ -145,12 +145,12 @@ fn decisions_in_prepared_states() {
     }
 }
 
-/// `av` is null where the errand stands, else the list of errands to choose from.
-fn check_open_errands(peer: &CookPeer, kitchen: &Kitchen, recorded: &Value, place: &dyn Fn() -> String) {
-    assert_eq!(peer.errand_stands(kitchen), recorded.is_null() && peer.errand().is_some(), "{}", place());
+/// `av` is null where the event stands, else the list of events to choose from.
+fn check_possible_events(peer: &CookPeer, kitchen: &Kitchen, recorded: &Value, place: &dyn Fn() -> String) {
+    assert_eq!(peer.is_event_possible(kitchen), recorded.is_null() && peer.event().is_some(), "{}", place());
     if let Some(list) = recorded.as_array() {
-        let open: Vec<Event> = peer.open_errands(kitchen, PEER).into_iter().flatten().collect();
-        let recorded: Vec<Event> = list.iter().map(|errand| recorded_errand(errand).expect("one")).collect();
+        let open: Vec<Event> = peer.possible_events(kitchen, PEER).into_iter().flatten().collect();
+        let recorded: Vec<Event> = list.iter().map(|event| recorded_event(event).expect("one")).collect();
         assert_eq!(open, recorded, "{}", place());
     }
 }
@@ -200,13 +200,13 @@ fn recorded_kitchen(block: &Value) -> Kitchen {
     }
     let dish: Vec<Object> = integers(&block["pl"]).into_iter().map(object).collect();
     let kitchen = Kitchen::arranged(cooks.try_into().expect("two cooks"), cells, chopped, &dish);
-    assert_eq!(kitchen.cells, cells, "a recorded state has everything in its place already");
+    assert_eq!(kitchen.cells, cells, "held and plated objects of a recorded state have their cells");
     kitchen
 }
 
-fn recorded_errand(value: &Value) -> Option<Event> {
-    let [event, x, y] = integers(value.is_array().then_some(value)?)[..] else { panic!("{value}") };
-    Some(Event { event: EventKind::ALL[event as usize], target: Cell::new(x as u8, y as u8) })
+fn recorded_event(value: &Value) -> Option<Event> {
+    let [kind, x, y] = integers(value.is_array().then_some(value)?)[..] else { panic!("{value}") };
+    Some(Event { kind: EventKind::ALL[kind as usize], target: Cell::new(x as u8, y as u8) })
 }
 
 fn recorded_spec(value: &Value) -> CookSpec {

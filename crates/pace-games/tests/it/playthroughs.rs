@@ -1,4 +1,4 @@
-//! One golden text per game: any change of rules, observations, peers or chance shows as a difference a person can read.
+//! One golden text per game: a change of rules, observations, peers or random numbers is a readable difference.
 //! `UPDATE_GOLDEN=1` rewrites the files.
 
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use pace_games::{GAMES, GameEntry, GameSpec, Moment, NO_ACTION, Preset, ScriptedEncounter, Seed, Split};
 
-/// A few hands of poker, or one long episode of the others.
+/// Steps per reference agent: several hands of poker, or most of an episode of the other games.
 const N_STEPS: usize = 24;
 
 fn playthrough(entry: &GameEntry) -> String {
@@ -71,7 +71,7 @@ fn write_moment(text: &mut String, spec: &GameSpec, moment: Moment<'_>) {
 }
 
 #[test]
-fn every_game_plays_as_its_playthrough_says() {
+fn every_game_matches_its_playthrough() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("playthroughs");
     for entry in GAMES {
         let path = folder.join(format!("{}.txt", entry.id));

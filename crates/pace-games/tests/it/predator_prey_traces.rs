@@ -1,4 +1,4 @@
-//! Predator-Prey-W replays what the authors' environment did, and mpe2's physics with that game's settings.
+//! Predator-Prey-W replays the recorded play of the authors' code, and of mpe2 with mpe2's settings.
 
 use pace_games::predator_prey::{
     Body, ControlForce, InlineVec, Physics, Point, PredatorPrey, PredatorPreyConfig, PredatorPreyPeer,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::traces::{assert_close, document, integers, numbers, records};
 
-/// One step from a recorded state reproduces the next to the last digits; what is left comes from another order of sums.
+/// The tolerance of one step from a recorded state; the sums of forces have another order.
 const ONE_STEP: f64 = 1e-12;
 const OPEN_LOOP: f64 = 1e-6;
 const REWARD: f64 = 1e-9;
@@ -60,7 +60,7 @@ fn world_before(game: &PredatorPrey, episode: &Value, step: usize) -> World {
     let steps = list(&episode["steps"]);
     let (moment, caught) = match step.checked_sub(1) {
         Some(last) => (&steps[last], flags(&steps[last]["c"])),
-        None => (&episode["init"], vec![false; game.cast().n_prey]),
+        None => (&episode["init"], vec![false; game.agent_counts().n_prey]),
     };
     World {
         agents: InlineVec::of(&bodies(moment)),
@@ -104,7 +104,7 @@ fn one_step_from_every_recorded_state() {
             let difference = worst_difference(&world.agents, &bodies(recorded));
             assert!(difference <= ONE_STEP, "{place}: off by {difference:e}");
 
-            // What follows from the bodies is compared from the recorded ones, as rounding decides at the edges.
+            // Observations are computed from the recorded bodies, since rounding decides at the edge of visibility.
             let mut recorded_world = world_before(&game, &episode, index + 1);
             assert_observations(&game, &recorded_world, &recorded["o"], &place);
             let reward = recorded["r"].as_f64().expect("a number");
@@ -149,14 +149,14 @@ fn specs(n_predators: i64, entry: &Value) -> Vec<PredatorPreySpec> {
     predators.chain(prey).collect()
 }
 
-/// Asks every peer in `world`, with the prey on their way to `waypoints`; its actions and the new waypoints.
-fn ask(
+/// The actions of all peers in `world`, with these waypoints of the prey, and the waypoints after them.
+fn peer_actions(
     game: &PredatorPrey,
     world: &World,
     specs: &[PredatorPreySpec],
     waypoints: &[usize],
 ) -> (Vec<Action>, Vec<usize>) {
-    let n_peer_predators = game.cast().n_predators - 1;
+    let n_peer_predators = game.agent_counts().n_predators - 1;
     let mut rng = Seed::new(0).stream("unused");
     let mut actions = Vec::new();
     let mut after = Vec::new();
@@ -184,11 +184,11 @@ fn scripted_peers_choose_as_recorded() {
         if episode["combo"].is_null() {
             continue;
         }
-        let specs = specs(game.cast().n_predators as i64, &episode["combo"]);
-        let mut waypoints = vec![0; game.cast().n_prey];
+        let specs = specs(game.agent_counts().n_predators as i64, &episode["combo"]);
+        let mut waypoints = vec![0; game.agent_counts().n_prey];
         for (index, recorded) in list(&episode["steps"]).iter().enumerate() {
             let world = world_before(&game, &episode, index);
-            let (actions, after) = ask(&game, &world, &specs, &waypoints);
+            let (actions, after) = peer_actions(&game, &world, &specs, &waypoints);
             let place = format!("episode {}, step {index}", episode["id"]);
             assert_eq!(actions, joint(&recorded["a"])[1..game.spec().n_seats()], "{place}");
             waypoints = indices(&recorded["w"]);
@@ -211,7 +211,7 @@ fn scripted_peers_decide_as_recorded_in_prepared_states() {
             caught: InlineVec::of(&[false; 2]),
             n_steps: 0,
         };
-        let (actions, after) = ask(&game, &world, &specs(2, &record), &indices(&record["w0"]));
+        let (actions, after) = peer_actions(&game, &world, &specs(2, &record), &indices(&record["w0"]));
         let found: Vec<i64> = actions.into_iter().map(i64::from).collect();
         assert_eq!(found, integers(&record["a"]), "record {} ({})", record["id"], record["kind"]);
         assert_eq!(after, indices(&record["w"]), "record {} ({})", record["id"], record["kind"]);
@@ -228,10 +228,10 @@ fn pools_are_the_authors() {
         for entry in list(&entries).iter().filter(|entry| entry["game"] == name) {
             let index = entry["index"].as_u64().expect("a number") as usize;
             let tuples = if entry["split"] == "train" { pool.train() } else { pool.test() };
-            // The recorded pool with five peers goes on after the ones we have.
+            // The recorded pool with five peers has more tuples than ours.
             let Some(tuple) = tuples.get(index) else { continue };
             let recorded = PeerTuple {
-                specs: specs(game.cast().n_predators as i64, entry),
+                specs: specs(game.agent_counts().n_predators as i64, entry),
                 classes: indices(&entry["label"]),
             };
             assert_eq!(*tuple, recorded, "{entry}");
@@ -250,7 +250,7 @@ fn mpe2_settings_move_bodies_as_mpe2_does() {
         ..PredatorPreyConfig::preset(Preset::Reference)
     };
     let game = PredatorPrey::new(config).expect("all keys are valid");
-    // mpe2 counts its actions as none, −x, +x, −y, +y.
+    // The actions of mpe2 are none, −x, +x, −y, +y.
     let translate = |action: Action| [0, 2, 1, 4, 3][usize::from(action)];
     for (index, trace) in list(&recording["traces"]).iter().enumerate() {
         let places = points(&trace["init"]["pos"]);
@@ -270,7 +270,7 @@ fn mpe2_settings_move_bodies_as_mpe2_does() {
         for (step, actions) in list(&trace["acts"]).iter().enumerate() {
             let mut actions = joint(actions);
             actions[..4].iter_mut().for_each(|action| *action = translate(*action));
-            // In mpe2 a touch does not end anything.
+            // In mpe2 a contact does not end the episode.
             (world.caught, world.n_steps) = (InlineVec::of(&[false; 2]), 0);
             game.apply(&mut world, &actions);
             let recorded = [&trace["pos"][step], &trace["vel"][step]].map(points);

@@ -1,4 +1,4 @@
-//! What must hold for any play of any game, tried on many.
+//! Properties of random play of every game.
 
 use pace_games::{
     Action, Boundary, GAMES, NO_ACTION, NO_ACTIONS, PeerObservationMode, PeerStepBuffers, Preset, Seat, Seed,
@@ -6,7 +6,7 @@ use pace_games::{
 };
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
-/// Plays `tuple` in lane `lane` of an arena whose other lanes play others, and returns everything that lane reported.
+/// Plays `tuple` in lane `lane` of an arena whose other lanes have other tuples. Returns everything that the lane reported.
 fn play(game: usize, preset: Preset, lane: usize, n_lanes: usize, tuple: usize, seed: u64) -> Vec<Report> {
     let game = GAMES[game].open(preset, &serde_json::Map::new()).expect("presets are valid");
     let n_tuples = game.pool(Split::Train).tuples.len();
@@ -60,9 +60,9 @@ fn report(block: &StepBuffers, lane: usize, n_lanes: usize) -> Report {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Neither the lane, nor its neighbours, nor the number under which equal peers are listed reaches the ego.
+    /// An encounter does not depend on its lane or on the other lanes.
     #[test]
-    fn nothing_but_peers_and_seed_decides_what_the_ego_sees(
+    fn observations_depend_on_peers_and_seed_alone(
         game in 0..GAMES.len(),
         is_paper in any::<bool>(),
         lane in 0usize..4,
@@ -76,9 +76,9 @@ proptest! {
         prop_assert_eq!(here, there);
     }
 
-    /// An encounter that is played move by move is the one a lane plays.
+    /// An encounter that is played move by move is equal to that of a lane.
     #[test]
-    fn an_encounter_plays_as_a_lane_does(game in 0..GAMES.len(), tuple in 0usize..64, seed in any::<u64>()) {
+    fn encounter_plays_like_a_lane(game in 0..GAMES.len(), tuple in 0usize..64, seed in any::<u64>()) {
         let in_lane = play(game, Preset::Paper, 0, 1, tuple, seed);
         let game = GAMES[game].open(Preset::Paper, &serde_json::Map::new()).expect("presets are valid");
         let (spec, tuple) = (game.spec(), tuple % game.n_tuples(Split::Train));
@@ -126,9 +126,9 @@ proptest! {
         }
     }
 
-    /// Another seed is another play: chance really comes from the seed.
+    /// Different seeds give different play.
     #[test]
-    fn another_seed_is_another_play(game in 0..GAMES.len(), tuple in 0usize..64, seed in any::<u64>()) {
+    fn another_seed_gives_another_play(game in 0..GAMES.len(), tuple in 0usize..64, seed in any::<u64>()) {
         let plays: Vec<_> = (0..8).map(|shift| play(game, Preset::Paper, 0, 1, tuple, seed ^ shift)).collect();
         prop_assert!(plays.iter().any(|other| other != &plays[0]));
     }

@@ -1,4 +1,4 @@
-//! Sessions: a person may take any peer's seat, does as it likes, and sees no more than that seat does.
+//! Sessions with people: they can play in any peer's seat, and see no more than this seat.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,29 @@ fn games() -> impl Iterator<Item = Box<dyn AnyGame>> {
     presets.map(|(entry, preset)| entry.open(preset, &serde_json::Map::new()).expect("presets are valid"))
 }
 
-/// A session of a scripted ego with people, at its beginning.
+/// Starts a session of a reference agent with people.
 fn begin(game: &dyn AnyGame, ego: &str, people: &[Seat], n_episodes: usize, seed: Seed) -> AgentSession {
     let encounter = game.encounter(Split::Test, 0, people, n_episodes, seed).expect("a tuple");
-    let mut ego = game.uninformed_reference(ego).expect("a blind ego");
+    let mut ego = game.uninformed_reference(ego).expect("an uninformed reference agent");
     ego.begin_encounter();
     AgentSession::begin(encounter, ego, seed).expect("a distribution")
 }
 
-/// Plays a session to its end and looks at every moment; the person in any seat acts as `person` says.
+/// Plays a session to its end with the actions of `person`, and calls `inspect` with every moment. Returns the number of moves.
 fn play(
     session: &mut AgentSession,
     person: &mut dyn FnMut() -> Action,
-    look: &mut dyn FnMut(Moment<'_>),
+    inspect: &mut dyn FnMut(Moment<'_>),
 ) -> usize {
     let (mut people, mut n_moves) = (NO_ACTIONS, 0);
-    look(session.moment());
+    inspect(session.moment());
     loop {
         match session.advance(&people).expect("distributions") {
             Progress::Asked(seats) => seats.iter().for_each(|seat| people[seat.0] = person()),
             Progress::Moved => {
                 people = NO_ACTIONS;
                 n_moves += usize::from(session.moment().last_move.is_some());
-                look(session.moment());
+                inspect(session.moment());
             }
             Progress::Over => return n_moves,
         }
@@ -44,11 +44,11 @@ fn play(
 }
 
 #[test]
-fn a_person_who_acts_as_the_scripted_peer_does_changes_nothing() {
+fn person_who_acts_like_the_scripted_peer_changes_nothing() {
     for game in games() {
         for slot in 0..game.spec().n_peers() {
             let (seed, n_episodes, seat) = (Seed::new(3), 4, Seat::of_peer(slot));
-            // What a session shows, but for which seats are asked.
+            // Everything that a session shows, except the seats that it asks.
             let shown = |moment: Moment<'_>| {
                 let step = moment.step.map(|step| {
                     (
@@ -72,14 +72,14 @@ fn a_person_who_acts_as_the_scripted_peer_does_changes_nothing() {
             let (mut alone, mut with_person) = (Vec::new(), Vec::new());
             let mut of_peer = Vec::new();
             let mut scripted = begin(&*game, "bayes", &[], n_episodes, seed);
-            play(&mut scripted, &mut || panic!("no person is there"), &mut |moment| {
+            play(&mut scripted, &mut || panic!("the session has no people"), &mut |moment| {
                 let action = moment.last_move.map(|played| played.actions[seat.0]);
                 of_peer.extend(action.filter(|action| *action != NO_ACTION));
                 alone.push(shown(moment));
             });
             let mut of_peer = of_peer.into_iter();
             let mut played = begin(&*game, "bayes", &[seat], n_episodes, seed);
-            let mut person = || of_peer.next().expect("it is asked as often");
+            let mut person = || of_peer.next().expect("as many moves as the scripted peer");
             play(&mut played, &mut person, &mut |moment| with_person.push(shown(moment)));
             assert!(alone == with_person, "{} slot {slot}", game.spec().id);
             assert_eq!(scripted.outcomes(), played.outcomes());
@@ -107,29 +107,29 @@ fn a_session_waits_for_people_and_ends_once() {
 }
 
 #[test]
-fn every_ego_plays_with_any_person() {
+fn every_reference_plays_with_random_people() {
     for game in games() {
         let n_actions = game.spec().n_actions() as u32;
-        for name in game.blind_names() {
+        for name in game.uninformed_names() {
             for slot in 0..game.spec().n_peers() {
-                for luck in 0..4 {
-                    let seed = Seed::new(luck).child(name, &[slot as u64]);
+                for number in 0..4 {
+                    let seed = Seed::new(number).child(name, &[slot as u64]);
                     let seat = Seat::of_peer(slot);
                     let n_episodes = game.spec().episodes_per_encounter.min(12);
                     let mut session = begin(&*game, name, &[seat], n_episodes, seed);
                     let mut rng = seed.stream("person");
-                    // Some do anything at all, some keep at one thing for a while.
-                    let mut habit = 0;
+                    // Half of the people choose a new action in every move, the others repeat their action for a while.
+                    let mut action = 0;
                     let mut person = || {
-                        if luck % 2 == 0 || rng.chance(0.3) {
-                            habit = rng.below(n_actions) as Action;
+                        if number % 2 == 0 || rng.chance(0.3) {
+                            action = rng.below(n_actions) as Action;
                         }
-                        habit
+                        action
                     };
                     assert!(play(&mut session, &mut person, &mut |_| {}) >= n_episodes);
                     assert!(!session.encounter().behaviour_summary(seat).lines.is_empty());
-                    for opinions in session.moment().beliefs() {
-                        let total: f32 = opinions.iter().map(|opinion| opinion.probability).sum();
+                    for beliefs in session.moment().beliefs() {
+                        let total: f32 = beliefs.iter().map(|belief| belief.probability).sum();
                         assert!((total - 1.0).abs() < 1e-3, "{} {name}: {total}", game.spec().id);
                     }
                 }
@@ -139,14 +139,14 @@ fn every_ego_plays_with_any_person() {
 }
 
 #[test]
-fn a_view_shows_a_seat_what_its_observation_shows_and_no_more() {
+fn views_show_exactly_what_observations_show() {
     for game in games() {
         let spec = game.spec();
         let (seat, seed) = (Seat::of_peer(0), Seed::new(11));
         let n_episodes = 5;
         let mut seen: Vec<(Vec<u32>, String)> = Vec::new();
-        for luck in 0..6 {
-            let seed = seed.child("luck", &[luck]);
+        for number in 0..6 {
+            let seed = seed.child("session", &[number]);
             let mut session = begin(&*game, "random", &[seat], n_episodes, seed);
             let mut rng = seed.stream("person");
             let mut person = || rng.below(spec.n_actions() as u32) as Action;
@@ -163,7 +163,7 @@ fn a_view_shows_a_seat_what_its_observation_shows_and_no_more() {
         }
         assert!(seen.len() > 20);
         if spec.id == "kuhn-poker" {
-            // While the cards are down, the ego's is not there.
+            // The ego's card is hidden before a showdown.
             for (observation, view) in &seen {
                 let is_open = observation[10..].iter().any(|value| *value != 0);
                 let view: Value = serde_json::from_str(view).expect("a view");
@@ -195,21 +195,21 @@ fn a_view_shows_a_seat_what_its_observation_shows_and_no_more() {
 }
 
 #[test]
-fn an_ego_that_is_told_its_peers_plays_with_no_person() {
+fn privileged_and_unknown_references_are_refused() {
     for game in games() {
-        assert!(!game.blind_names().contains(&"oracle"));
-        assert!(game.uninformed_reference("oracle").is_err() && game.uninformed_reference("nobody").is_err());
+        assert!(!game.uninformed_names().contains(&"oracle"));
+        assert!(game.uninformed_reference("oracle").is_err() && game.uninformed_reference("none").is_err());
     }
 }
 
 #[test]
-fn kinds_as_data_tell_apart_what_kinds_in_words_do() {
+fn kinds_as_data_and_as_text_make_the_same_distinctions() {
     for game in games() {
         let mut known: BTreeMap<(usize, String), Value> = BTreeMap::new();
         for tuple in [Split::Train, Split::Test].into_iter().flat_map(|split| game.pool(split).tuples) {
             for (slot, (kind, data)) in tuple.kinds.iter().zip(&tuple.kind_data).enumerate() {
                 let before = known.entry((slot, kind.clone())).or_insert_with(|| data.clone());
-                // Three digits of a number are enough for people.
+                // The text of Kuhn Poker's kinds has only three digits.
                 assert!(before == data || game.spec().id == "kuhn-poker", "{kind}: {before} and {data}");
                 assert!(data.is_object(), "{kind}: {data}");
             }

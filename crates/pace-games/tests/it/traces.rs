@@ -1,11 +1,11 @@
-//! Where recorded play of the original games is found: the committed sample, or the folder named by `PACE_TRACES`.
+//! Access to the recorded play of the original games: the committed sample, or the folder named by `PACE_TRACES`.
 
 use std::io::Read;
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Every file a test here understands.
+/// The files that the tests read.
 pub const FILES: [&str; 10] = [
     "kuhn.jsonl.gz",
     "overcooked_uniform.jsonl.gz",
@@ -19,7 +19,7 @@ pub const FILES: [&str; 10] = [
     "mpe2_contact_traces.json",
 ];
 
-/// The records of a `.jsonl.gz` file; none if a folder given by `PACE_TRACES` does not have it.
+/// The records of a `.jsonl.gz` file; none if the folder given by `PACE_TRACES` does not have the file.
 pub fn records(file: &str) -> Vec<Value> {
     let Some(bytes) = read(file) else { return Vec::new() };
     let mut text = String::new();
@@ -31,7 +31,7 @@ pub fn records(file: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The content of a `.json` file.
+/// The content of a `.json` file; `None` if the folder given by `PACE_TRACES` does not have the file.
 pub fn document(file: &str) -> Option<Value> {
     read(file).map(|bytes| serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{file}: {error}")))
 }
@@ -84,7 +84,7 @@ pub fn assert_close(found: &[f32], recorded: &Value, place: impl Fn() -> String)
 }
 
 #[test]
-fn the_folder_holds_traces_we_understand() {
+fn the_folder_has_known_traces() {
     let found = FILES.iter().filter(|file| folder().join(file).is_file()).count();
     assert!(found > 0, "{} holds none of {FILES:?}", folder().display());
     if chosen_folder().is_none() {

@@ -1,4 +1,4 @@
-//! A game in which an ego and two peers act in turn: every driver of encounters reports the same of what the peers saw and did.
+//! A game in which an ego and two peers act in turn. Sessions and arenas report the same observations and actions of the peers.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ impl PresetConfig for NoKeys {
     }
 }
 
-/// A peer that always does the same.
+/// The behaviour of a peer that always takes one action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Always(Action);
 
@@ -54,7 +54,7 @@ impl Peer<Turns> for Player {
     }
 }
 
-/// The state is the number of turns so far. A seat sees its own number and the number of the turn.
+/// A game whose state is the number of turns so far. An observation is the seat and the number of the turn.
 #[derive(Clone, Debug)]
 struct Turns {
     keys: NoKeys,
@@ -128,7 +128,7 @@ impl Game for Turns {
         PeerPool::new(vec![tuple(0, 1)], vec![tuple(1, 2)]).expect("no tuple is in both")
     }
 
-    fn draw_tuple(&self, _rng: &mut Stream) -> PeerTuple<Always> {
+    fn sample_tuple(&self, _rng: &mut Stream) -> PeerTuple<Always> {
         self.pool().train()[0].clone()
     }
 
@@ -137,12 +137,13 @@ impl Game for Turns {
     }
 }
 
-type Heard = (Vec<Action>, Vec<f32>, f32);
+/// The fields of a [`StepFeedback`].
+type Feedback = (Vec<Action>, Vec<f32>, f32);
 
-/// An ego that always takes the first action and writes down what it is told.
-struct Listener(Arc<Mutex<Vec<Heard>>>);
+/// An ego that always takes the first action and records its feedback.
+struct FeedbackRecorder(Arc<Mutex<Vec<Feedback>>>);
 
-impl Ego for Listener {
+impl Ego for FeedbackRecorder {
     fn begin_encounter(&mut self) {}
 
     fn action_probabilities(&mut self, _observation: &[f32], probabilities: &mut [f32]) {
@@ -153,8 +154,8 @@ impl Ego for Listener {
 
     fn observe_feedback(&mut self, feedback: &StepFeedback<'_>) {
         let StepFeedback { peer_actions, peer_observations, task_reward } = *feedback;
-        let heard = (peer_actions.to_vec(), peer_observations.to_vec(), task_reward);
-        self.0.lock().expect("no test panics with it").push(heard);
+        let feedback = (peer_actions.to_vec(), peer_observations.to_vec(), task_reward);
+        self.0.lock().expect("no test panics with it").push(feedback);
     }
 
     fn end_episode(&mut self, _terminal_observation: &[f32]) {}
@@ -164,30 +165,30 @@ impl Ego for Listener {
     }
 }
 
-/// What the ego is told in a session in which `people` do what the scripted peers would.
-fn heard_in_session(people: &[Seat]) -> Vec<Heard> {
+/// The feedback in a session in which `people` take the actions of the scripted peers.
+fn feedback_in_session(people: &[Seat]) -> Vec<Feedback> {
     let game = GameEntry::of::<Turns>().open(Preset::Paper, &serde_json::Map::new()).expect("it has no keys");
     let encounter = game.encounter(Split::Test, 0, people, 2, Seed::new(1)).expect("a tuple");
-    let heard = Arc::default();
-    let ego = Box::new(Listener(Arc::clone(&heard)));
+    let feedback = Arc::default();
+    let ego = Box::new(FeedbackRecorder(Arc::clone(&feedback)));
     let mut session = AgentSession::begin(encounter, ego, Seed::new(1)).expect("a distribution");
     let mut chosen = NO_ACTIONS;
     (chosen[1], chosen[2]) = (1, 2);
     while session.advance(&chosen).expect("distributions") == Progress::Moved {}
     assert!(session.outcomes().iter().all(|outcome| outcome.n_steps == 2), "the ego's decisions");
-    std::mem::take(&mut *heard.lock().expect("no test panics with it"))
+    std::mem::take(&mut *feedback.lock().expect("no test panics with it"))
 }
 
 #[test]
-fn the_ego_is_told_what_peers_saw_when_they_acted_and_nothing_of_those_who_did_not() {
-    let expected: [Heard; 2] = [
+fn feedback_has_the_last_observation_and_action_of_every_acting_peer() {
+    let expected: [Feedback; 2] = [
         // The first peer acted last on turn 4, the second on turn 3.
         (vec![1, 2], vec![1.0, 4.0, 2.0, 3.0], 2.0),
         // The second peer acted on turn 6, the first not at all.
         (vec![NO_ACTION, 2], vec![0.0, 0.0, 2.0, 6.0], 1.0),
     ];
     for people in [vec![], vec![Seat(1)], vec![Seat(2)], vec![Seat(1), Seat(2)]] {
-        assert_eq!(heard_in_session(&people), [expected.clone(), expected.clone()].concat(), "{people:?}");
+        assert_eq!(feedback_in_session(&people), [expected.clone(), expected.clone()].concat(), "{people:?}");
     }
     let game = Turns::new(NoKeys {}).expect("it has no keys");
     let mut steps = StepBuffers::new(game.spec(), 1, PeerObservationMode::Recorded);
@@ -203,6 +204,6 @@ fn the_ego_is_told_what_peers_saw_when_they_acted_and_nothing_of_those_who_did_n
 }
 
 #[test]
-fn a_game_of_turns_keeps_the_contract() {
+fn turn_based_game_keeps_the_contract() {
     check_contract(&Turns::new(NoKeys {}).expect("it has no keys"), Seed::new(1)).expect("the contract");
 }

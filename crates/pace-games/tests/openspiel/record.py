@@ -1,7 +1,7 @@
-"""Records OpenSpiel's best responses in Kuhn poker; run with `pip install open_spiel` and redirect to best_responses.csv.
+"""Records OpenSpiel's best responses in Kuhn poker; needs `pip install open_spiel`. Redirect the output to best_responses.csv.
 
-One row per second player (xi, eta): the value of the first player's best response and what it does at its six
-information states (1 = bet or call), the cards in the order J, Q, K, first speaking, then facing a bet.
+One row per second player (xi, eta): the value of the first player's best response, and its actions at the six information
+states (1 = bet or call): J, Q, K acting first, then J, Q, K facing a bet.
 """
 
 import pyspiel

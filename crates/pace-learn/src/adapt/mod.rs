@@ -420,7 +420,7 @@ impl ClosedForm {
             see(*transform, &earlier.observation, &mut observations);
             ego_actions.push(
                 transform
-                    .map_or(earlier.ego_action, |transform| transform.action_from_here(earlier.ego_action)),
+                    .map_or(earlier.ego_action, |transform| transform.transform_action(earlier.ego_action)),
             );
             let actions = earlier.peer_actions.iter().copied();
             peer_actions.extend(actions.chain(std::iter::repeat(NO_ACTION)).take(n_peers));

@@ -147,7 +147,7 @@ impl<E: Encoder> Network for PaceNet<E> {
                 group_ends: vec![n_warm_up_weights, layout.len()],
                 policy_head: actor_critic.policy_head(),
                 slots: identifier.slots().to_vec(),
-                sides: pool.sides.clone().filter(|_| config.canonical_frame),
+                sides: pool.symmetries.clone().filter(|_| config.canonical_frame),
                 metrics: PeerIdentifier::METRICS,
                 ..NetworkSpec::new(game, layout, width)
             }),
@@ -163,7 +163,7 @@ impl<E: Encoder> Network for PaceNet<E> {
             let expected = "\"classes\": the peers of this game have no traits";
             return Err(ConfigError::bad_value("identifier_target", &"traits", expected));
         }
-        if config.canonical_frame && pool.sides.is_none() {
+        if config.canonical_frame && pool.symmetries.is_none() {
             let expected = "false: this game and its training pool have no symmetries (if the game has the key \
                             `rotated_tuples`, set it to true)";
             return Err(ConfigError::bad_value("canonical_frame", &true, expected));

@@ -34,7 +34,7 @@ fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Op
     config.context_action = ContextAction::Peer;
     config.canonical_frame = sides.is_some();
     let n_classes = integers(&recording.0["n_classes"]);
-    let pool = PoolListing { n_classes, sides, ..PoolListing::default() };
+    let pool = PoolListing { n_classes, symmetries: sides, ..PoolListing::default() };
     PaceNet::new(&recording.spec(), &pool, &config)
 }
 
@@ -139,7 +139,7 @@ fn the_identifier_learns_classes_in_the_canonical_frame() {
     let n_classes = integers(&recording.0["n_classes"]);
     let transform = |by: usize| {
         let classes = n_classes.iter().map(|n| (0..*n).map(|class| (class + by) % n).collect());
-        SymmetryTransform { numbers: Vec::new(), actions: Vec::new(), classes: classes.collect() }
+        SymmetryTransform { entries: Vec::new(), actions: Vec::new(), classes: classes.collect() }
     };
     let sides =
         Symmetries { transforms: vec![transform(0), transform(1)], canonical_if_positive: Vec::new() };

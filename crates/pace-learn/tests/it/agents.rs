@@ -190,12 +190,12 @@ fn exact_values_use_the_canonical_frame() {
     let sides = Symmetries {
         transforms: vec![
             SymmetryTransform {
-                numbers: (0..n_numbers).map(|place| (place, place == jack)).collect(),
+                entries: (0..n_numbers).map(|place| (place, place == jack)).collect(),
                 actions: vec![0, 1],
                 classes: classes.clone(),
             },
             SymmetryTransform {
-                numbers: (0..n_numbers).map(|place| (swapped(place), false)).collect(),
+                entries: (0..n_numbers).map(|place| (swapped(place), false)).collect(),
                 actions: vec![1, 0],
                 classes,
             },
@@ -344,7 +344,7 @@ fn agents_with_a_canonical_frame_are_equal_on_all_sides() {
             canonical_frame,
             "observations for a policy are not transformed"
         );
-        let sides = game.pool(Split::Train).sides.expect("a square");
+        let sides = game.pool(Split::Train).symmetries.expect("a square");
         // Inferences at six decisions and the end of an episode, as if the square had been rotated.
         let inferences_from = |transform: &SymmetryTransform| -> Vec<Inference> {
             let observe_rotated = |encounter: &dyn AnyEncounter| {
@@ -360,7 +360,7 @@ fn agents_with_a_canonical_frame_are_equal_on_all_sides() {
                 let observation = observe_rotated(&*played);
                 inferences.push(encounter.infer(&observation));
                 let action = step % 5;
-                encounter.record_action(&observation, transform.action_from_here(action));
+                encounter.record_action(&observation, transform.transform_action(action));
                 let mut chosen = NO_ACTIONS;
                 chosen[Seat::EGO.0] = action;
                 played.play(&chosen, &mut unseen);
@@ -373,7 +373,7 @@ fn agents_with_a_canonical_frame_are_equal_on_all_sides() {
         let agree = |plain: &Inference, rotated: &Inference, transform: &SymmetryTransform| {
             let actions = (0..).zip(&plain.probabilities);
             let mut actions = actions.map(|(action, p)| {
-                (p, rotated.probabilities[usize::from(transform.action_from_here(action))])
+                (p, rotated.probabilities[usize::from(transform.transform_action(action))])
             });
             let mut posteriors = plain.posteriors.iter().enumerate().flat_map(|(slot, posterior)| {
                 let rotated = &rotated.posteriors[slot];

@@ -53,7 +53,7 @@ impl AnyGame for Doctored {
         if let (Split::Train, Some(only)) = (split, self.only) {
             pool.tuples = vec![pool.tuples.swap_remove(only)];
         }
-        pool.sides = self.sides.clone().or(pool.sides);
+        pool.symmetries = self.sides.clone().or(pool.symmetries);
         pool
     }
 
@@ -69,8 +69,8 @@ impl AnyGame for Doctored {
         self.fixed.map_or_else(|| self.game.memoryless_reference(name), |make| Ok(make()))
     }
 
-    fn blind_names(&self) -> Vec<&'static str> {
-        self.game.blind_names()
+    fn uninformed_names(&self) -> Vec<&'static str> {
+        self.game.uninformed_names()
     }
 
     fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {

@@ -156,8 +156,8 @@ impl AnyGame for SlowGame {
         self.game.memoryless_reference(name)
     }
 
-    fn blind_names(&self) -> Vec<&'static str> {
-        self.game.blind_names()
+    fn uninformed_names(&self) -> Vec<&'static str> {
+        self.game.uninformed_names()
     }
 
     fn uninformed_reference(&self, name: &str) -> Result<Box<dyn Ego>, ConfigError> {

@@ -1,6 +1,6 @@
-//! The peers of Predator-Prey-W: predators with a favourite prey, and prey that walk a fixed path.
+//! The peers of Predator-Prey-W: predators that chase one prey, and prey that walk a fixed path.
 //!
-//! Which of them meet the ego together is in `pools`.
+//! Their tuples are in `pools`.
 
 pub(crate) mod predator;
 pub(crate) mod prey;
@@ -20,12 +20,12 @@ use crate::seed::Stream;
 pub enum PredatorPreySpec {
     /// A predator that always chases the same prey.
     Predator {
-        /// The number of that prey among the prey, from 0.
+        /// The index of that prey among the prey.
         prefers: usize,
     },
-    /// A prey that walks to and fro on one of the eight paths, or, in training, on a practice line.
+    /// A prey that walks back and forth on one of the eight paths or, in training, on a practice line.
     Prey {
-        /// The path, 0 to 7; the lines are numbered from 8.
+        /// The path, 0 to 7; practice lines have numbers from 8.
         path: usize,
     },
 }
@@ -40,17 +40,17 @@ impl PeerSpec for PredatorPreySpec {
                 format!("prey on path {path} ({})", prey::path_name(*path))
             }
             PredatorPreySpec::Prey { path } => {
-                format!("prey on line {path} ({})", prey::path_name(prey::in_the_game(*path)))
+                format!("prey on line {path} ({})", prey::path_name(prey::official_path(*path)))
             }
         }
     }
 
-    /// Lines along one side are of one kind with it.
+    /// A practice line is of the same kind as the side along which it runs.
     fn kind(&self) -> String {
         match self {
             PredatorPreySpec::Predator { .. } => self.describe(),
             PredatorPreySpec::Prey { path } => {
-                PredatorPreySpec::Prey { path: prey::in_the_game(*path) }.describe()
+                PredatorPreySpec::Prey { path: prey::official_path(*path) }.describe()
             }
         }
     }
@@ -59,13 +59,13 @@ impl PeerSpec for PredatorPreySpec {
         match self {
             PredatorPreySpec::Predator { prefers } => json!({ "prefers": prefers }),
             PredatorPreySpec::Prey { path } => {
-                let path = prey::in_the_game(*path);
+                let path = prey::official_path(*path);
                 json!({ "path": path, "place": prey::path_name(path) })
             }
         }
     }
 
-    /// Of a predator, which prey it is after; of a prey, where the middle of its path is.
+    /// For a predator, 1 for its prey and 0 for the others; for a prey, the middle of its path.
     fn behaviour_vector(&self) -> Vec<f32> {
         match self {
             PredatorPreySpec::Predator { prefers } => {
@@ -78,24 +78,24 @@ impl PeerSpec for PredatorPreySpec {
     }
 }
 
-/// A peer in play. It sees the whole world.
+/// A peer in an encounter. It sees the whole state.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PredatorPreyPeer {
     spec: PredatorPreySpec,
-    /// Which of the four points of its path a prey walks to; a predator has nothing to remember.
+    /// The next waypoint of a prey; 0 for a predator.
     waypoint: usize,
 }
 
 impl PredatorPreyPeer {
-    /// The point of its path that a prey walks to, 0 to 3.
+    /// The next waypoint of a prey, 0 to 3.
     pub fn waypoint(&self) -> usize {
         self.waypoint
     }
 
-    /// The same peer on its way to another point of its path.
+    /// This peer with another next waypoint.
     pub fn heading_for(mut self, waypoint: usize) -> PredatorPreyPeer {
-        assert!(waypoint < prey::N_WAYPOINTS, "a path has {} points, found {waypoint}", prey::N_WAYPOINTS);
+        assert!(waypoint < prey::N_WAYPOINTS, "a path has {} waypoints, found {waypoint}", prey::N_WAYPOINTS);
         self.waypoint = waypoint;
         self
     }
@@ -107,7 +107,7 @@ impl Peer<PredatorPrey> for PredatorPreyPeer {
     fn new(game: &PredatorPrey, spec: &PredatorPreySpec) -> PredatorPreyPeer {
         match *spec {
             PredatorPreySpec::Predator { prefers } => {
-                let n_prey = game.cast().n_prey;
+                let n_prey = game.agent_counts().n_prey;
                 assert!(prefers < n_prey, "a predator prefers prey {prefers} of {n_prey}");
             }
             PredatorPreySpec::Prey { path } => {
@@ -130,7 +130,7 @@ impl Peer<PredatorPrey> for PredatorPreyPeer {
         let position = world.agents[seat.0].position;
         match self.spec {
             PredatorPreySpec::Predator { prefers } => {
-                predator::act(position, world.agents[game.cast().n_predators + prefers].position)
+                predator::act(position, world.agents[game.agent_counts().n_predators + prefers].position)
             }
             PredatorPreySpec::Prey { path } => prey::act(position, path, &mut self.waypoint),
         }

@@ -1,10 +1,10 @@
-//! A predator among the peers: it sees everything and always goes for the same prey, caught or not.
+//! A predator among the peers: it sees the whole state and always chases the same prey, even after a catch.
 
 use crate::game::Action;
 use crate::predator_prey::bodies::Point;
 use crate::predator_prey::steering;
 
-/// What a predator at `position` does when the prey it prefers is at `preferred`.
+/// The action of a predator at `position` whose prey is at `preferred`.
 #[inline]
 pub(crate) fn act(position: Point, preferred: Point) -> Action {
     steering::walk(position, preferred)

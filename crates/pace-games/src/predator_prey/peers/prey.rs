@@ -1,28 +1,28 @@
-//! A prey: it walks to and fro on its path and takes no notice of anybody.
+//! A prey: it walks back and forth on its path and does not react to other agents.
 
 use crate::game::Action;
 use crate::predator_prey::bodies::{Point, distance};
 use crate::predator_prey::steering;
 
-/// The number of paths. Those with an odd number are the sides of the square, the others go around its corners.
+/// The number of paths. Odd paths are the sides of the square, even paths go around its corners.
 pub(crate) const N_PATHS: usize = 8;
-/// The points of a path, of which the second is passed both ways.
+/// The waypoints of a path, there and back: its two ends, and its middle twice.
 pub(crate) const N_WAYPOINTS: usize = 4;
-/// A prey this close to the point it walks to turns to the next.
+/// The distance to its waypoint at which a prey turns to the next one.
 pub(crate) const ARRIVED_WITHIN: f64 = 0.1;
 
-/// The ring of points that paths are cut from.
+/// The points around the square; a path is three consecutive ones.
 const RING: [Point; N_PATHS] =
     [[0.8, 0.0], [0.8, 0.8], [0.0, 0.8], [-0.8, 0.8], [-0.8, 0.0], [-0.8, -0.8], [0.0, -0.8], [0.8, -0.8]];
 
 /// The number of kinds of practice lines.
 pub(crate) const N_LINES: usize = LINES.len();
-/// Paths with practice lines: the eight of the game, then each line along the top, the left, the bottom and the right.
+/// The number of paths and practice lines: the eight paths, then each line along the top, the left, the bottom and the right.
 pub(crate) const N_WITH_LINES: usize = N_PATHS + N_LINES * N_SIDES;
-/// The sides of the square.
+/// The number of sides of the square.
 pub(crate) const N_SIDES: usize = 4;
 
-/// Straight lines beside those of the game, none around a corner: how far from the middle of the square, from where, to where.
+/// The practice lines along the top side: the distance from the centre of the square, and the coordinates of both ends.
 const LINES: [(f64, f64, f64); 8] = [
     (0.8, 0.8, 0.0),
     (0.8, 0.0, -0.8),
@@ -34,26 +34,26 @@ const LINES: [(f64, f64, f64); 8] = [
     (0.6, 0.2, -0.8),
 ];
 
-/// The path of line `line` along the side that `path` is.
+/// The number of practice line `line` along the side `path`.
 pub(crate) fn line_along(path: usize, line: usize) -> usize {
     assert!(path < N_PATHS && path % 2 == 1 && line < N_LINES, "line {line} along path {path}");
     N_PATHS + N_SIDES * line + path / 2
 }
 
-/// The path of the game that is most like a path: the side that a line goes along.
-pub(crate) fn in_the_game(path: usize) -> usize {
+/// The path of the game for a path or practice line: the side along which a line runs.
+pub(crate) fn official_path(path: usize) -> usize {
     path.checked_sub(N_PATHS).map_or(path, |line| line % N_SIDES * 2 + 1)
 }
 
-/// What becomes of a path when the square is turned by so many quarters to the left.
-pub(crate) fn turned(path: usize, n_quarters: usize) -> usize {
+/// The path or practice line after a rotation by `n_quarters` counter-clockwise quarter turns.
+pub(crate) fn rotated(path: usize, n_quarters: usize) -> usize {
     match path.checked_sub(N_PATHS) {
         None => (path + n_quarters * (N_PATHS / N_SIDES)) % N_PATHS,
         Some(line) => N_PATHS + line / N_SIDES * N_SIDES + (line + n_quarters) % N_SIDES,
     }
 }
 
-/// The place of a point of a path.
+/// The position of a waypoint.
 #[inline]
 pub(crate) fn waypoint_of(path: usize, waypoint: usize) -> Point {
     match path.checked_sub(N_PATHS) {
@@ -66,13 +66,13 @@ pub(crate) fn waypoint_of(path: usize, waypoint: usize) -> Point {
     }
 }
 
-/// The middle of a path: the mean of its three places.
+/// The middle of a path: the mean of its three points.
 pub(crate) fn middle(path: usize) -> Point {
-    let places = [0, 1, 2].map(|waypoint| waypoint_of(path, waypoint));
-    [0, 1].map(|axis| places.iter().map(|place| place[axis]).sum::<f64>() / 3.0)
+    let points = [0, 1, 2].map(|waypoint| waypoint_of(path, waypoint));
+    [0, 1].map(|axis| points.iter().map(|point| point[axis]).sum::<f64>() / 3.0)
 }
 
-/// What a prey on `path` at `position` does, and which point of the path it walks to from now on.
+/// The action of a prey on `path` at `position`; updates its next waypoint.
 #[inline]
 pub(crate) fn act(position: Point, path: usize, waypoint: &mut usize) -> Action {
     if let Some(action) = steering::back_inside(position) {
@@ -81,15 +81,15 @@ pub(crate) fn act(position: Point, path: usize, waypoint: &mut usize) -> Action 
     if distance(position, waypoint_of(path, *waypoint)) < ARRIVED_WITHIN {
         *waypoint = (*waypoint + 1) % N_WAYPOINTS;
     }
-    steering::near(position, waypoint_of(path, *waypoint))
+    steering::greedy_action(position, waypoint_of(path, *waypoint))
 }
 
-/// What people call a prey: A, B, C.
+/// The display name of a prey: A, B or C.
 pub(crate) fn letter(prey: usize) -> char {
     (b'A' + prey as u8) as char
 }
 
-/// What people call a path.
+/// The display name of a path.
 pub(crate) fn path_name(path: usize) -> &'static str {
     [
         "north-east corner",

@@ -1,11 +1,11 @@
-//! The ego that works out who its peers are from what any ego sees, and the same ego when it is told.
+//! The ego that infers its peers from observations, with or without prior knowledge of them.
 //!
-//! What it knows is in `knowledge`, how to meet a prey in `pursuit`; here is the choice between looking around and
-//! giving chase, and whom to chase.
+//! Its beliefs are in `knowledge`, the interception of a prey is in `pursuit`. This module chooses between looking around and
+//! pursuit, and the prey to pursue.
 
 use super::knowledge::{GameConstants, Knowledge};
 use super::prey_belief::{PreyBelief, Walker};
-use super::pursuit::{self, Course, FORESIGHT, Prospect, PursuitPlan, Stakes};
+use super::pursuit::{self, Course, Forecast, Objective, PLANNING_STEPS, PursuitPlan};
 use crate::ego::{Ego, KindBelief, one_hot};
 use crate::game::{Action, Seat};
 use crate::predator_prey::PredatorPrey;
@@ -14,39 +14,39 @@ use crate::predator_prey::peers::{PredatorPreySpec, predator};
 use crate::predator_prey::view::Seen;
 use crate::predator_prey::watchtowers::TOWERS;
 
-/// An ego looks around until it is this sure which prey is left to it. This and the following numbers were chosen on
-/// the training pool; none of them matters much.
-const SURE: f64 = 0.9;
-/// At a tower, it waits for so many looks to become sure.
-const PATIENCE: usize = 5;
-/// A tower this close is worth the way even to an ego that only does not know where its prey is.
-const WORTH_THE_WAY: f64 = 0.25;
-/// How many guesses stand for all places where a prey may be.
+/// The ego looks around until its belief about the free prey has this probability. This and the following constants were chosen
+/// on the training pool; the score does not depend much on them.
+const MIN_CONFIDENCE: f64 = 0.9;
+/// Maximum number of steps at a tower to become certain.
+const MAX_VIEWS: usize = 5;
+/// The maximum distance of a tower to which the ego walks only to find its prey.
+const MAX_TOWER_DETOUR: f64 = 0.25;
+/// The number of trajectories that represent all positions of an unseen prey.
 const N_COURSES: usize = 12;
-/// A plan with a goal that stands for so many steps is followed for two of them.
-const STEADY_STEPS: usize = 4;
+/// A plan whose goal does not change for this many steps is used for two steps.
+const MIN_STEADY_STEPS: usize = 4;
 
-/// Scouts, identifies, then keeps to the prey that is left to it.
+/// An ego that looks around, infers its peers, and then pursues the prey that no other predator chases.
 #[derive(Clone, Debug)]
-pub struct BayesEgo {
-    setting: GameConstants,
-    told: Option<Vec<PredatorPreySpec>>,
+pub(crate) struct BayesEgo {
+    constants: GameConstants,
+    known_specs: Option<Vec<PredatorPreySpec>>,
     knowledge: Knowledge,
-    errand: Option<ActivePlan>,
-    /// The last observation it was asked about, which as a rule is the one it acts on next.
-    pondered: Option<Pondered>,
+    active_plan: Option<ActivePlan>,
+    /// The deliberation about the last observation, for [`Ego::record_action`].
+    deliberation: Option<Deliberation>,
 }
 
-/// What follows from an observation.
+/// The beliefs and the plan that follow from an observation.
 #[derive(Clone, Debug)]
-struct Pondered {
+struct Deliberation {
     observation: Vec<f32>,
     seen: Seen,
     knowledge: Knowledge,
-    errand: ActivePlan,
+    active_plan: ActivePlan,
 }
 
-/// A plan, and when it was made with whom in sight.
+/// A plan, with the step at which it was made and the agents in sight then.
 #[derive(Clone, Copy, Debug)]
 struct ActivePlan {
     plan: PursuitPlan,
@@ -55,137 +55,146 @@ struct ActivePlan {
 }
 
 impl BayesEgo {
-    /// An ego for this game that is told nothing.
-    pub fn new(game: &PredatorPrey) -> BayesEgo {
-        let knowledge = Knowledge::of_strangers(game.cast);
-        BayesEgo { setting: GameConstants::of(game), told: None, knowledge, errand: None, pondered: None }
+    /// An ego without information about its peers.
+    pub(crate) fn new(game: &PredatorPrey) -> BayesEgo {
+        BayesEgo::with_specs(game, None)
     }
 
-    /// An ego that knows these peers from the start. How much it sees is not up to it.
-    pub fn acquainted(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> BayesEgo {
-        let knowledge = Knowledge::of_acquaintances(game.cast, specs);
+    /// An ego that knows its peers.
+    pub(crate) fn informed(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> BayesEgo {
+        BayesEgo::with_specs(game, Some(specs.to_vec()))
+    }
+
+    fn with_specs(game: &PredatorPrey, known_specs: Option<Vec<PredatorPreySpec>>) -> BayesEgo {
+        let knowledge = Knowledge::new(game.counts, known_specs.as_deref());
         BayesEgo {
-            setting: GameConstants::of(game),
-            told: Some(specs.to_vec()),
+            constants: GameConstants::of(game),
+            known_specs,
             knowledge,
-            errand: None,
-            pondered: None,
+            active_plan: None,
+            deliberation: None,
         }
     }
 
-    fn ponder(&self, observation: &[f32]) -> Pondered {
-        let seen = self.setting.layout.read(Seat::EGO.0, observation);
+    fn deliberate(&self, observation: &[f32]) -> Deliberation {
+        let seen = self.constants.layout.read(Seat::EGO.0, observation);
         let mut knowledge = self.knowledge.clone();
-        knowledge.look(&seen, &self.setting);
+        knowledge.observe(&seen, &self.constants);
         let mut in_sight = [false; MAX_AGENTS];
         for (flag, other) in in_sight.iter_mut().zip(seen.others.iter()) {
             *flag = other.is_some();
         }
-        // Thinking takes time, and a goal that is far away does not change from one step to the next.
-        let is_good = |errand: &ActivePlan| {
-            errand.made_at + 1 == knowledge.moment
-                && errand.in_sight == in_sight
-                && errand.plan.n_steady_steps >= STEADY_STEPS
+        // To save time: a distant goal does not change from one step to the next.
+        let is_good = |active_plan: &ActivePlan| {
+            active_plan.made_at + 1 == knowledge.step
+                && active_plan.in_sight == in_sight
+                && active_plan.plan.n_steady_steps >= MIN_STEADY_STEPS
         };
-        let errand = self.errand.filter(is_good).unwrap_or_else(|| {
+        let active_plan = self.active_plan.filter(is_good).unwrap_or_else(|| {
             let plan = self.plan(&knowledge, seen.own.position);
-            ActivePlan { plan, made_at: knowledge.moment, in_sight }
+            ActivePlan { plan, made_at: knowledge.step, in_sight }
         });
-        Pondered { observation: observation.to_vec(), seen, knowledge, errand }
+        Deliberation { observation: observation.to_vec(), seen, knowledge, active_plan }
     }
 
     fn plan(&self, knowledge: &Knowledge, own: Point) -> PursuitPlan {
         let free = knowledge.preferences.free();
-        let mut target = argmin(0..self.setting.cast.n_prey, |prey| -free[prey]).expect("there are prey");
+        let mut target = argmin(0..self.constants.counts.n_prey, |prey| -free[prey]).expect("there are prey");
         let tower =
             TOWERS[argmin(0..TOWERS.len(), |tower| distance(own, TOWERS[tower])).expect("there are towers")];
-        let is_unsure = free[target] < SURE;
+        let is_unsure = free[target] < MIN_CONFIDENCE;
         let wants_to_look = match knowledge.n_views {
             0 => {
                 is_unsure
-                    || (knowledge.whereabouts[target].is_unseen() && distance(own, tower) < WORTH_THE_WAY)
+                    || (knowledge.prey_beliefs[target].is_unseen() && distance(own, tower) < MAX_TOWER_DETOUR)
             }
-            n_views => is_unsure && n_views < PATIENCE,
+            n_views => is_unsure && n_views < MAX_VIEWS,
         };
         if wants_to_look {
             return PursuitPlan::to(tower);
         }
-        if knowledge.caught[target] && !self.setting.caught_prey_counts {
-            // Its own prey costs nothing any more: it can help with the others.
-            let uncaught = (0..self.setting.cast.n_prey).filter(|prey| !knowledge.caught[*prey]);
+        if knowledge.caught[target] && !self.constants.caught_prey_counts {
+            // Its prey costs nothing any more: the ego pursues the nearest of the others.
+            let uncaught = (0..self.constants.counts.n_prey).filter(|prey| !knowledge.caught[*prey]);
             target = argmin(uncaught, |prey| self.mean_distance(knowledge, prey, own)).unwrap_or(target);
         }
-        let stakes = Stakes {
-            n_steps: self.setting.horizon_steps.saturating_sub(knowledge.moment).max(1),
-            caught_prey_counts: self.setting.caught_prey_counts,
+        let objective = Objective {
+            n_steps: self.constants.horizon_steps.saturating_sub(knowledge.step).max(1),
+            caught_prey_counts: self.constants.caught_prey_counts,
         };
-        if knowledge.whereabouts[target].is_unseen() {
-            pursuit::search(own, &self.courses(knowledge, target), stakes)
+        if knowledge.prey_beliefs[target].is_unseen() {
+            pursuit::search(own, &self.courses(knowledge, target), objective)
         } else {
-            pursuit::plan(own, &self.prospects(knowledge, target), stakes)
+            pursuit::plan(own, &self.forecasts(knowledge, target), objective)
         }
     }
 
     fn mean_distance(&self, knowledge: &Knowledge, prey: usize, own: Point) -> f64 {
         let courses = self.courses(knowledge, prey);
-        courses.iter().map(|course| course.weight * distance(course.way[5], own)).sum()
+        courses.iter().map(|course| course.weight * distance(course.trajectory[5], own)).sum()
     }
 
-    /// What the steps to come hold for every prey, as far as anything is known of it.
-    fn prospects(&self, knowledge: &Knowledge, target: usize) -> Vec<Prospect> {
-        let mut prospects: Vec<Prospect> = (0..self.setting.cast.n_prey)
+    /// The predictions for every prey that was seen, and for the other predators.
+    fn forecasts(&self, knowledge: &Knowledge, target: usize) -> Vec<Forecast> {
+        let mut forecasts: Vec<Forecast> = (0..self.constants.counts.n_prey)
             .map(|prey| {
-                let is_unseen = knowledge.whereabouts[prey].is_unseen();
+                let is_unseen = knowledge.prey_beliefs[prey].is_unseen();
                 let courses = if is_unseen { Vec::new() } else { self.courses(knowledge, prey) };
-                Prospect { courses, others: [f64::INFINITY; FORESIGHT], is_caught: knowledge.caught[prey] }
+                Forecast {
+                    courses,
+                    others: [f64::INFINITY; PLANNING_STEPS],
+                    is_caught: knowledge.caught[prey],
+                }
             })
             .collect();
         for (slot, predator) in knowledge.predators.iter().enumerate() {
-            let prey = knowledge.preferences.likeliest(slot);
-            let prospect = &mut prospects[prey];
-            let (Some(predator), Some(course)) = (predator, prospect.courses.first()) else {
-                // Nobody knows where the two are; without a reason to, the ego leaves them to each other.
+            let prey = knowledge.preferences.most_likely_prey(slot);
+            let forecast = &mut forecasts[prey];
+            let (Some(predator), Some(course)) = (predator, forecast.courses.first()) else {
+                // The predator or its prey was not seen. Unless it is the target, the plan ignores this prey.
                 if prey != target {
-                    prospect.courses.clear();
+                    forecast.courses.clear();
                 }
-                prospect.others = [if prey == target { 0.5 } else { 0.15 }; FORESIGHT];
+                forecast.others = [if prey == target { 0.5 } else { 0.15 }; PLANNING_STEPS];
                 continue;
             };
-            let now = knowledge.whereabouts[prey].likeliest().expect("a prey with a course has been seen");
-            prospect.others = self.chase(*predator, now, course, &knowledge.obstacles);
+            let now = knowledge.prey_beliefs[prey]
+                .most_likely_position()
+                .expect("a prey with a course has been seen");
+            forecast.others = self.chase(*predator, now, course, &knowledge.obstacles);
         }
-        prospects
+        forecasts
     }
 
-    /// How far a predator will be from the prey it chases.
+    /// The predicted distances between a predator and the prey that it chases.
     fn chase(
         &self,
         mut predator: Body,
         now: Point,
         course: &Course,
         obstacles: &[Point],
-    ) -> [f64; FORESIGHT] {
+    ) -> [f64; PLANNING_STEPS] {
         let mut goal = now;
-        course.way.map(|next| {
+        course.trajectory.map(|next| {
             let action = predator::act(predator.position, goal);
-            self.setting.laws.advance_alone(&mut predator, PREDATOR, obstacles, action);
+            self.constants.dynamics.advance_alone(&mut predator, PREDATOR, obstacles, action);
             goal = next;
             distance(predator.position, next)
         })
     }
 
     fn courses(&self, knowledge: &Knowledge, prey: usize) -> Vec<Course> {
-        match &knowledge.whereabouts[prey] {
+        match &knowledge.prey_beliefs[prey] {
             PreyBelief::Unseen(weights) => {
-                // Evenly through the weights, so that each guess is taken as often as it deserves.
+                // Systematic resampling: each particle is chosen in proportion to its weight.
                 let share = 1.0 / N_COURSES as f64;
                 let mut courses = Vec::with_capacity(N_COURSES);
                 let mut sum = 0.0;
                 for (guess, weight) in weights.iter().enumerate() {
                     sum += weight;
                     while courses.len() < N_COURSES && (courses.len() as f64 + 0.5) * share < sum {
-                        let way = self.setting.cloud.way(guess, knowledge.moment);
-                        courses.push(Course { way, weight: share });
+                        let trajectory = self.constants.particles.trajectory(guess, knowledge.step);
+                        courses.push(Course { trajectory, weight: share });
                     }
                 }
                 courses
@@ -198,11 +207,11 @@ impl BayesEgo {
                 let total: f64 = tracks.iter().map(|(_, weight)| weight).sum();
                 let course = |(walker, weight): &(Walker, f64)| {
                     let mut walker = *walker;
-                    let way = std::array::from_fn(|_| {
-                        walker.walk(&self.setting.laws, &knowledge.obstacles);
+                    let trajectory = std::array::from_fn(|_| {
+                        walker.walk(&self.constants.dynamics, &knowledge.obstacles);
                         walker.body.position
                     });
-                    Course { way, weight: weight / total }
+                    Course { trajectory, weight: weight / total }
                 };
                 tracks.into_iter().map(course).collect()
             }
@@ -210,7 +219,7 @@ impl BayesEgo {
     }
 }
 
-/// The number with the least value.
+/// The number with the smallest value.
 fn argmin(numbers: impl Iterator<Item = usize>, value: impl Fn(usize) -> f64) -> Option<usize> {
     numbers
         .map(|number| (value(number), number))
@@ -220,53 +229,59 @@ fn argmin(numbers: impl Iterator<Item = usize>, value: impl Fn(usize) -> f64) ->
 
 impl Ego for BayesEgo {
     fn begin_encounter(&mut self) {
-        self.knowledge = match &self.told {
-            None => Knowledge::of_strangers(self.setting.cast),
-            Some(specs) => Knowledge::of_acquaintances(self.setting.cast, specs),
-        };
-        (self.errand, self.pondered) = (None, None);
+        self.knowledge = Knowledge::new(self.constants.counts, self.known_specs.as_deref());
+        (self.active_plan, self.deliberation) = (None, None);
     }
 
     fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
-        let pondered = self.ponder(observation);
-        let obstacles = &pondered.knowledge.obstacles;
+        let deliberation = self.deliberate(observation);
+        let obstacles = &deliberation.knowledge.obstacles;
         one_hot(
-            pursuit::steer(pondered.seen.own, &pondered.errand.plan, &self.setting.laws, obstacles),
+            pursuit::steer(
+                deliberation.seen.own,
+                &deliberation.active_plan.plan,
+                &self.constants.dynamics,
+                obstacles,
+            ),
             probabilities,
         );
-        self.pondered = Some(pondered);
+        self.deliberation = Some(deliberation);
     }
 
     fn record_action(&mut self, observation: &[f32], action: Action) {
-        let pondered = self.pondered.take().filter(|pondered| pondered.observation == observation);
-        let pondered = pondered.unwrap_or_else(|| self.ponder(observation));
-        self.knowledge = pondered.knowledge;
-        self.errand = Some(pondered.errand);
-        self.knowledge.go_on(pondered.seen, action, &self.setting.laws);
+        let deliberation =
+            self.deliberation.take().filter(|deliberation| deliberation.observation == observation);
+        let deliberation = deliberation.unwrap_or_else(|| self.deliberate(observation));
+        self.knowledge = deliberation.knowledge;
+        self.active_plan = Some(deliberation.active_plan);
+        self.knowledge.predict_step(deliberation.seen, action, &self.constants.dynamics);
     }
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
-        let seen = self.setting.layout.read(Seat::EGO.0, terminal_observation);
-        self.knowledge.look(&seen, &self.setting);
+        let seen = self.constants.layout.read(Seat::EGO.0, terminal_observation);
+        self.knowledge.observe(&seen, &self.constants);
         self.knowledge.end_episode();
-        (self.errand, self.pondered) = (None, None);
+        (self.active_plan, self.deliberation) = (None, None);
     }
 
     fn beliefs(&self) -> Vec<Vec<KindBelief>> {
-        let Knowledge { preferences, whereabouts, .. } = &self.knowledge;
+        let Knowledge { preferences, prey_beliefs, .. } = &self.knowledge;
         let predator = |slot: usize| {
-            let prey = (0..self.setting.cast.n_prey).map(|prefers| {
-                KindBelief::of(&PredatorPreySpec::Predator { prefers }, preferences.chance(slot, prefers))
+            let prey = (0..self.constants.counts.n_prey).map(|prefers| {
+                KindBelief::of(
+                    &PredatorPreySpec::Predator { prefers },
+                    preferences.probability(slot, prefers),
+                )
             });
             prey.collect()
         };
-        let prey = |whereabouts: &PreyBelief| {
-            let paths = whereabouts.paths().into_iter().enumerate();
+        let prey = |belief: &PreyBelief| {
+            let paths = belief.paths().into_iter().enumerate();
             paths.map(|(path, weight)| KindBelief::of(&PredatorPreySpec::Prey { path }, weight)).collect()
         };
-        (1..self.setting.cast.n_predators)
+        (1..self.constants.counts.n_predators)
             .map(|agent| predator(agent - 1))
-            .chain(whereabouts.iter().map(prey))
+            .chain(prey_beliefs.iter().map(prey))
             .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Egos that treat all peers alike: they react to what they see and keep nothing from one episode to the next.
+//! Egos that play alike with all peers: they react to observations, and forget everything at the end of an episode.
 
 use crate::ego::{Ego, one_hot};
 use crate::game::{Action, Seat};
@@ -7,34 +7,34 @@ use crate::predator_prey::view::{Layout, Seen};
 use crate::predator_prey::watchtowers::{TOWERS, touches_tower};
 use crate::predator_prey::{PredatorPrey, steering};
 
-/// Where to go while no prey is in mind.
+/// The goal while the ego has no prey to chase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum IdleRule {
-    /// To the middle of the square.
+    /// The centre of the square.
     Centre,
-    /// Around the middle, from corner to corner of a square of this half width.
+    /// The corners of a square of this half width around the centre, one after the other.
     Round(f64),
-    /// To the closest tower; when everything was seen, to the middle.
+    /// The nearest tower, then the centre.
     TowerThenCentre,
-    /// To the closest tower; when everything was seen, around the middle.
+    /// The nearest tower, then the corners around the centre.
     TowerThenRound(f64),
 }
 
-/// Which prey to go for when it is seen, and to where it was seen last.
+/// The prey to chase, at its position or its last known position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum TargetRule {
-    /// None.
+    /// No prey.
     Nothing,
-    /// The one that is closest.
+    /// The nearest prey.
     Nearest,
     /// Prey A.
     AlwaysFirst,
-    /// The one that is furthest from all other predators in sight, chosen once per episode.
+    /// The prey that is furthest from the other predators in sight, chosen once per episode.
     Loneliest,
 }
 
-/// The ways to play that were tried, with their mean return over 100 encounters with each training tuple
-/// (preset `paper` with 3 and 5 peers, preset `reference` with 3 and 5; standard errors 0.02).
+/// The evaluated rules, with their mean returns over 100 encounters with each training tuple: under preset `paper` with 3 and 5
+/// peers, and under preset `reference` with 3 and 5 peers. Standard errors are 0.02.
 #[rustfmt::skip]
 pub(crate) const CANDIDATES: [(IdleRule, TargetRule); 12] = [
     (IdleRule::Centre, TargetRule::Nothing),                // −4.34 −5.65   −4.14 −4.48
@@ -51,47 +51,48 @@ pub(crate) const CANDIDATES: [(IdleRule, TargetRule); 12] = [
     (IdleRule::TowerThenRound(0.7), TargetRule::Loneliest), // −4.39 −5.48   −4.17 −4.37
 ];
 
-/// The best of the candidates. With one other predator nothing beats standing in the middle, equally far from all paths.
-pub(crate) fn best_static(cast: AgentCounts) -> (IdleRule, TargetRule) {
-    if cast.n_predators == 2 { CANDIDATES[0] } else { CANDIDATES[11] }
+/// The best candidate. With one other predator it is to stay at the centre, equally far from all paths.
+pub(crate) fn best_static(counts: AgentCounts) -> (IdleRule, TargetRule) {
+    if counts.n_predators == 2 { CANDIDATES[0] } else { CANDIDATES[11] }
 }
 
-/// One way to play, whoever is met.
+/// An ego with one pair of rules for all peers.
 #[derive(Clone, Debug)]
 pub(crate) struct FixedEgo {
     layout: Layout,
     n_predators: usize,
-    haunt: IdleRule,
-    appetite: TargetRule,
+    idle_rule: IdleRule,
+    target_rule: TargetRule,
     episode: InEpisode,
 }
 
-/// What the ego remembers until the end of the episode.
+/// The memory of the ego within an episode.
 #[derive(Clone, Copy, Debug, Default)]
 struct InEpisode {
+    /// Whether it has touched a tower.
     has_looked: bool,
-    /// Where a prey it wants was seen last.
+    /// The last known position of a prey to chase.
     last_seen: Option<Point>,
-    /// The loneliest prey at the first sight of any.
+    /// The choice of [`TargetRule::Loneliest`].
     chosen: Option<usize>,
-    /// The corner it walks to on its round.
+    /// The current corner of [`IdleRule::Round`].
     corner: Option<usize>,
 }
 
 impl FixedEgo {
-    pub(crate) fn new(game: &PredatorPrey, (haunt, appetite): (IdleRule, TargetRule)) -> FixedEgo {
-        let (layout, n_predators) = (game.layout, game.cast.n_predators);
-        FixedEgo { layout, n_predators, haunt, appetite, episode: InEpisode::default() }
+    pub(crate) fn new(game: &PredatorPrey, (idle_rule, target_rule): (IdleRule, TargetRule)) -> FixedEgo {
+        let (layout, n_predators) = (game.layout, game.counts.n_predators);
+        FixedEgo { layout, n_predators, idle_rule, target_rule, episode: InEpisode::default() }
     }
 
-    /// What it remembers after this sight.
+    /// The memory after an observation.
     fn remember(&self, seen: &Seen) -> InEpisode {
         let own = seen.own.position;
         let mut episode = self.episode;
         episode.has_looked |= touches_tower(own, PREDATOR.size);
         let (predators, prey) = seen.others.split_at(self.n_predators);
         episode.chosen = episode.chosen.or_else(|| loneliest(predators, prey));
-        let is_wanted = |index: usize| match self.appetite {
+        let is_wanted = |index: usize| match self.target_rule {
             TargetRule::Nothing => false,
             TargetRule::Nearest => true,
             TargetRule::AlwaysFirst => index == 0,
@@ -99,28 +100,28 @@ impl FixedEgo {
         };
         let wanted = prey.iter().enumerate().filter(|(index, _)| is_wanted(*index));
         let in_sight = wanted.filter_map(|(_, body)| body.map(|body| body.position));
-        // A place where it was seen and is no more is worth nothing.
+        // A prey that is not at its last known position is forgotten.
         let remembered = episode.last_seen.filter(|place| distance(own, *place) > 0.1);
         episode.last_seen = nearest(own, in_sight).or(remembered);
-        if let IdleRule::Round(extent) | IdleRule::TowerThenRound(extent) = self.haunt {
-            let from_here = |corner: &usize| distance(own, corner_of(*corner, extent));
-            let closest = (0..4).min_by(|one, other| from_here(one).total_cmp(&from_here(other)));
-            let corner = episode.corner.or(closest).expect("there are four corners");
-            episode.corner = Some(if from_here(&corner) < 0.15 { (corner + 1) % 4 } else { corner });
+        if let IdleRule::Round(extent) | IdleRule::TowerThenRound(extent) = self.idle_rule {
+            let distance_to = |corner: &usize| distance(own, corner_of(*corner, extent));
+            let nearest = (0..4).min_by(|one, other| distance_to(one).total_cmp(&distance_to(other)));
+            let corner = episode.corner.or(nearest).expect("there are four corners");
+            episode.corner = Some(if distance_to(&corner) < 0.15 { (corner + 1) % 4 } else { corner });
         }
         episode
     }
 
     fn goal(&self, own: Point, episode: &InEpisode) -> Point {
         if let (IdleRule::TowerThenCentre | IdleRule::TowerThenRound(_), false) =
-            (self.haunt, episode.has_looked)
+            (self.idle_rule, episode.has_looked)
         {
             return nearest(own, TOWERS.into_iter()).expect("there are four towers");
         }
-        episode.last_seen.unwrap_or(match self.haunt {
+        episode.last_seen.unwrap_or(match self.idle_rule {
             IdleRule::Centre | IdleRule::TowerThenCentre => [0.0; 2],
             IdleRule::Round(extent) | IdleRule::TowerThenRound(extent) => {
-                corner_of(episode.corner.expect("chosen at the first sight"), extent)
+                corner_of(episode.corner.expect("set at the first observation"), extent)
             }
         })
     }
@@ -128,8 +129,8 @@ impl FixedEgo {
 
 fn loneliest(predators: &[Option<Body>], prey: &[Option<Body>]) -> Option<usize> {
     let loneliness = |body: &Body| {
-        let company = predators.iter().flatten().map(|predator| distance(predator.position, body.position));
-        company.fold(f64::INFINITY, f64::min)
+        let distances = predators.iter().flatten().map(|predator| distance(predator.position, body.position));
+        distances.fold(f64::INFINITY, f64::min)
     };
     let in_sight =
         prey.iter().enumerate().filter_map(|(index, body)| Some((loneliness(body.as_ref()?), index)));

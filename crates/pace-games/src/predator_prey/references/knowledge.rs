@@ -1,6 +1,6 @@
-//! What an ego knows of its peers and the running episode, and how a look around changes it.
+//! The beliefs of an ego about its peers and the current episode, and their updates.
 //!
-//! What to do with it is in `bayes`.
+//! The decisions are in `bayes`.
 
 use std::sync::Arc;
 
@@ -17,144 +17,150 @@ use crate::predator_prey::peers::{PredatorPreySpec, predator};
 use crate::predator_prey::view::{Layout, Seen};
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
 
-/// What holds in every encounter.
+/// The constants of the game that the ego uses.
 #[derive(Clone, Debug)]
 pub(crate) struct GameConstants {
-    pub cast: AgentCounts,
-    pub laws: Dynamics,
+    pub counts: AgentCounts,
+    pub dynamics: Dynamics,
     pub layout: Layout,
     pub horizon_steps: usize,
     pub caught_prey_counts: bool,
-    pub cloud: Arc<ParticleSet>,
+    pub particles: Arc<ParticleSet>,
 }
 
 impl GameConstants {
     pub(crate) fn of(game: &PredatorPrey) -> GameConstants {
-        let make_cloud = || Arc::new(ParticleSet::new(&game.laws, game.config.horizon_steps));
+        let make_particles = || Arc::new(ParticleSet::new(&game.dynamics, game.config.horizon_steps));
         GameConstants {
-            cast: game.cast,
-            laws: game.laws,
+            counts: game.counts,
+            dynamics: game.dynamics,
             layout: game.layout,
             horizon_steps: game.config.horizon_steps,
             caught_prey_counts: game.config.caught_prey_counts,
-            cloud: Arc::clone(game.cloud.get_or_init(make_cloud)),
+            particles: Arc::clone(game.particles.get_or_init(make_particles)),
         }
     }
 }
 
-/// What an ego knows at one moment. Paths and preferences last for the encounter, the rest for the episode.
+/// The beliefs of an ego. Paths and preferences last for the encounter, everything else for the episode.
 #[derive(Clone, Debug)]
 pub(crate) struct Knowledge {
     pub preferences: Preferences,
-    /// Where each prey may be and on which path.
-    pub whereabouts: Vec<PreyBelief>,
-    /// Where the other predators should be, once they have been seen.
+    /// The belief about the path and position of each prey.
+    pub prey_beliefs: Vec<PreyBelief>,
+    /// The expected bodies of the other predators, after they were seen.
     pub predators: Vec<Option<Body>>,
     pub obstacles: Vec<Point>,
-    /// Which prey the ego knows to be caught.
+    /// Whether the ego has seen each prey caught.
     pub caught: [bool; MAX_PREY],
-    /// How often everybody was in sight at once.
+    /// The number of steps with all agents in sight.
     pub n_views: usize,
-    pub moment: usize,
-    last: Option<LastMoment>,
+    /// The step of the episode.
+    pub step: usize,
+    last: Option<PreviousStep>,
 }
 
+/// The observation and action of the previous step.
 #[derive(Clone, Debug)]
-struct LastMoment {
+struct PreviousStep {
     seen: Seen,
     action: Action,
-    /// Where the prey were, as far as the ego could tell.
+    /// The most likely positions of the prey.
     prey: Vec<Option<Point>>,
 }
 
 impl Knowledge {
-    /// Of peers that have never been met.
-    pub(crate) fn of_strangers(cast: AgentCounts) -> Knowledge {
+    /// The beliefs at the start of an encounter with unknown peers, or with peers of these specs.
+    pub(crate) fn new(counts: AgentCounts, specs: Option<&[PredatorPreySpec]>) -> Knowledge {
         let any_path = [1.0 / N_PATHS as f64; N_PATHS];
-        Knowledge {
-            preferences: Preferences::unknown(cast),
-            whereabouts: vec![PreyBelief::unseen(&any_path); cast.n_prey],
-            predators: vec![None; cast.n_predators - 1],
+        let mut knowledge = Knowledge {
+            preferences: Preferences::unknown(counts),
+            prey_beliefs: vec![PreyBelief::unseen(&any_path); counts.n_prey],
+            predators: vec![None; counts.n_predators - 1],
             obstacles: Vec::new(),
             caught: [false; MAX_PREY],
             n_views: 0,
-            moment: 0,
+            step: 0,
             last: None,
-        }
-    }
-
-    /// Of peers whose behaviour somebody told.
-    pub(crate) fn of_acquaintances(cast: AgentCounts, specs: &[PredatorPreySpec]) -> Knowledge {
-        let mut knowledge = Knowledge::of_strangers(cast);
-        for (slot, spec) in specs.iter().enumerate() {
+        };
+        for (slot, spec) in specs.unwrap_or_default().iter().enumerate() {
             match *spec {
-                PredatorPreySpec::Predator { prefers } => knowledge.preferences.told(slot, prefers),
+                PredatorPreySpec::Predator { prefers } => knowledge.preferences.reveal(slot, prefers),
                 PredatorPreySpec::Prey { path } => {
                     let mut paths = [0.0; N_PATHS];
-                    // It knows the paths of the game, and takes a practice line for the side it goes along.
-                    paths[prey::in_the_game(path)] = 1.0;
-                    knowledge.whereabouts[slot + 1 - cast.n_predators] = PreyBelief::unseen(&paths);
+                    // A practice line is believed to be the side along which it runs.
+                    paths[prey::official_path(path)] = 1.0;
+                    knowledge.prey_beliefs[slot + 1 - counts.n_predators] = PreyBelief::unseen(&paths);
                 }
             }
         }
         knowledge
     }
 
-    /// Takes in what is seen at this moment.
-    pub(crate) fn look(&mut self, seen: &Seen, setting: &GameConstants) {
+    /// Updates the beliefs with an observation.
+    pub(crate) fn observe(&mut self, seen: &Seen, constants: &GameConstants) {
         let others = &seen.others[1..];
         self.n_views += usize::from(others.iter().all(Option::is_some));
-        seen.obstacles.iter().flatten().for_each(|obstacle| self.note_obstacle(*obstacle));
-        self.feel_obstacle(seen, setting);
-        let (predators, prey) = others.split_at(setting.cast.n_predators - 1);
+        seen.obstacles.iter().flatten().for_each(|obstacle| self.add_obstacle(*obstacle));
+        self.infer_obstacle(seen, constants);
+        let (predators, prey) = others.split_at(constants.counts.n_predators - 1);
         for (slot, predator) in predators.iter().enumerate() {
             let is_near = |body: Body| distance(body.position, seen.own.position) < SIGHT_RADIUS;
             match *predator {
                 Some(now) => {
-                    self.judge(slot, now, prey, setting);
+                    self.observe_predator(slot, now, prey, constants);
                     self.predators[slot] = Some(now);
                 }
-                // It is not where it should be.
+                // It is not at its expected position.
                 None if self.predators[slot].is_some_and(is_near) => self.predators[slot] = None,
                 None => {}
             }
         }
-        self.preferences.kept_company(self.moment, predators, prey, seen.own.position);
+        self.preferences.observe_distances(self.step, predators, prey, seen.own.position);
         for (index, body) in prey.iter().enumerate() {
             match body {
                 Some(body) => {
-                    self.whereabouts[index].saw(*body, self.moment, &setting.laws, &setting.cloud);
+                    self.prey_beliefs[index].observe_seen(
+                        *body,
+                        self.step,
+                        &constants.dynamics,
+                        &constants.particles,
+                    );
                     let touches = |predator: &Body| {
                         distance(predator.position, body.position) < PREDATOR.size + PREY.size
                     };
                     self.caught[index] |= touches(&seen.own) || predators.iter().flatten().any(touches);
                 }
-                None => self.whereabouts[index].missed(seen.own.position, self.moment, &setting.cloud),
+                None => self.prey_beliefs[index].observe_unseen(
+                    seen.own.position,
+                    self.step,
+                    &constants.particles,
+                ),
             }
         }
     }
 
-    /// What the last move of a predator in sight says about whom it chases.
-    fn judge(&mut self, slot: usize, now: Body, prey: &[Option<Body>], setting: &GameConstants) {
+    /// Updates the beliefs about the prey of a predator in sight with its last move.
+    fn observe_predator(&mut self, slot: usize, now: Body, prey: &[Option<Body>], constants: &GameConstants) {
         let agent = 1 + slot;
         let known_before =
             self.last.as_ref().and_then(|last| last.seen.others[agent].map(|body| (body, last)));
         let Some((before, last)) = known_before else {
-            self.preferences.appeared(slot, now, prey, self.moment, &setting.laws);
+            self.preferences.observe_appearance(slot, now, prey, self.step, &constants.dynamics);
             return;
         };
-        // A predator that bumps into somebody moves as it must, not as it wants.
+        // A move with a contact says nothing about the preference.
         let others = last.seen.others.iter().enumerate().filter(|(other, _)| *other != agent);
         let mut bodies = others.filter_map(|(_, body)| *body).chain([last.seen.own]);
         if bodies.any(|body| distance(body.position, before.position) < 2.0 * PREDATOR.size + 0.02) {
             return;
         }
-        self.preferences.moved(slot, [before, now], &last.prey, &setting.laws, &self.obstacles);
+        self.preferences.observe_move(slot, [before, now], &last.prey, &constants.dynamics, &self.obstacles);
     }
 
-    /// An obstacle is out of sight before its rim is reached, but it can be felt: what pushed the ego off its course,
-    /// if no agent did, stands opposite to the push and as deep as it is strong.
-    fn feel_obstacle(&mut self, seen: &Seen, setting: &GameConstants) {
+    /// Infers an obstacle from its contact force: the ego touches an obstacle before its centre is in sight. A difference from
+    /// the predicted motion, without an agent nearby, gives the direction and the distance of the centre.
+    fn infer_obstacle(&mut self, seen: &Seen, constants: &GameConstants) {
         let Some(last) = &self.last else { return };
         let own = last.seen.own;
         let mut others = last.seen.others.iter().flatten();
@@ -163,17 +169,17 @@ impl Knowledge {
             return;
         }
         let mut expected = own;
-        setting.laws.advance_alone(&mut expected, PREDATOR, &self.obstacles, last.action);
+        constants.dynamics.advance_alone(&mut expected, PREDATOR, &self.obstacles, last.action);
         let push = from_to(expected.velocity, seen.own.velocity).map(|part| part / STEP_SECS);
         let strength = length(push);
         if strength > 0.5 {
-            // A push of 1 means an overlap of 0.01; a speed cut to the maximum makes it look weaker than it was.
+            // A force of 1 is an overlap of 0.01. A clipped speed makes the force look smaller.
             let apart = PREDATOR.size + OBSTACLE_SIZE - 0.01 * strength.min(10.0);
-            self.note_obstacle([0, 1].map(|axis| own.position[axis] - push[axis] / strength * apart));
+            self.add_obstacle([0, 1].map(|axis| own.position[axis] - push[axis] / strength * apart));
         }
     }
 
-    fn note_obstacle(&mut self, place: Point) {
+    fn add_obstacle(&mut self, place: Point) {
         if let Some(known) = self.obstacles.iter_mut().find(|known| distance(**known, place) < 0.1) {
             *known = place;
             return;
@@ -184,35 +190,37 @@ impl Knowledge {
         self.obstacles.push(place);
     }
 
-    /// The ego acted on what it saw; a step goes by.
-    pub(crate) fn go_on(&mut self, seen: Seen, action: Action, laws: &Dynamics) {
-        let prey: Vec<Option<Point>> = self.whereabouts.iter().map(PreyBelief::likeliest).collect();
+    /// Predicts the next step, after the ego's action.
+    pub(crate) fn predict_step(&mut self, seen: Seen, action: Action, dynamics: &Dynamics) {
+        let prey: Vec<Option<Point>> =
+            self.prey_beliefs.iter().map(PreyBelief::most_likely_position).collect();
         for (slot, predator) in self.predators.iter_mut().enumerate() {
-            if let (Some(body), Some(chased)) = (predator, prey[self.preferences.likeliest(slot)]) {
+            if let (Some(body), Some(chased)) = (predator, prey[self.preferences.most_likely_prey(slot)]) {
                 let action = predator::act(body.position, chased);
-                laws.advance_alone(body, PREDATOR, &self.obstacles, action);
+                dynamics.advance_alone(body, PREDATOR, &self.obstacles, action);
             }
         }
-        self.whereabouts.iter_mut().for_each(|whereabouts| whereabouts.walk_on(laws, &self.obstacles));
-        self.last = Some(LastMoment { seen, action, prey });
-        self.moment += 1;
+        self.prey_beliefs.iter_mut().for_each(|belief| belief.predict_step(dynamics, &self.obstacles));
+        self.last = Some(PreviousStep { seen, action, prey });
+        self.step += 1;
     }
 
-    /// The episode is over: bodies are dealt anew, the peers stay who they are.
+    /// Forgets the episode, and keeps the beliefs about paths and preferences.
     pub(crate) fn end_episode(&mut self) {
-        // A little doubt stays, so that a path taken for impossible by mistake can come back.
-        let doubtful = |paths: [f64; N_PATHS]| paths.map(|weight| 0.98 * weight + 0.02 / N_PATHS as f64);
-        let alone: Vec<[f64; N_PATHS]> = self.whereabouts.iter().map(|prey| doubtful(prey.paths())).collect();
-        self.whereabouts = distinct(&alone).iter().map(PreyBelief::unseen).collect();
+        // Every path keeps a positive weight, so that later episodes can correct a mistake.
+        let smoothed = |paths: [f64; N_PATHS]| paths.map(|weight| 0.98 * weight + 0.02 / N_PATHS as f64);
+        let alone: Vec<[f64; N_PATHS]> =
+            self.prey_beliefs.iter().map(|prey| smoothed(prey.paths())).collect();
+        self.prey_beliefs = distinct(&alone).iter().map(PreyBelief::unseen).collect();
         self.predators.fill(None);
         self.obstacles.clear();
         self.caught = [false; MAX_PREY];
-        (self.n_views, self.moment, self.last) = (0, 0, None);
+        (self.n_views, self.step, self.last) = (0, 0, None);
     }
 }
 
-/// How likely each path is for each prey, given how likely it would be if there were no others, when no two prey may
-/// have the same.
+/// The probabilities of the paths of each prey, given independent probabilities `alone` and the condition that all paths are
+/// different.
 fn distinct(alone: &[[f64; N_PATHS]]) -> Vec<[f64; N_PATHS]> {
     let mut sums = vec![[0.0; N_PATHS]; alone.len()];
     add_choices(alone, &mut Vec::with_capacity(MAX_PREY), 1.0, &mut sums);

@@ -1,4 +1,4 @@
-//! Scripted egos of Predator-Prey-W, by name. Each has a file; `bayes` and `planner` are one ego, told more or less.
+//! The reference agents of Predator-Prey-W. `bayes` and `planner` are one ego with different prior knowledge.
 
 mod bayes;
 pub(crate) mod fixed;
@@ -8,7 +8,7 @@ mod preferences;
 pub(crate) mod prey_belief;
 mod pursuit;
 
-pub use bayes::BayesEgo;
+pub(crate) use bayes::BayesEgo;
 
 use super::PredatorPrey;
 use crate::ego::{RandomEgo, Reference};
@@ -18,9 +18,9 @@ use oracle::OracleEgo;
 pub(crate) fn references() -> Vec<(&'static str, Reference<PredatorPrey>)> {
     vec![
         ("oracle", Reference::Privileged(|game, specs| Box::new(OracleEgo::new(game, specs)))),
-        ("planner", Reference::Privileged(|game, specs| Box::new(BayesEgo::acquainted(game, specs)))),
+        ("planner", Reference::Privileged(|game, specs| Box::new(BayesEgo::informed(game, specs)))),
         ("bayes", Reference::Uninformed(|game| Box::new(BayesEgo::new(game)))),
-        ("static", Reference::Uninformed(|game| Box::new(FixedEgo::new(game, best_static(game.cast))))),
+        ("static", Reference::Uninformed(|game| Box::new(FixedEgo::new(game, best_static(game.counts))))),
         ("random", RandomEgo::reference()),
     ]
 }

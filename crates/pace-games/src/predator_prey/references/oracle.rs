@@ -1,4 +1,4 @@
-//! The ego that is told who its peers are and sees everything: it walks towards the prey that nobody else chases.
+//! The ego that knows its peers and sees the whole state: it walks towards the prey that no other predator chases.
 
 use crate::ego::{Ego, one_hot};
 use crate::game::{Action, Seat};
@@ -6,7 +6,7 @@ use crate::predator_prey::peers::PredatorPreySpec;
 use crate::predator_prey::view::Layout;
 use crate::predator_prey::{PredatorPrey, steering};
 
-/// WalkDistances like the scripted predators do, with the prey they leave to it as its favourite.
+/// An ego that walks like a scripted predator that prefers the free prey.
 #[derive(Clone, Debug)]
 pub(crate) struct OracleEgo {
     layout: Layout,
@@ -15,14 +15,14 @@ pub(crate) struct OracleEgo {
 
 impl OracleEgo {
     pub(crate) fn new(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> OracleEgo {
-        OracleEgo { layout: game.layout, free_agent: game.cast.n_predators + free_prey(game, specs) }
+        OracleEgo { layout: game.layout, free_agent: game.counts.n_predators + free_prey(game, specs) }
     }
 }
 
 /// The first prey that no predator among the peers prefers.
 fn free_prey(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> usize {
     let is_free = |prey: &usize| !specs.contains(&PredatorPreySpec::Predator { prefers: *prey });
-    (0..game.cast.n_prey).find(is_free).expect("there are more prey than predators among the peers")
+    (0..game.counts.n_prey).find(is_free).expect("there are more prey than predators among the peers")
 }
 
 impl Ego for OracleEgo {

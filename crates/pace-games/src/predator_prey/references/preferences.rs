@@ -1,4 +1,4 @@
-//! Who of the predators among the peers chases whom, learned from how they move.
+//! Beliefs about which prey each peer predator chases, inferred from the predators' motion.
 
 use crate::game::Action;
 use crate::predator_prey::bodies::{
@@ -6,42 +6,43 @@ use crate::predator_prey::bodies::{
 };
 use crate::predator_prey::peers::predator;
 
-/// What is left of a guess's weight when a predator did not move as it should have.
-const DOUBT: f64 = 0.05;
-/// How much less likely a predator is to chase a prey for each unit of distance between them, once things have settled.
-const NEARNESS: f64 = 1.5;
-/// What is left of a guess's weight when the chased prey is seen alone.
-const ALONE: f64 = 0.85;
-/// The number of steps after which predators have come close to their prey, as a rule.
-const SETTLED: usize = 10;
+/// The likelihood of a move that a preference does not explain.
+const UNEXPLAINED_LIKELIHOOD: f64 = 0.05;
+/// The decrease of the log-likelihood of a preference per unit of distance to the prey, after [`SETTLED_STEPS`] steps.
+const DISTANCE_WEIGHT: f64 = 1.5;
+/// The likelihood of a preference whose prey is seen without the predator.
+const ALONE_LIKELIHOOD: f64 = 0.85;
+/// The number of steps after which most predators are close to their prey.
+const SETTLED_STEPS: usize = 10;
 
-/// A weight for every way in which the predators may have chosen different prey.
+/// A distribution over the assignments of different prey to the peer predators.
 #[derive(Clone, Debug)]
 pub(crate) struct Preferences {
-    guesses: Vec<(Vec<usize>, f64)>,
+    /// The prey of each predator by slot, and the probability of the assignment.
+    assignments: Vec<(Vec<usize>, f64)>,
 }
 
 impl Preferences {
-    /// All ways are equally likely.
-    pub(crate) fn unknown(cast: AgentCounts) -> Preferences {
+    /// The uniform distribution.
+    pub(crate) fn unknown(counts: AgentCounts) -> Preferences {
         let mut choices: Vec<Vec<usize>> = vec![Vec::new()];
-        for _ in 1..cast.n_predators {
+        for _ in 1..counts.n_predators {
             choices = choices
                 .iter()
                 .flat_map(|taken| {
-                    let open = (0..cast.n_prey).filter(|prey| !taken.contains(prey));
+                    let open = (0..counts.n_prey).filter(|prey| !taken.contains(prey));
                     open.map(|prey| [taken.as_slice(), &[prey]].concat()).collect::<Vec<_>>()
                 })
                 .collect();
         }
         let weight = 1.0 / choices.len() as f64;
-        Preferences { guesses: choices.into_iter().map(|choice| (choice, weight)).collect() }
+        Preferences { assignments: choices.into_iter().map(|choice| (choice, weight)).collect() }
     }
 
-    /// How likely each prey is to be left to the ego.
+    /// The probability that no peer predator chases each prey.
     pub(crate) fn free(&self) -> [f64; MAX_PREY] {
         let mut free = [0.0; MAX_PREY];
-        for (choice, weight) in &self.guesses {
+        for (choice, weight) in &self.assignments {
             for (prey, share) in free.iter_mut().enumerate() {
                 if !choice.contains(&prey) {
                     *share += weight;
@@ -51,87 +52,88 @@ impl Preferences {
         free
     }
 
-    /// Somebody told whom peer predator `slot` chases.
-    pub(crate) fn told(&mut self, slot: usize, prefers: usize) {
-        self.guesses.retain(|(choice, _)| choice[slot] == prefers);
-        let weight = 1.0 / self.guesses.len() as f64;
-        self.guesses.iter_mut().for_each(|guess| guess.1 = weight);
+    /// Sets the prey that predator `slot` chases.
+    pub(crate) fn reveal(&mut self, slot: usize, prefers: usize) {
+        self.assignments.retain(|(choice, _)| choice[slot] == prefers);
+        let weight = 1.0 / self.assignments.len() as f64;
+        self.assignments.iter_mut().for_each(|assignment| assignment.1 = weight);
     }
 
-    /// How likely peer predator `slot` is to chase `prey`.
-    pub(crate) fn chance(&self, slot: usize, prey: usize) -> f64 {
-        self.guesses.iter().filter(|(choice, _)| choice[slot] == prey).map(|(_, weight)| weight).sum()
+    /// The probability that predator `slot` chases `prey`.
+    pub(crate) fn probability(&self, slot: usize, prey: usize) -> f64 {
+        self.assignments.iter().filter(|(choice, _)| choice[slot] == prey).map(|(_, weight)| weight).sum()
     }
 
-    /// The likeliest preference of peer predator `slot`.
-    pub(crate) fn likeliest(&self, slot: usize) -> usize {
-        let best = self.guesses.iter().max_by(|one, other| one.1.total_cmp(&other.1)).expect("some way");
-        best.0[slot]
+    /// The prey of predator `slot` in the most likely assignment.
+    pub(crate) fn most_likely_prey(&self, slot: usize) -> usize {
+        let best = self.assignments.iter().max_by(|one, other| one.1.total_cmp(&other.1));
+        best.expect("there are assignments").0[slot]
     }
 
-    /// Peer predator `slot` was seen before and after a step; the prey were at `prey` before it, where that is known.
-    pub(crate) fn moved(
+    /// Updates the beliefs with a step of predator `slot`. `prey` are the positions of the prey before it, where they are known.
+    pub(crate) fn observe_move(
         &mut self,
         slot: usize,
         [before, now]: [Body; 2],
         prey: &[Option<Point>],
-        laws: &Dynamics,
+        dynamics: &Dynamics,
         obstacles: &[Point],
     ) {
         self.learn(slot, before.position, prey, |action| {
-            let mut guess = before;
-            laws.advance_alone(&mut guess, PREDATOR, obstacles, action);
-            distance(guess.velocity, now.velocity) < 0.02
+            let mut predicted = before;
+            dynamics.advance_alone(&mut predicted, PREDATOR, obstacles, action);
+            distance(predicted.velocity, now.velocity) < 0.02
         });
     }
 
-    /// Peer predator `slot` is seen for the first time in a while, and the prey with it: who did it push towards?
-    pub(crate) fn appeared(
+    /// Updates the beliefs with predator `slot`, now in sight and not before, and with the prey in sight. Its velocity shows the
+    /// direction of its last push.
+    pub(crate) fn observe_appearance(
         &mut self,
         slot: usize,
         now: Body,
         prey: &[Option<Body>],
-        moment: usize,
-        laws: &Dynamics,
+        step: usize,
+        dynamics: &Dynamics,
     ) {
         if now.velocity == [0.0; 2] {
             return;
         }
         let before = |body: Body| [0, 1].map(|axis| body.position[axis] - STEP_SECS * body.velocity[axis]);
         let places: Vec<Option<Point>> = prey.iter().map(|body| body.map(before)).collect();
-        self.learn(slot, before(now), &places, |action| laws.may_lead_to(now.velocity, PREDATOR, action));
+        self.learn(slot, before(now), &places, |action| dynamics.may_lead_to(now.velocity, PREDATOR, action));
         if prey.iter().all(Option::is_some) {
-            let eagerness = NEARNESS * moment.min(SETTLED) as f64 / SETTLED as f64;
+            let weight = DISTANCE_WEIGHT * step.min(SETTLED_STEPS) as f64 / SETTLED_STEPS as f64;
             let mut likelihoods = [1.0; MAX_PREY];
             for (likelihood, body) in likelihoods.iter_mut().zip(prey.iter().flatten()) {
-                *likelihood = (-eagerness * distance(body.position, now.position)).exp();
+                *likelihood = (-weight * distance(body.position, now.position)).exp();
             }
             self.weigh(slot, likelihoods);
         }
     }
 
-    /// Once things have settled, a predator keeps close to the prey it chases: a prey seen without it is less likely to
-    /// be that one. The steps of one meeting tell much the same, so that each counts for little.
-    pub(crate) fn kept_company(
+    /// Updates the beliefs with the prey in sight that have no predator near them. After [`SETTLED_STEPS`] steps a predator is close to
+    /// its prey. Consecutive steps are not independent, so each changes the weights only a little.
+    pub(crate) fn observe_distances(
         &mut self,
-        moment: usize,
+        step: usize,
         predators: &[Option<Body>],
         prey: &[Option<Body>],
         from: Point,
     ) {
-        if moment < SETTLED {
+        if step < SETTLED_STEPS {
             return;
         }
         for (slot, predator) in predators.iter().enumerate() {
             let is_alone = |body: &Body| match predator {
                 Some(predator) => distance(predator.position, body.position) > 0.3,
-                // Who is not in sight of the ego is not close to what is close to the ego.
+                // A predator out of sight is not close to a prey that is close to the ego.
                 None => distance(body.position, from) < 0.15,
             };
             let mut likelihoods = [1.0; MAX_PREY];
             for (likelihood, body) in likelihoods.iter_mut().zip(prey) {
                 if body.as_ref().is_some_and(is_alone) {
-                    *likelihood = ALONE;
+                    *likelihood = ALONE_LIKELIHOOD;
                 }
             }
             self.weigh(slot, likelihoods);
@@ -148,7 +150,8 @@ impl Preferences {
         let mut likelihoods = [0.5; MAX_PREY];
         for (likelihood, place) in likelihoods.iter_mut().zip(prey) {
             if let Some(place) = place {
-                *likelihood = if explains(predator::act(position, *place)) { 1.0 } else { DOUBT };
+                *likelihood =
+                    if explains(predator::act(position, *place)) { 1.0 } else { UNEXPLAINED_LIKELIHOOD };
             }
         }
         self.weigh(slot, likelihoods);
@@ -156,12 +159,12 @@ impl Preferences {
 
     fn weigh(&mut self, slot: usize, likelihoods: [f64; MAX_PREY]) {
         let mut total = 0.0;
-        for (choice, weight) in &mut self.guesses {
+        for (choice, weight) in &mut self.assignments {
             *weight *= likelihoods[choice[slot]];
             total += *weight;
         }
-        // Doubt keeps every way possible, so that later steps can correct a mistake.
-        let n = self.guesses.len() as f64;
-        self.guesses.iter_mut().for_each(|(_, weight)| *weight = *weight / total * 0.999 + 0.001 / n);
+        // Every assignment keeps a positive weight, so that later steps can correct a mistake.
+        let n = self.assignments.len() as f64;
+        self.assignments.iter_mut().for_each(|(_, weight)| *weight = *weight / total * 0.999 + 0.001 / n);
     }
 }

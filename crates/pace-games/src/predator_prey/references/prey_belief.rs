@@ -1,23 +1,23 @@
-//! Where one prey may be and on which path: a cloud of guesses while it has not been seen, a few tracks afterwards.
+//! The belief about the path and position of one prey: particles until it is seen, a few tracks afterwards.
 //!
-//! Prey take no notice of anybody, so each can be guessed at alone. Pushes by other agents are not foreseen; a guess
-//! that fails costs a track most of its weight, never all of it.
+//! Prey do not react to other agents, so their beliefs are independent. Contacts with other agents are not predicted: a wrong
+//! prediction reduces the weight of a track, but not to 0.
 
-use super::pursuit::{FORESIGHT, Way};
+use super::pursuit::{PLANNING_STEPS, Trajectory};
 use crate::predator_prey::bodies::{Body, Dynamics, PREY, Point, STEP_SECS, distance, from_to, length};
 use crate::predator_prey::peers::prey::{self, N_PATHS, N_WAYPOINTS, waypoint_of};
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
 
-/// Starts per path that the cloud is made of.
+/// The number of start positions per path of the particles.
 const N_STARTS: usize = 64;
-/// What is left of a guess's weight when it turns out wrong: contacts that nobody foresaw do happen.
-const DOUBT: f64 = 0.03;
-/// Tracks lighter than this are dropped.
-const FORGOTTEN: f64 = 1e-3;
-/// A guessed position within this distance of the truth was right.
-const HIT: f64 = 0.004;
+/// The likelihood of a wrong prediction, since contacts are not predicted.
+const WRONG_LIKELIHOOD: f64 = 0.03;
+/// The minimum share of the weight of a track; lighter tracks are dropped.
+const MIN_TRACK_WEIGHT: f64 = 1e-3;
+/// Maximum error of a correct prediction.
+const MAX_ERROR: f64 = 0.004;
 
-/// A prey in a guess: its body, its path and the point of it that it walks to.
+/// A hypothesis about a prey: its body, its path and its next waypoint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Walker {
     pub body: Body,
@@ -26,97 +26,103 @@ pub(crate) struct Walker {
 }
 
 impl Walker {
+    /// Predicts the next step.
     #[inline]
-    pub(crate) fn walk(&mut self, laws: &Dynamics, obstacles: &[Point]) {
+    pub(crate) fn walk(&mut self, dynamics: &Dynamics, obstacles: &[Point]) {
         let action = prey::act(self.body.position, self.path, &mut self.waypoint);
-        laws.advance_alone(&mut self.body, PREY, obstacles, action);
+        dynamics.advance_alone(&mut self.body, PREY, obstacles, action);
     }
 }
 
-/// Every path walked from the same even spread of starts, step by step. Made once, shared by all prey and episodes.
+/// Simulated walks on every path from evenly spread start positions. Computed once and shared by all prey and episodes.
 ///
-/// The positions stand there three times, because they are read in three ways and often.
+/// Positions are stored in three layouts, because all three are read often.
 #[derive(Clone, Debug)]
 pub(crate) struct ParticleSet {
-    n_moments: usize,
-    /// By moment, then by guess: a path and a start.
+    n_steps: usize,
+    /// The particles, by step, then by index.
     walkers: Vec<Walker>,
-    /// Positions alone, by moment, then by guess.
+    /// Positions, by step, then by index.
     positions: Vec<Point>,
-    /// Positions alone, by guess, then by moment.
-    ways: Vec<Point>,
+    /// Positions, by index, then by step.
+    trajectories: Vec<Point>,
 }
 
-const N_GUESSES: usize = N_PATHS * N_STARTS;
+/// The number of particles; index = path × `N_STARTS` + start.
+const N_PARTICLES: usize = N_PATHS * N_STARTS;
 
 impl ParticleSet {
-    pub(crate) fn new(laws: &Dynamics, horizon_steps: usize) -> ParticleSet {
-        // An episode may be long, but a prey that was not met for so long is somewhere on its path in any case.
-        let n_moments = horizon_steps.min(100) + 1 + FORESIGHT;
-        let mut now: Vec<Walker> = (0..N_GUESSES)
-            .map(|guess| Walker { body: spread(guess % N_STARTS), path: guess / N_STARTS, waypoint: 0 })
+    pub(crate) fn new(dynamics: &Dynamics, horizon_steps: usize) -> ParticleSet {
+        // After 100 steps an unseen prey may be anywhere on its path, so that more steps are not needed.
+        let n_steps = horizon_steps.min(100) + 1 + PLANNING_STEPS;
+        let mut now: Vec<Walker> = (0..N_PARTICLES)
+            .map(|particle| Walker {
+                body: spread(particle % N_STARTS),
+                path: particle / N_STARTS,
+                waypoint: 0,
+            })
             .collect();
-        let mut walkers = Vec::with_capacity(N_GUESSES * n_moments);
-        for _ in 0..n_moments {
+        let mut walkers = Vec::with_capacity(N_PARTICLES * n_steps);
+        for _ in 0..n_steps {
             walkers.extend_from_slice(&now);
-            now.iter_mut().for_each(|walker| walker.walk(laws, &[]));
+            now.iter_mut().for_each(|walker| walker.walk(dynamics, &[]));
         }
         let positions: Vec<Point> = walkers.iter().map(|walker| walker.body.position).collect();
-        let of_guess = |guess: usize| positions.iter().skip(guess).step_by(N_GUESSES).copied();
-        let ways = (0..N_GUESSES).flat_map(of_guess).collect();
-        ParticleSet { n_moments, walkers, positions, ways }
+        let of_particle = |particle: usize| positions.iter().skip(particle).step_by(N_PARTICLES).copied();
+        let trajectories = (0..N_PARTICLES).flat_map(of_particle).collect();
+        ParticleSet { n_steps, walkers, positions, trajectories }
     }
 
-    /// The way that guess `guess` goes from this moment on.
-    pub(crate) fn way(&self, guess: usize, moment: usize) -> Way {
-        let first = (moment + 1).min(self.n_moments - FORESIGHT);
-        let way = &self.ways[guess * self.n_moments + first..][..FORESIGHT];
-        way.try_into().expect("a slice of that length")
+    /// The next positions of a particle.
+    pub(crate) fn trajectory(&self, particle: usize, step: usize) -> Trajectory {
+        let first = (step + 1).min(self.n_steps - PLANNING_STEPS);
+        let trajectory = &self.trajectories[particle * self.n_steps + first..][..PLANNING_STEPS];
+        trajectory.try_into().expect("a slice of that length")
     }
 
-    fn walkers(&self, moment: usize) -> &[Walker] {
-        &self.walkers[moment.min(self.n_moments - 1) * N_GUESSES..][..N_GUESSES]
+    fn walkers(&self, step: usize) -> &[Walker] {
+        &self.walkers[step.min(self.n_steps - 1) * N_PARTICLES..][..N_PARTICLES]
     }
 
-    fn positions(&self, moment: usize) -> &[Point] {
-        &self.positions[moment.min(self.n_moments - 1) * N_GUESSES..][..N_GUESSES]
+    fn positions(&self, step: usize) -> &[Point] {
+        &self.positions[step.min(self.n_steps - 1) * N_PARTICLES..][..N_PARTICLES]
     }
 }
 
-/// Point `index` of a sequence that fills the square evenly (additive recurrence with the plastic number).
+/// Start `index` of a low-discrepancy sequence in the square (multiples of powers of the plastic number, modulo 1).
 fn spread(index: usize) -> Body {
     let part = |step: f64| ((index as f64 + 0.5) * step).fract() * 2.0 - 1.0;
     Body { position: [part(0.754_877_666_246_692_8), part(0.569_840_290_998_053_2)], velocity: [0.0; 2] }
 }
 
-/// What is known of one prey in the running episode.
+/// The belief about one prey in the current episode.
 #[derive(Clone, Debug)]
 pub(crate) enum PreyBelief {
-    /// It has not been seen: a weight for each guess of the cloud.
+    /// The prey was not seen: a weight for each particle.
     Unseen(Vec<f64>),
-    /// It has been seen: where it should be now, for each path and point of it that it may be walking to.
+    /// The prey was seen: hypotheses with their weights.
     Tracked(Vec<(Walker, f64)>),
 }
 
 impl PreyBelief {
-    /// At the start of an episode, with a weight for each path.
+    /// The belief at the start of an episode, with a probability for each path.
     pub(crate) fn unseen(paths: &[f64; N_PATHS]) -> PreyBelief {
         let weights = paths.iter().flat_map(|weight| [weight / N_STARTS as f64; N_STARTS]).collect();
         PreyBelief::Unseen(weights)
     }
 
-    /// Whether it has not been seen in this episode.
+    /// Whether the prey was not seen in this episode.
     pub(crate) fn is_unseen(&self) -> bool {
         matches!(self, PreyBelief::Unseen(_))
     }
 
-    /// How likely each path is.
+    /// The probability of each path.
     pub(crate) fn paths(&self) -> [f64; N_PATHS] {
         let mut paths = [0.0; N_PATHS];
         match self {
             PreyBelief::Unseen(weights) => {
-                for (guess, weight) in weights.iter().enumerate() {
-                    paths[guess / N_STARTS] += weight;
+                for (particle, weight) in weights.iter().enumerate() {
+                    paths[particle / N_STARTS] += weight;
                 }
             }
             PreyBelief::Tracked(tracks) => {
@@ -128,8 +134,8 @@ impl PreyBelief {
         paths
     }
 
-    /// Where it should be now, if it has been seen.
-    pub(crate) fn likeliest(&self) -> Option<Point> {
+    /// The most likely position; `None` if the prey was not seen.
+    pub(crate) fn most_likely_position(&self) -> Option<Point> {
         match self {
             PreyBelief::Unseen(_) => None,
             PreyBelief::Tracked(tracks) => tracks
@@ -139,37 +145,44 @@ impl PreyBelief {
         }
     }
 
-    /// It is in sight, as `body`, at this moment of the episode.
-    pub(crate) fn saw(&mut self, body: Body, moment: usize, laws: &Dynamics, cloud: &ParticleSet) {
+    /// Updates the belief with the prey in sight.
+    pub(crate) fn observe_seen(
+        &mut self,
+        body: Body,
+        step: usize,
+        dynamics: &Dynamics,
+        particles: &ParticleSet,
+    ) {
         match self {
             PreyBelief::Unseen(weights) => {
-                let tracks = first_sight(weights, body, moment, laws, cloud);
+                let tracks = first_sight(weights, body, step, dynamics, particles);
                 *self = PreyBelief::Tracked(tracks);
             }
             PreyBelief::Tracked(tracks) => {
                 for (walker, weight) in tracks.iter_mut() {
                     let miss = distance(walker.body.position, body.position);
-                    *weight *= DOUBT + if miss < HIT { 1.0 } else { 0.1 * (-(miss / 0.1).powi(2)).exp() };
+                    *weight *= WRONG_LIKELIHOOD
+                        + if miss < MAX_ERROR { 1.0 } else { 0.1 * (-(miss / 0.1).powi(2)).exp() };
                     walker.body = body;
                 }
             }
         }
-        self.tidy();
+        self.normalise();
     }
 
-    /// It is not in sight, and only what is near would be.
-    pub(crate) fn missed(&mut self, from: Point, moment: usize, cloud: &ParticleSet) {
+    /// Updates the belief with the prey out of sight of an ego at `from`.
+    pub(crate) fn observe_unseen(&mut self, from: Point, step: usize, particles: &ParticleSet) {
         let is_near = |place: Point| {
-            let way = from_to(place, from);
-            way[0] * way[0] + way[1] * way[1] <= SIGHT_RADIUS * SIGHT_RADIUS
+            let offset = from_to(place, from);
+            offset[0] * offset[0] + offset[1] * offset[1] <= SIGHT_RADIUS * SIGHT_RADIUS
         };
         match self {
             PreyBelief::Unseen(weights) => {
                 let mut is_any_near = false;
-                for (weight, place) in weights.iter_mut().zip(cloud.positions(moment)) {
+                for (weight, place) in weights.iter_mut().zip(particles.positions(step)) {
                     let is_near = is_near(*place);
                     is_any_near |= is_near;
-                    *weight *= if is_near { DOUBT } else { 1.0 };
+                    *weight *= if is_near { WRONG_LIKELIHOOD } else { 1.0 };
                 }
                 if !is_any_near {
                     return;
@@ -179,29 +192,29 @@ impl PreyBelief {
                 let mut left = 0.0;
                 for (walker, weight) in tracks.iter_mut() {
                     if is_near(walker.body.position) {
-                        *weight *= DOUBT;
+                        *weight *= WRONG_LIKELIHOOD;
                     }
                     left += *weight;
                 }
-                // Nothing that was believed of it can be true: it was held up somewhere on its path.
-                if left < 2.0 * DOUBT {
+                // No hypothesis is possible any more: contacts have delayed the prey somewhere on its path.
+                if left < 2.0 * WRONG_LIKELIHOOD {
                     let paths = self.paths().map(|weight| weight / left);
                     *self = PreyBelief::Tracked(anywhere_on(&paths, from));
                 }
             }
         }
-        self.tidy();
+        self.normalise();
     }
 
-    /// A step goes by.
-    pub(crate) fn walk_on(&mut self, laws: &Dynamics, obstacles: &[Point]) {
+    /// Predicts the next step.
+    pub(crate) fn predict_step(&mut self, dynamics: &Dynamics, obstacles: &[Point]) {
         if let PreyBelief::Tracked(tracks) = self {
-            tracks.iter_mut().for_each(|(walker, _)| walker.walk(laws, obstacles));
+            tracks.iter_mut().for_each(|(walker, _)| walker.walk(dynamics, obstacles));
         }
     }
 
-    /// Makes weights sum to 1, and merges and drops tracks.
-    fn tidy(&mut self) {
+    /// Normalises the weights, merges equal tracks and drops light ones.
+    fn normalise(&mut self) {
         match self {
             PreyBelief::Unseen(weights) => {
                 let total: f64 = weights.iter().sum();
@@ -216,7 +229,7 @@ impl PreyBelief {
                     }
                 }
                 let total: f64 = merged.iter().map(|(_, weight)| weight).sum();
-                merged.retain(|(_, weight)| *weight > FORGOTTEN * total);
+                merged.retain(|(_, weight)| *weight > MIN_TRACK_WEIGHT * total);
                 let total: f64 = merged.iter().map(|(_, weight)| weight).sum();
                 merged.iter_mut().for_each(|(_, weight)| *weight /= total);
                 *tracks = merged;
@@ -225,17 +238,17 @@ impl PreyBelief {
     }
 }
 
-/// Which paths and points explain a prey seen for the first time: guesses of the cloud that are near and move alike
-/// speak for theirs, and its velocity shows which way it pushed last.
+/// The hypotheses that explain a prey seen for the first time. Particles with a similar position and velocity give weight to
+/// their path and waypoint, and the velocity shows the direction of the last push.
 fn first_sight(
     weights: &[f64],
     body: Body,
-    moment: usize,
-    laws: &Dynamics,
-    cloud: &ParticleSet,
+    step: usize,
+    dynamics: &Dynamics,
+    particles: &ParticleSet,
 ) -> Vec<(Walker, f64)> {
     let mut votes = [[0.0; N_WAYPOINTS]; N_PATHS];
-    for (weight, walker) in weights.iter().zip(cloud.walkers(moment)) {
+    for (weight, walker) in weights.iter().zip(particles.walkers(step)) {
         let miss = distance(walker.body.position, body.position) / 0.12;
         let turn = length(from_to(walker.body.velocity, body.velocity)) / 0.4;
         votes[walker.path][walker.waypoint] += weight * ((-miss * miss - turn * turn).exp() + 1e-4);
@@ -245,17 +258,17 @@ fn first_sight(
     for (path, of_path) in votes.iter().enumerate() {
         for (waypoint, vote) in of_path.iter().enumerate().filter(|(_, vote)| **vote > 0.0) {
             let mut walker = Walker { body, path, waypoint };
-            let is_explained = moment == 0 || {
+            let is_explained = step == 0 || {
                 let action = prey::act(before, path, &mut walker.waypoint);
-                laws.may_lead_to(body.velocity, PREY, action)
+                dynamics.may_lead_to(body.velocity, PREY, action)
             };
-            tracks.push((walker, if is_explained { *vote } else { vote * DOUBT }));
+            tracks.push((walker, if is_explained { *vote } else { vote * WRONG_LIKELIHOOD }));
         }
     }
     tracks
 }
 
-/// Guesses all along the likely paths, both ways, out of sight.
+/// Hypotheses along the likely paths, in both directions, out of sight of an ego at `from`.
 fn anywhere_on(paths: &[f64; N_PATHS], from: Point) -> Vec<(Walker, f64)> {
     let mut tracks = Vec::new();
     for (path, weight) in paths.iter().enumerate().filter(|(_, weight)| **weight > 0.02) {
@@ -267,7 +280,7 @@ fn anywhere_on(paths: &[f64; N_PATHS], from: Point) -> Vec<(Walker, f64)> {
                 let is_hidden = distance(position, from) > SIGHT_RADIUS;
                 tracks.push((
                     Walker { body, path, waypoint },
-                    if is_hidden { *weight } else { weight * DOUBT },
+                    if is_hidden { *weight } else { weight * WRONG_LIKELIHOOD },
                 ));
             }
         }

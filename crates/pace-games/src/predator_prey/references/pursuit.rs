@@ -1,4 +1,4 @@
-//! How to meet a prey whose way ahead is known or guessed: where to go, and which push leads there fastest.
+//! Interception of a prey with a predicted path: the choice of a goal, and of the push that leads there fastest.
 
 use crate::game::Action;
 use crate::predator_prey::bodies::{
@@ -7,74 +7,82 @@ use crate::predator_prey::bodies::{
 };
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
 
-/// How many steps ahead a meeting is planned.
-pub(crate) const FORESIGHT: usize = 25;
+/// The number of steps of a plan.
+pub(crate) const PLANNING_STEPS: usize = 25;
 
-/// The places of one agent in the steps to come.
-pub(crate) type Way = [Point; FORESIGHT];
+/// The predicted positions of an agent in the next steps.
+pub(crate) type Trajectory = [Point; PLANNING_STEPS];
 
-/// One way a prey may go from here, and how likely it is.
+/// A possible trajectory of a prey and its probability.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Course {
-    pub way: Way,
+    pub trajectory: Trajectory,
     pub weight: f64,
 }
 
-/// What the steps to come hold for one prey.
+/// The predictions for one prey.
 #[derive(Clone, Debug)]
-pub(crate) struct Prospect {
-    /// Where it may go, the likeliest first. None if it is not worth a thought.
+pub(crate) struct Forecast {
+    /// The possible trajectories, the most likely first; empty if the plan ignores this prey.
     pub courses: Vec<Course>,
-    /// How far the other predators will be from it, at the least.
-    pub others: [f64; FORESIGHT],
+    /// The expected distance to the nearest other predator, by step.
+    pub others: [f64; PLANNING_STEPS],
     pub is_caught: bool,
 }
 
-/// What the ego plays for.
+/// The parameters of the cost of a plan.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stakes {
+pub(crate) struct Objective {
+    /// The remaining steps of the episode.
     pub n_steps: usize,
     pub caught_prey_counts: bool,
 }
 
-/// Where to head for now, and what is expected of it.
+/// A plan: the next goals and the expected cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PursuitPlan {
     /// The goals of the next three steps.
-    pub soon: [Point; 3],
-    /// How many steps the ego keeps the same goal.
+    pub next_goals: [Point; 3],
+    /// The number of steps in which the goal does not change.
     pub n_steady_steps: usize,
-    /// The sum of distances until the end of the foresight.
+    /// The sum of distances over the steps of the plan.
     cost: f64,
 }
 
 impl PursuitPlan {
-    /// Go to this place.
+    /// The plan to go to `place`.
     pub(crate) fn to(place: Point) -> PursuitPlan {
-        PursuitPlan { soon: [place; 3], n_steady_steps: 0, cost: f64::INFINITY }
+        PursuitPlan { next_goals: [place; 3], n_steady_steps: 0, cost: f64::INFINITY }
     }
 
-    /// Wait for `lead` where it will be after `meeting` steps, then go with it.
-    fn new(lead: &Way, meeting: usize, cost: f64) -> PursuitPlan {
-        PursuitPlan { soon: [0, 1, 2].map(|step| lead[step.max(meeting)]), n_steady_steps: meeting, cost }
+    /// The plan to wait at the position of `lead` after `meeting` steps, then to follow it.
+    fn new(lead: &Trajectory, meeting: usize, cost: f64) -> PursuitPlan {
+        PursuitPlan {
+            next_goals: [0, 1, 2].map(|step| lead[step.max(meeting)]),
+            n_steady_steps: meeting,
+            cost,
+        }
     }
 }
 
-/// The numbers of steps after which a meeting is thought of.
-const MEETINGS: [usize; 12] = [0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 22];
+/// The steps at which the ego may meet a prey.
+const MEETING_STEPS: [usize; 12] = [0, 1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 22];
 
-/// The meeting with any prey that costs least, with what comes after it.
-pub(crate) fn plan(from: Point, prospects: &[Prospect], stakes: Stakes) -> PursuitPlan {
+/// The plan with the lowest expected cost: to meet a prey, then to follow it or another one.
+pub(crate) fn plan(from: Point, forecasts: &[Forecast], objective: Objective) -> PursuitPlan {
     let mut best = PursuitPlan::to(from);
-    for (target, prospect) in prospects.iter().enumerate() {
-        let Some(likeliest) = prospect.courses.first() else { continue };
-        let mean = mean_way(&prospect.courses);
-        let leads: &[&Way] =
-            if prospect.courses.len() == 1 { &[&likeliest.way] } else { &[&likeliest.way, &mean] };
+    for (target, forecast) in forecasts.iter().enumerate() {
+        let Some(likeliest) = forecast.courses.first() else { continue };
+        let mean = mean_trajectory(&forecast.courses);
+        let leads: &[&Trajectory] = if forecast.courses.len() == 1 {
+            &[&likeliest.trajectory]
+        } else {
+            &[&likeliest.trajectory, &mean]
+        };
         for lead in leads {
-            for meeting in meetings(from, lead, 0, stakes) {
-                let idea = Idea { target, lead, meeting };
-                let cost = idea.expected_cost(from, prospects, stakes, best.cost);
+            for meeting in meetings(from, lead, 0, objective) {
+                let candidate = CandidatePlan { target, lead, meeting };
+                let cost = candidate.expected_cost(from, forecasts, objective, best.cost);
                 if cost < best.cost {
                     best = PursuitPlan { n_steady_steps: 0, ..PursuitPlan::new(lead, meeting, cost) };
                 }
@@ -84,30 +92,36 @@ pub(crate) fn plan(from: Point, prospects: &[Prospect], stakes: Stakes) -> Pursu
     best
 }
 
-/// The meetings on a course that are worth a thought: not too early, before the end, and not so soon that the ego would
-/// come far too late. The last one is always among them.
-fn meetings(from: Point, lead: &Way, earliest: usize, stakes: Stakes) -> impl Iterator<Item = usize> {
+/// The meetings to evaluate on a trajectory: from `earliest` on, before the end of the episode, and not further than [`MAX_MISS`]
+/// beyond the reach of the ego. The last possible one is always included.
+fn meetings(
+    from: Point,
+    lead: &Trajectory,
+    earliest: usize,
+    objective: Objective,
+) -> impl Iterator<Item = usize> {
     let stride = PREDATOR.max_speed * STEP_SECS;
-    let last = MEETINGS.iter().copied().rfind(|meeting| *meeting < stakes.n_steps).unwrap_or(0);
-    MEETINGS.into_iter().filter(move |meeting| {
-        let is_reachable = || distance(from, lead[*meeting]) < stride * (*meeting + 1) as f64 + LATE_BY;
+    let last = MEETING_STEPS.iter().copied().rfind(|meeting| *meeting < objective.n_steps).unwrap_or(0);
+    MEETING_STEPS.into_iter().filter(move |meeting| {
+        let is_reachable = || distance(from, lead[*meeting]) < stride * (*meeting + 1) as f64 + MAX_MISS;
         *meeting == last || ((earliest..last).contains(meeting) && is_reachable())
     })
 }
 
-/// A meeting that the ego would miss by more than this is not thought of.
-const LATE_BY: f64 = 0.3;
+/// Maximum distance between the ego and the prey at the time of a meeting.
+const MAX_MISS: f64 = 0.3;
 
-/// Where to look for a prey that has not been seen: the same ideas, with no thought for anybody else.
-pub(crate) fn search(from: Point, courses: &[Course], stakes: Stakes) -> PursuitPlan {
-    let n_steps = stakes.n_steps.min(FORESIGHT);
-    let mean = mean_way(courses);
+/// The plan with the lowest expected cost for a prey that was not seen, without the other prey.
+pub(crate) fn search(from: Point, courses: &[Course], objective: Objective) -> PursuitPlan {
+    let n_steps = objective.n_steps.min(PLANNING_STEPS);
+    let mean = mean_trajectory(courses);
     let mut best = PursuitPlan::to(from);
-    // A single guess is worth going for only where it will be after a while.
-    let leads = std::iter::once((&mean, 0)).chain(courses.iter().step_by(4).map(|course| (&course.way, 4)));
+    // A single particle is a useful goal only for a later meeting.
+    let leads =
+        std::iter::once((&mean, 0)).chain(courses.iter().step_by(4).map(|course| (&course.trajectory, 4)));
     for (lead, earliest) in leads {
-        for meeting in meetings(from, lead, earliest, stakes) {
-            let mut own = [from; FORESIGHT];
+        for meeting in meetings(from, lead, earliest, objective) {
+            let mut own = [from; PLANNING_STEPS];
             let mut place = from;
             for (step, own) in own[..n_steps].iter_mut().enumerate() {
                 place = towards(place, lead[step.max(meeting)]);
@@ -116,12 +130,12 @@ pub(crate) fn search(from: Point, courses: &[Course], stakes: Stakes) -> Pursuit
             let mut cost = 0.0;
             for course in courses {
                 let mut until_found = 0.0;
-                for (step, (own, prey)) in own[..n_steps].iter().zip(&course.way).enumerate() {
+                for (step, (own, prey)) in own[..n_steps].iter().zip(&course.trajectory).enumerate() {
                     let apart = distance(*own, *prey);
                     until_found += apart;
                     if apart < SIGHT_RADIUS {
-                        // From here on the ego keeps close to it.
-                        until_found += KEPT_AT * (n_steps - 1 - step) as f64;
+                        // From then on the ego follows the prey.
+                        until_found += FOLLOW_DISTANCE * (n_steps - 1 - step) as f64;
                         break;
                     }
                 }
@@ -138,36 +152,36 @@ pub(crate) fn search(from: Point, courses: &[Course], stakes: Stakes) -> Pursuit
     best
 }
 
-/// The distance at which an ego follows a prey it has found, on average.
-const KEPT_AT: f64 = 0.12;
+/// The mean distance between the ego and a prey that it follows.
+const FOLLOW_DISTANCE: f64 = 0.12;
 
 #[inline]
 fn towards(from: Point, aim: Point) -> Point {
     let stride = PREDATOR.max_speed * STEP_SECS;
-    let way = from_to(from, aim);
-    let part = (stride / length(way).max(1e-9)).min(1.0);
-    [from[0] + part * way[0], from[1] + part * way[1]]
+    let offset = from_to(from, aim);
+    let part = (stride / length(offset).max(1e-9)).min(1.0);
+    [from[0] + part * offset[0], from[1] + part * offset[1]]
 }
 
-fn mean_way(courses: &[Course]) -> Way {
-    let mut mean = [[0.0; 2]; FORESIGHT];
+fn mean_trajectory(courses: &[Course]) -> Trajectory {
+    let mut mean = [[0.0; 2]; PLANNING_STEPS];
     for course in courses {
-        for (sum, place) in mean.iter_mut().zip(&course.way) {
+        for (sum, place) in mean.iter_mut().zip(&course.trajectory) {
             *sum = [sum[0] + course.weight * place[0], sum[1] + course.weight * place[1]];
         }
     }
     mean
 }
 
-/// A way to play on: meet a prey somewhere on a course, then stay with it or turn to another.
+/// A candidate plan: meet a prey on its trajectory, then follow it or another one.
 #[derive(Clone, Copy)]
-struct Idea<'a> {
+struct CandidatePlan<'a> {
     target: usize,
-    lead: &'a Way,
+    lead: &'a Trajectory,
     meeting: usize,
 }
 
-/// A game of thought, at some step.
+/// The state of a simulation.
 #[derive(Clone, Copy)]
 struct SimulatedState {
     step: usize,
@@ -176,19 +190,25 @@ struct SimulatedState {
     cost: f64,
 }
 
-impl Idea<'_> {
-    /// What this idea costs on average over the courses of its target, or infinity once it is more than `enough`.
-    fn expected_cost(&self, from: Point, prospects: &[Prospect], stakes: Stakes, enough: f64) -> f64 {
+impl CandidatePlan<'_> {
+    /// The expected cost over the trajectories of the target; infinity if it is `cost_limit` or more.
+    fn expected_cost(
+        &self,
+        from: Point,
+        forecasts: &[Forecast],
+        objective: Objective,
+        cost_limit: f64,
+    ) -> f64 {
         let mut caught = [false; MAX_PREY];
-        for (flag, prospect) in caught.iter_mut().zip(prospects) {
-            *flag = prospect.is_caught;
+        for (flag, forecast) in caught.iter_mut().zip(forecasts) {
+            *flag = forecast.is_caught;
         }
         let start = SimulatedState { step: 0, place: from, caught, cost: 0.0 };
         let mut cost = 0.0;
-        for course in &prospects[self.target].courses {
-            let left = (enough - cost) / course.weight;
-            cost += course.weight * self.cost(start, course, prospects, stakes, left);
-            if cost >= enough {
+        for course in &forecasts[self.target].courses {
+            let left = (cost_limit - cost) / course.weight;
+            cost += course.weight * self.cost(start, course, forecasts, objective, left);
+            if cost >= cost_limit {
                 return f64::INFINITY;
             }
         }
@@ -197,81 +217,96 @@ impl Idea<'_> {
 
     fn cost(
         &self,
-        mut thought: SimulatedState,
+        mut state: SimulatedState,
         course: &Course,
-        prospects: &[Prospect],
-        stakes: Stakes,
-        enough: f64,
+        forecasts: &[Forecast],
+        objective: Objective,
+        cost_limit: f64,
     ) -> f64 {
-        let n_steps = stakes.n_steps.min(FORESIGHT);
+        let n_steps = objective.n_steps.min(PLANNING_STEPS);
         let mut is_found = false;
-        while thought.step < n_steps && thought.cost < enough {
-            let step = thought.step;
-            let aim = if is_found { course.way[step] } else { self.lead[step.max(self.meeting)] };
-            let is_over = thought.advance(aim, self.target, course, prospects, stakes);
-            let apart = distance(thought.place, course.way[step]);
+        while state.step < n_steps && state.cost < cost_limit {
+            let step = state.step;
+            let aim = if is_found { course.trajectory[step] } else { self.lead[step.max(self.meeting)] };
+            let is_over = state.advance(aim, self.target, course, forecasts, objective);
+            let apart = distance(state.place, course.trajectory[step]);
             is_found |= apart < SIGHT_RADIUS;
             if is_over {
-                return thought.cost;
+                return state.cost;
             }
-            if apart < TOUCHING {
-                let stays = thought.follow(self.target, self.target, course, prospects, stakes, enough);
-                let others = (0..prospects.len()).filter(|then| {
-                    *then != self.target && !thought.caught[*then] && prospects[*then].courses.len() == 1
+            if apart < CATCH_DISTANCE {
+                let stays = state.follow(self.target, self.target, course, forecasts, objective, cost_limit);
+                let others = (0..forecasts.len()).filter(|next_target| {
+                    *next_target != self.target
+                        && !state.caught[*next_target]
+                        && forecasts[*next_target].courses.len() == 1
                 });
-                return others.fold(stays, |least, then| {
-                    least.min(thought.follow(then, self.target, course, prospects, stakes, enough.min(least)))
+                return others.fold(stays, |least, next_target| {
+                    least.min(state.follow(
+                        next_target,
+                        self.target,
+                        course,
+                        forecasts,
+                        objective,
+                        cost_limit.min(least),
+                    ))
                 });
             }
         }
-        thought.cost
+        state.cost
     }
 }
 
-const TOUCHING: f64 = PREDATOR.size + PREY.size;
+const CATCH_DISTANCE: f64 = PREDATOR.size + PREY.size;
 
 impl SimulatedState {
-    /// Keeps after prey `then` until the end, or until it has cost `enough`.
+    /// The cost of following prey `next_target` until the end, or until it is `cost_limit`.
     fn follow(
         mut self,
-        then: usize,
+        next_target: usize,
         target: usize,
         course: &Course,
-        prospects: &[Prospect],
-        stakes: Stakes,
-        enough: f64,
+        forecasts: &[Forecast],
+        objective: Objective,
+        cost_limit: f64,
     ) -> f64 {
-        let way = if then == target { &course.way } else { &prospects[then].courses[0].way };
-        while self.step < stakes.n_steps.min(FORESIGHT) && self.cost < enough {
-            let ahead = if then == target { self.step } else { (self.step + 2).min(FORESIGHT - 1) };
-            if self.advance(way[ahead], target, course, prospects, stakes) {
+        let trajectory = if next_target == target {
+            &course.trajectory
+        } else {
+            &forecasts[next_target].courses[0].trajectory
+        };
+        while self.step < objective.n_steps.min(PLANNING_STEPS) && self.cost < cost_limit {
+            let ahead =
+                if next_target == target { self.step } else { (self.step + 2).min(PLANNING_STEPS - 1) };
+            if self.advance(trajectory[ahead], target, course, forecasts, objective) {
                 break;
             }
         }
         self.cost
     }
 
-    /// One step towards `aim`; whether that was the last one of the episode.
+    /// Simulates one step towards `aim`. Returns whether the episode is over.
     #[inline(always)]
     fn advance(
         &mut self,
         aim: Point,
         target: usize,
         course: &Course,
-        prospects: &[Prospect],
-        stakes: Stakes,
+        forecasts: &[Forecast],
+        objective: Objective,
     ) -> bool {
         self.place = towards(self.place, aim);
         let mut is_over = true;
-        for (prey, prospect) in prospects.iter().enumerate() {
-            let course = if prey == target { Some(course) } else { prospect.courses.first() };
-            let own = course.map_or(f64::INFINITY, |course| distance(self.place, course.way[self.step]));
-            let least = own.min(prospect.others[self.step]);
-            if stakes.caught_prey_counts || !self.caught[prey] {
-                // Bodies keep each other at this distance.
+        for (prey, forecast) in forecasts.iter().enumerate() {
+            let course = if prey == target { Some(course) } else { forecast.courses.first() };
+            let own =
+                course.map_or(f64::INFINITY, |course| distance(self.place, course.trajectory[self.step]));
+            let least = own.min(forecast.others[self.step]);
+            if objective.caught_prey_counts || !self.caught[prey] {
+                // Contacts keep bodies about this far apart.
                 self.cost += least.max(0.1);
             }
-            self.caught[prey] |= least < TOUCHING;
+            self.caught[prey] |= least < CATCH_DISTANCE;
             is_over &= self.caught[prey];
         }
         self.step += 1;
@@ -279,18 +314,18 @@ impl SimulatedState {
     }
 }
 
-/// The push that leads to the goals of the next three steps, around what stands in the way.
-pub(crate) fn steer(own: Body, plan: &PursuitPlan, laws: &Dynamics, obstacles: &[Point]) -> Action {
-    let goals = match around(own.position, plan.soon[2], obstacles) {
+/// The push that leads to the goals of the next three steps, around obstacles.
+pub(crate) fn steer(own: Body, plan: &PursuitPlan, dynamics: &Dynamics, obstacles: &[Point]) -> Action {
+    let goals = match around(own.position, plan.next_goals[2], obstacles) {
         Some(corner) => [corner; 3],
-        None => plan.soon,
+        None => plan.next_goals,
     };
     let nearby: Vec<Point> =
         obstacles.iter().copied().filter(|obstacle| distance(*obstacle, own.position) < 0.7).collect();
     let mut best = (f64::INFINITY, 0);
     let push = |body: Body, action: usize| {
         let mut body = body;
-        laws.advance_alone(&mut body, PREDATOR, &nearby, action as Action);
+        dynamics.advance_alone(&mut body, PREDATOR, &nearby, action as Action);
         body
     };
     for first in 0..DIRECTIONS.len() {
@@ -311,15 +346,15 @@ pub(crate) fn steer(own: Body, plan: &PursuitPlan, laws: &Dynamics, obstacles: &
     best.1 as Action
 }
 
-/// Where to pass an obstacle that stands between `from` and `goal`.
+/// A goal for passing the first obstacle between `from` and `goal`; `None` if there is none.
 fn around(from: Point, goal: Point, obstacles: &[Point]) -> Option<Point> {
     let berth = PREDATOR.size + OBSTACLE_SIZE + 0.01;
-    let way = from_to(from, goal);
-    let far = length(way);
+    let offset = from_to(from, goal);
+    let far = length(offset);
     if far < 1e-6 {
         return None;
     }
-    let ahead = way.map(|part| part / far);
+    let ahead = offset.map(|part| part / far);
     let blocking = obstacles.iter().filter_map(|obstacle| {
         let to = from_to(from, *obstacle);
         let along = to[0] * ahead[0] + to[1] * ahead[1];
@@ -331,7 +366,7 @@ fn around(from: Point, goal: Point, obstacles: &[Point]) -> Option<Point> {
     let (_, obstacle, aside) = blocking.min_by(|one, other| one.0.total_cmp(&other.0))?;
     let to = from_to(from, obstacle);
     let apart = length(to).max(1e-9);
-    // The tangent on the side where the straight way passes. When the ego touches the obstacle it slides along it.
+    // The tangent on the side on which the straight line passes. An ego that touches the obstacle slides along it.
     let sine = (berth / apart).min(1.0);
     let cosine = (1.0 - sine * sine).sqrt();
     let side = if aside > 0.0 { 1.0 } else { -1.0 };
