@@ -168,7 +168,7 @@ impl<G: Game, P: Peer<G>> Arena<G, P> {
         }
     }
 
-    /// Which lanes are idle.
+    /// Whether each lane is idle.
     pub fn idle(&self) -> &[bool] {
         &self.idle
     }
@@ -186,7 +186,7 @@ pub trait AnyArena: Send {
     fn begin(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed, observation: &mut [f32]);
     /// Steps every lane that is not idle; see [`Arena::step`].
     fn step(&mut self, actions: &[Action], batch: &mut StepBatch<'_>);
-    /// Which lanes are idle.
+    /// Whether each lane is idle.
     fn idle(&self) -> &[bool];
 }
 

@@ -1,7 +1,7 @@
-//! An encounter: several episodes of one game with the same peers. The only code that steps a game with its peers.
+//! An encounter: several episodes of one game with the same peers. No other code steps a game with its peers.
 //!
-//! The ego's seat is always played from outside, and so are the seats of people who take the place of peers. Many encounters
-//! stepped together are an `Arena`; an ego that plays one, decision by decision, is in `session`.
+//! The caller chooses the actions of the ego and of people in the seats of peers. An `Arena` steps many encounters together; in
+//! `session` an ego plays one.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,9 @@ use crate::game::{
 use crate::peer::Peer;
 use crate::seed::{Seed, Stream};
 
-/// One ego's encounter with one tuple of peers. Plain data: it can be written down in the middle and gone on with.
+/// An encounter of an ego with one peer tuple. It is plain data, which can be stored at any move and continued later.
 ///
-/// Every episode begins at the first move for which a seat is asked from outside; the peers make the moves before it.
+/// Every episode begins at the first move of an external seat. The peers make the moves before it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Encounter<G: Game, P: Peer<G> = <G as Game>::Peer> {
@@ -45,14 +45,14 @@ pub struct EgoStep {
     pub task_reward: f64,
     /// Whether the episode or the encounter is over.
     pub boundary: Boundary,
-    /// How the episode ended, if it did.
+    /// The ending of the episode, if it ended.
     pub ending: Option<Ending>,
     /// Whether the ego came to an informative place.
     pub keypoint_visited: bool,
 }
 
 impl EgoStep {
-    /// A step of which no move has been made yet.
+    /// A step before its first move.
     pub(crate) const NEW: EgoStep = EgoStep {
         task_reward: 0.0,
         boundary: Boundary::WithinEpisode,
@@ -70,19 +70,18 @@ impl EgoStep {
     }
 }
 
-/// The buffers that receive what the peers saw and did between two decisions of the ego. A peer that did not act leaves zeros
-/// and [`NO_ACTION`]; one that acted twice leaves its last choice. It makes no difference whether a peer was scripted or
-/// played by a person.
+/// Buffers for the observations and actions of the peers between two decisions of the ego, whether scripted or played by people. A
+/// peer without an action has zeros and [`NO_ACTION`]; a peer with two actions has the last one.
 #[derive(Debug)]
 pub struct PeerStepBuffers<'a> {
-    /// One observation per peer, as it was when the peer chose; empty when they are not wanted.
+    /// One observation per peer at the time of its choice; empty to skip them.
     pub observations: &'a mut [f32],
-    /// One action per peer; empty when they are not wanted.
+    /// One action per peer; empty to skip them.
     pub actions: &'a mut [Action],
 }
 
 impl PeerStepBuffers<'_> {
-    /// Forgets the moves before a decision of the ego.
+    /// Clears the buffers before a decision of the ego.
     #[inline]
     pub fn clear(&mut self) {
         self.observations.fill(0.0);
@@ -96,8 +95,8 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         Encounter::begin_with_people(game, specs, &[], n_episodes, seed)
     }
 
-    /// Like [`Encounter::begin`], but `people` play the seats of some peers. The scripted peers and the deals draw the same
-    /// random numbers either way.
+    /// Like [`Encounter::begin`], but people play the seats `people` of some peers. The random numbers of the scripted peers and of
+    /// the initial states are the same in both cases.
     pub fn begin_with_people(
         game: &G,
         specs: &[P::Spec],
@@ -120,7 +119,7 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         encounter
     }
 
-    /// Like [`Encounter::begin`], in the place of an encounter that is over. Allocates nothing.
+    /// Starts another encounter in the memory of this one. Allocates nothing.
     pub fn reset(&mut self, game: &G, specs: &[P::Spec], n_episodes: usize, seed: Seed) {
         self.deal_rng = seed.stream("deal");
         self.state = game.initial_state(&mut self.deal_rng);
@@ -141,7 +140,7 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         self.start_episode(game);
     }
 
-    /// Tells the peers that an episode begins, and makes the moves before the first that is asked from outside.
+    /// Starts an episode of every peer, and makes the moves before the first one of an external seat.
     fn start_episode(&mut self, game: &G) {
         for peer in &mut self.peers {
             peer.begin_episode(game);
@@ -157,8 +156,8 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         }
     }
 
-    /// The seats whose actions the next [`Encounter::play`] needs from outside. Between two moves of scripted peers there may
-    /// be none; when the episode is over there is none.
+    /// The external seats that act in the next move. There are none if only scripted peers act, and none after the end of the
+    /// episode.
     #[inline]
     pub fn seats_to_ask(&self, game: &G) -> SeatSet {
         game.acting_seats(&self.state).intersection(self.external_seats)
@@ -208,8 +207,8 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         EncounterMove { actions, outcome, boundary }
     }
 
-    /// The ego acts; scripted peers move until it is the ego's turn again or the episode is over. A state in which the episode
-    /// is over stays to be looked at until [`Encounter::next_episode`]. For encounters without people.
+    /// Plays the ego's action and the moves of the scripted peers until the ego's next decision or the end of the episode. The
+    /// final state stays available until [`Encounter::next_episode`]. For encounters without people.
     #[inline]
     pub fn step(&mut self, game: &G, ego_action: Action, mut peers: PeerStepBuffers<'_>) -> EgoStep {
         assert_eq!(
@@ -230,7 +229,7 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         }
     }
 
-    /// Deals the next episode to the same peers.
+    /// Starts the next episode with the same peers.
     pub fn next_episode(&mut self, game: &G) {
         self.episode += 1;
         assert!(self.episode < self.n_episodes, "the encounter is over after {} episodes", self.n_episodes);
@@ -248,7 +247,7 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         &self.peers
     }
 
-    /// The episode that is being played, from 0.
+    /// The index of the current episode.
     pub fn episode(&self) -> usize {
         self.episode
     }

@@ -14,7 +14,7 @@ use crate::config::TrainConfig;
 use crate::methods::{Method, MethodInputs};
 use crate::network::{Actor, Decisions, Network, NetworkDims, NetworkSpec, PolicyOutputs};
 use crate::policy::{AnyPolicy, Policy, PolicyLanes};
-use crate::policy_runner::see;
+use crate::policy_runner::append_transformed;
 use crate::train::TrainError;
 
 /// A trained agent. No argument of its functions could carry a peer's identity.
@@ -171,7 +171,7 @@ impl AgentEncounter {
             self.side = self.policy.spec().sides.as_ref().map(|sides| sides.canonical(observation));
         }
         let mut canonical = Vec::with_capacity(observation.len());
-        see(self.transform(), observation, &mut canonical);
+        append_transformed(self.transform(), observation, &mut canonical);
         canonical
     }
 

@@ -5,57 +5,57 @@ use std::ops::Range;
 
 use pace_games::{Action, Ending};
 
-/// Encounters one after the other, and inside each its decisions in order of time.
+/// The encounters of a rollout in order, and the decisions of each in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Batch {
-    /// What the ego saw at each decision.
+    /// The ego's observation at each decision.
     pub(crate) observations: Vec<f32>,
-    /// What the ego saw at the end of each episode.
+    /// The ego's observation at the end of each episode.
     pub(crate) terminal_observations: Vec<f32>,
-    /// What the ego did.
+    /// The ego's action at each decision.
     pub(crate) actions: Vec<Action>,
-    /// What every peer did in the step that followed.
+    /// The actions of all peers in the step after each decision.
     pub(crate) peer_actions: Vec<Action>,
-    /// What every peer saw when it chose; only for methods that ask.
+    /// The observations of all peers when they chose; empty unless the method needs them.
     pub(crate) peer_observations: Vec<f32>,
-    /// What the network wrote down of its contexts.
+    /// The states that the network saved of its contexts.
     pub(crate) saved_states: Vec<f32>,
-    /// The log-probability of the action when it was taken.
+    /// The log-probability of the action in the rollout.
     pub(crate) log_probabilities: Vec<f32>,
-    /// The value expected when it was taken.
+    /// The value of the critic in the rollout.
     pub(crate) values: Vec<f32>,
-    /// What the game paid.
+    /// The task reward of each decision.
     pub(crate) task_rewards: Vec<f32>,
     /// The identifier's confidence, before its weight.
     pub(crate) exploration_rewards: Vec<f32>,
     /// Filled in by `gae`: normalised advantages.
     pub(crate) advantages: Vec<f32>,
-    /// Filled in by `gae`: what the value is trained towards.
+    /// Filled in by `gae`: the targets of the value.
     pub(crate) targets: Vec<f32>,
     /// The decisions of each episode.
     pub(crate) episode_lengths: Vec<u32>,
-    /// How each episode ended.
+    /// The ending of each episode.
     pub(crate) endings: Vec<Ending>,
-    /// Where the ego came to an informative place, per episode.
+    /// Whether the ego came to an informative place, per episode.
     pub(crate) keypoints_visited: Vec<bool>,
     /// The training tuple of each encounter.
     pub(crate) tuples: Vec<u32>,
-    /// The side that the ego looks from in each encounter.
+    /// The index of the symmetry transform of each encounter.
     pub(crate) sides: Vec<u8>,
-    /// Filled in by [`Batch::index_observations`] where observations recur.
+    /// Filled in by [`Batch::index_observations`] if there are few distinct observations.
     pub(crate) numbers: Option<ObservationIndices>,
     decision_starts: Vec<usize>,
     episode_starts: Vec<usize>,
 }
 
-/// Which observation every decision and every end of an episode has, by number.
+/// The index of the distinct observation at every decision and at every end of an episode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObservationIndices {
     pub(crate) decisions: Vec<u32>,
     pub(crate) ends: Vec<u32>,
 }
 
-/// The most observations that count as few.
+/// The maximum number of distinct observations that are indexed.
 const MAX_DISTINCT_OBSERVATIONS: usize = 256;
 
 /// Consecutive decisions of one encounter.
@@ -87,7 +87,7 @@ impl Batch {
         segments
     }
 
-    /// Numbers the observations, of `size` numbers each, if there are but few that differ.
+    /// Indexes the distinct observations, of `size` values each, if there are few.
     pub(crate) fn index_observations(&mut self, size: usize) {
         let mut found: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
         let mut observation = Vec::with_capacity(size);
@@ -109,12 +109,12 @@ impl Batch {
         });
     }
 
-    /// How many encounters there are.
+    /// The number of encounters.
     pub(crate) fn n_encounters(&self) -> usize {
         self.tuples.len()
     }
 
-    /// How many decisions there are.
+    /// The number of decisions.
     pub(crate) fn n_decisions(&self) -> usize {
         self.actions.len()
     }
@@ -141,12 +141,12 @@ impl Batch {
         })
     }
 
-    /// Opens the next encounter, looked at from the first side; what is pushed from now on belongs to it.
+    /// Starts the next encounter, without a symmetry transform. Rows that are pushed later belong to it.
     pub(crate) fn open_encounter(&mut self, tuple: u32) {
         self.open_encounter_from(tuple, 0);
     }
 
-    /// The same from any side.
+    /// Like [`Batch::open_encounter`], but with any symmetry transform.
     pub(crate) fn open_encounter_from(&mut self, tuple: u32, side: u8) {
         self.decision_starts.push(self.actions.len());
         self.episode_starts.push(self.episode_lengths.len());
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn few_observations_are_numbered_and_many_are_not() {
+    fn few_distinct_observations_are_indexed_and_many_are_not() {
         let mut batch = Batch {
             observations: vec![1.0, 2.0, 0.5, 0.5, 1.0, 2.0],
             terminal_observations: vec![0.5, 0.5, 2.0, 1.0],
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_cover_every_encounter_and_know_their_episode() {
+    fn segments_cover_every_encounter_and_contain_their_episode() {
         let mut batch = Batch::default();
         for lengths in [&[3, 1, 4][..], &[2], &[1, 1]] {
             batch.open_encounter(0);

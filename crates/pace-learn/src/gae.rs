@@ -1,5 +1,7 @@
-//! Advantages over whole encounters: credit flows across episode ends and stops where the encounter does, or, for methods
-//! that take every episode for itself, stops at every end.
+//! Generalised advantage estimation over whole encounters.
+//!
+//! Returns continue across the ends of episodes and stop with the encounter. For methods with returns per episode they stop
+//! with every episode.
 
 use pace_games::Ending;
 
@@ -25,14 +27,14 @@ pub(crate) fn estimate_advantages(batch: &mut Batch, exploration_weight: f64, co
             if is_cut {
                 (advantage, next_value) = (0.0, 0.0);
             }
-            let is_dropped = is_cut
+            let is_zeroed = is_cut
                 && config.timeout_advantage == TimeoutAdvantage::Zero
                 && batch.endings[episode] == Ending::TimedOut;
             for step in (start..end).rev() {
-                let paid = batch.task_rewards[step] + exploration_weight * batch.exploration_rewards[step];
-                let surprise = paid + discount * next_value - batch.values[step];
-                advantage = surprise + discount * gae_lambda * advantage;
-                if is_dropped && step + 1 == end {
+                let reward = batch.task_rewards[step] + exploration_weight * batch.exploration_rewards[step];
+                let td_error = reward + discount * next_value - batch.values[step];
+                advantage = td_error + discount * gae_lambda * advantage;
+                if is_zeroed && step + 1 == end {
                     advantage = 0.0;
                 }
                 next_value = batch.values[step];
@@ -45,10 +47,10 @@ pub(crate) fn estimate_advantages(batch: &mut Batch, exploration_weight: f64, co
     let n = n_decisions as f64;
     let mean = batch.advantages.iter().map(|value| f64::from(*value)).sum::<f64>() / n;
     let squares = batch.advantages.iter().map(|value| (f64::from(*value) - mean).powi(2)).sum::<f64>();
-    // The sample deviation, as PyTorch computes it; one decision alone has none.
-    let deviation = (squares / (n - 1.0).max(1.0)).sqrt();
+    // The sample standard deviation, as in PyTorch. It is 0 for a single decision.
+    let standard_deviation = (squares / (n - 1.0).max(1.0)).sqrt();
     for advantage in &mut batch.advantages {
-        *advantage = ((f64::from(*advantage) - mean) / (deviation + 1e-5)) as f32;
+        *advantage = ((f64::from(*advantage) - mean) / (standard_deviation + 1e-5)) as f32;
     }
 }
 
@@ -90,8 +92,8 @@ mod tests {
         TrainConfig { discount: 0.9, gae_lambda: 0.7, return_span, timeout_advantage, ..config }
     }
 
-    /// Σ (γλ)^k δ_{t+k} up to the end of the span, straight from the formula; a decision whose credit is dropped has none
-    /// and hands none on.
+    /// Compares with the formula Σ (γλ)^k δ_{t+k} up to the end of the span. A decision with a zeroed advantage has none and passes
+    /// none on.
     fn check(lengths: &[&[i32]], config: &TrainConfig) {
         let weight = 0.3;
         let mut batch = sample(lengths);
@@ -116,9 +118,9 @@ mod tests {
                 let last = if is_dropped { range.end - 1 } else { range.end };
                 for (power, later) in (step..last).enumerate() {
                     let next = if later + 1 < range.end { f64::from(batch.values[later + 1]) } else { 0.0 };
-                    let paid = f64::from(batch.task_rewards[later])
+                    let reward = f64::from(batch.task_rewards[later])
                         + weight * f64::from(batch.exploration_rewards[later]);
-                    let delta = paid + config.discount * next - f64::from(batch.values[later]);
+                    let delta = reward + config.discount * next - f64::from(batch.values[later]);
                     sum += (config.discount * config.gae_lambda).powi(power as i32) * delta;
                 }
                 let found = f64::from(batch.targets[step]) - f64::from(batch.values[step]);
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn episode_ends_change_nothing_where_returns_reach_across() {
+    fn episode_ends_change_nothing_if_returns_continue_across_them() {
         // Time-outs neither: an encounter has no other end than its last one.
         let config = keys(Span::Encounter, TimeoutAdvantage::Zero);
         let advantages = |lengths: &[i32]| {

@@ -1,4 +1,4 @@
-//! Which decisions each gradient step of an epoch is made of.
+//! Mini-batches: the decisions of each gradient step of an epoch.
 
 use std::ops::Range;
 
@@ -7,27 +7,27 @@ use pace_games::Stream;
 use crate::batch::{Batch, Segment};
 use crate::config::{MinibatchUnit, TrainConfig};
 
-/// The mini-batches of one epoch after the other.
+/// The mini-batches of one epoch at a time.
 pub(crate) struct Minibatches<'a> {
     kind: MinibatchUnit,
     spread: usize,
-    /// Encounters, or parts of them that are learned from by themselves.
+    /// Encounters, or chunks of encounters for recurrent methods.
     segments: &'a [Segment],
     /// The training tuple of every segment.
     tuples: Vec<u32>,
     n_decisions: usize,
     /// The segments, in the order of this epoch.
     order: Vec<u32>,
-    /// The part of its segment that each decision belongs to, where segments are divided.
+    /// The part of its segment that each decision belongs to, if segments are divided.
     parts: Option<Vec<u32>>,
-    /// The places in the order and the part of every mini-batch.
+    /// The range of `order` and the part of every mini-batch.
     plan: Vec<(Range<usize>, u32)>,
 }
 
-/// One gradient step's decisions.
+/// The decisions of one gradient step.
 pub(crate) struct MinibatchSegments<'a> {
     pub(crate) segment_indices: &'a [u32],
-    /// The part each decision belongs to, and the one that is due; all decisions where absent.
+    /// The part of each decision, and the part of this mini-batch. `None` selects all decisions of the segments.
     pub(crate) minibatch_of_decision: Option<(&'a [u32], u32)>,
     pub(crate) n_rows: usize,
 }
@@ -42,7 +42,7 @@ impl<'a> Minibatches<'a> {
             }
             MinibatchUnit::Encounters | MinibatchUnit::Balanced | MinibatchUnit::Chunks => {
                 let n_groups = (config.minibatches / spread).min(n);
-                // InputPart by part and not group by group: what comes next is made of other encounters.
+                // Part by part and not group by group, so that consecutive mini-batches have different encounters.
                 (0..spread as u32)
                     .flat_map(|part| (0..n_groups).map(move |group| (part, group)))
                     .map(|(part, group)| (n * group / n_groups..n * (group + 1) / n_groups, part))
@@ -72,8 +72,8 @@ impl<'a> Minibatches<'a> {
         }
     }
 
-    /// Draws the mini-batches of the next epoch.
-    pub(crate) fn draw(&mut self, rng: &mut Stream) {
+    /// Samples the mini-batches of the next epoch.
+    pub(crate) fn sample(&mut self, rng: &mut Stream) {
         match self.kind {
             MinibatchUnit::Encounters | MinibatchUnit::Chunks => rng.shuffle(&mut self.order),
             MinibatchUnit::Balanced => self.balance(rng),
@@ -97,7 +97,7 @@ impl<'a> Minibatches<'a> {
         }
     }
 
-    /// Round after round, in each one segment with every tuple: any stretch of the order has all tuples alike.
+    /// Orders the segments in rounds with one segment of every tuple each, so that every part of the order has all tuples equally often.
     fn balance(&mut self, rng: &mut Stream) {
         rng.shuffle(&mut self.order);
         let n_tuples = 1 + self.tuples.iter().max().copied().unwrap_or(0) as usize;
@@ -160,7 +160,7 @@ mod tests {
         }
         let segments = batch.cut(usize::MAX);
         let mut plan = Minibatches::new(&config, &batch, &segments);
-        plan.draw(&mut Seed::new(3).stream("order"));
+        plan.sample(&mut Seed::new(3).stream("order"));
         (0..plan.len())
             .map(|index| {
                 let rows = plan.get(index);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn balanced_minibatches_have_every_tuple_alike() {
+    fn balanced_minibatches_have_every_tuple_equally_often() {
         for (segment_indices, _) in drawn(MinibatchUnit::Balanced, 4, 1) {
             let mut tuples: Vec<u32> = segment_indices.iter().map(|encounter| encounter % 3).collect();
             tuples.sort_unstable();

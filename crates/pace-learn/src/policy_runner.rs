@@ -1,6 +1,6 @@
-//! Many lanes with one actor in every ego's seat: select actions, then step, until all encounters are over.
+//! Many lanes with the same actor as ego. A loop selects actions and steps the lanes until all encounters are over.
 //!
-//! Training records what happens here in `rollout`, evaluation in `adapt`, and GSCU's first stage in `methods::gscu`.
+//! The results are recorded by `rollout` for training, by `adapt` for evaluation, and by GSCU's first stage in `methods::gscu`.
 
 use pace_games::{
     Action, AnyArena, AnyGame, Boundary, ConfigError, NO_ACTION, PeerObservationMode, Seed, Split,
@@ -17,9 +17,9 @@ pub(crate) struct PolicyRunner<A: Actor> {
     steps: StepBuffers,
     state: A::State,
     rngs: Vec<Option<Stream>>,
-    /// The side that each ego looks from; the first, where the actor knows of no other.
+    /// The index of each ego's symmetry transform; 0 if the actor uses none.
     sides: Vec<usize>,
-    /// The lanes that decide, in order; every row below belongs to one of them.
+    /// The lanes with a running encounter, in order. Each has one row in the buffers below.
     active: Vec<usize>,
     observations: Vec<f32>,
     outputs: PolicyOutputs,
@@ -29,7 +29,7 @@ pub(crate) struct PolicyRunner<A: Actor> {
     peer_actions: Vec<Action>,
     peer_observations: Vec<f32>,
     task_rewards: Vec<f32>,
-    /// One action per lane, as the game calls it, whether it decides or not.
+    /// One action per lane in the game's numbering. Actions of idle lanes are ignored.
     actions: Vec<Action>,
     terminal_observations: Vec<f32>,
     ended: Vec<usize>,
@@ -65,7 +65,7 @@ impl<A: Actor> PolicyRunner<A> {
         }
     }
 
-    /// Seats a tuple in a lane, with an empty context.
+    /// Starts an encounter with a tuple in a lane, with an empty context.
     pub(crate) fn begin(&mut self, actor: &A, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         actor.begin(&mut self.state, lane, seed);
         self.switch(lane, tuple, n_episodes, seed);
@@ -76,23 +76,23 @@ impl<A: Actor> PolicyRunner<A> {
         }
     }
 
-    /// Seats a tuple in a lane whose peers have left, and leaves the context as it is, and the side with it.
+    /// Starts an encounter with other peers in a lane, and keeps the context and the symmetry transform.
     pub(crate) fn switch(&mut self, lane: usize, tuple: usize, n_episodes: usize, seed: Seed) {
         self.arena.begin(lane, tuple, n_episodes, seed, self.steps.observation_mut(lane));
         self.rngs[lane] = Some(seed.stream("ego"));
     }
 
-    /// Tells the actor the tuple of a lane, with a seed for what is random in training alone.
+    /// Reveals the tuple of a lane to the actor, with a seed for randomness that occurs only in training.
     pub(crate) fn reveal_tuple(&mut self, actor: &A, lane: usize, tuple: usize, seed: Seed) {
         actor.reveal_tuple(&mut self.state, lane, tuple, seed);
     }
 
-    /// The side that the ego of a lane looks from.
+    /// The index of a lane's symmetry transform.
     pub(crate) fn side(&self, lane: usize) -> usize {
         self.sides[lane]
     }
 
-    /// The classes of the peers in a lane that the ego takes for these.
+    /// Translates predicted classes of a lane's peers from the canonical frame to the game's numbering.
     pub(crate) fn true_classes(&self, actor: &A, lane: usize, classes_seen: Vec<usize>) -> Vec<usize> {
         let Some(transform) = actor.spec().transform(self.sides[lane]) else { return classes_seen };
         classes_seen
@@ -102,42 +102,42 @@ impl<A: Actor> PolicyRunner<A> {
             .collect()
     }
 
-    /// The lanes that decided last.
+    /// The lanes of the last decisions.
     pub(crate) fn active(&self) -> &[usize] {
         &self.active
     }
 
-    /// What the deciding egos saw.
+    /// The observations of the last decisions, one row per active lane.
     pub(crate) fn observations(&self) -> &[f32] {
         &self.observations
     }
 
-    /// What the actor made of it.
+    /// The actor's outputs for these observations.
     pub(crate) fn outputs(&self) -> &PolicyOutputs {
         &self.outputs
     }
 
-    /// The log-probability of each action of the deciding egos.
+    /// The log-probability of each action, one row per active lane.
     pub(crate) fn log_probabilities(&self) -> &[f32] {
         &self.log_probabilities
     }
 
-    /// The actions of the deciding egos.
+    /// The chosen actions, one per active lane.
     pub(crate) fn ego_actions(&self) -> &[Action] {
         &self.ego_actions
     }
 
-    /// The terminal observations of the egos whose episodes ended in the last step, one after the other.
+    /// The terminal observations of the episodes that ended in the last step, in the order of the lanes.
     pub(crate) fn terminal_observations(&self) -> &[f32] {
         &self.terminal_observations
     }
 
-    /// What all peers of the deciding egos did, after the step.
+    /// The actions of all peers in the last step, one row per active lane.
     pub(crate) fn peer_actions(&self) -> &[Action] {
         &self.peer_actions
     }
 
-    /// What all peers of the deciding egos saw when they chose, after the step; empty if not recorded.
+    /// The observations of all peers when they chose in the last step, one row per active lane; empty if not recorded.
     pub(crate) fn peer_observations(&self) -> &[f32] {
         &self.peer_observations
     }
@@ -162,13 +162,13 @@ impl<A: Actor> PolicyRunner<A> {
         actor.clear_context(&mut self.state, lane);
     }
 
-    /// Clears the context of a lane but for the episode just finished.
+    /// Clears the context of a lane except for the finished episode.
     pub(crate) fn keep_last_episode(&mut self, actor: &A, lane: usize) {
         actor.keep_last_episode(&mut self.state, lane);
     }
 
-    /// Passes every waiting decision through the actor and samples the actions; false when all encounters are over. An
-    /// actor whose output is not a distribution over actions is refused.
+    /// Computes the action probabilities of all active lanes and samples the actions. Returns `false` when all encounters are
+    /// over, and an error if the actor's output is not a distribution over actions.
     pub(crate) fn select_actions(&mut self, actor: &A) -> Result<bool, ConfigError> {
         let spec = actor.spec();
         let NetworkDims { observation: size, n_actions, .. } = spec.sizes;
@@ -182,7 +182,7 @@ impl<A: Actor> PolicyRunner<A> {
         self.observations.clear();
         for lane in &self.active {
             let observation = &self.steps.observations[lane * size..][..size];
-            see(spec.transform(self.sides[*lane]), observation, &mut self.observations);
+            append_transformed(spec.transform(self.sides[*lane]), observation, &mut self.observations);
         }
         actor.forward_policy(&self.observations, &self.active, &mut self.state, &mut self.outputs);
         self.log_probabilities.resize(n_rows * n_actions, 0.0);
@@ -193,7 +193,7 @@ impl<A: Actor> PolicyRunner<A> {
         for (row, lane) in self.active.iter().enumerate() {
             let rng = self.rngs[*lane].as_mut().expect("a lane that decides has begun");
             let probabilities = &mut self.probabilities[row * n_actions..][..n_actions];
-            // Sampled in the game's order of actions, as sessions do.
+            // Sampled in the game's order of actions, like in sessions.
             let transform = spec.transform(self.sides[*lane]);
             if let Some(transform) = transform {
                 transform.to_game_actions(probabilities);
@@ -205,13 +205,13 @@ impl<A: Actor> PolicyRunner<A> {
         Ok(true)
     }
 
-    /// Carries the actions out and adds what was seen to the contexts.
+    /// Steps the lanes with the chosen actions and updates the contexts.
     pub(crate) fn step(&mut self, actor: &A) {
         let spec = actor.spec();
         let NetworkDims { observation: size, n_peers, .. } = spec.sizes;
         self.arena.step(&self.actions, &mut self.steps.batch());
         let steps = &self.steps;
-        // Fewer may be met than in training; those who are missing do nothing.
+        // An evaluation may have fewer peers than training. The missing peers never act.
         let n_met = steps.peer_actions.len() / self.actions.len();
         self.peer_actions.clear();
         self.peer_observations.clear();
@@ -229,7 +229,11 @@ impl<A: Actor> PolicyRunner<A> {
             if steps.boundaries[*lane] != Boundary::WithinEpisode {
                 self.ended.push(*lane);
                 let observation = &steps.terminal_observations[lane * size..][..size];
-                see(spec.transform(self.sides[*lane]), observation, &mut self.terminal_observations);
+                append_transformed(
+                    spec.transform(self.sides[*lane]),
+                    observation,
+                    &mut self.terminal_observations,
+                );
             }
         }
         let decisions = Decisions {
@@ -246,12 +250,16 @@ impl<A: Actor> PolicyRunner<A> {
     }
 }
 
-/// Adds an observation, as it is from a side, to `seen`.
+/// Appends an observation to `transformed`, after the symmetry transform if there is one.
 #[inline]
-pub(crate) fn see(transform: Option<&SymmetryTransform>, observation: &[f32], seen: &mut Vec<f32>) {
+pub(crate) fn append_transformed(
+    transform: Option<&SymmetryTransform>,
+    observation: &[f32],
+    transformed: &mut Vec<f32>,
+) {
     match transform {
-        None => seen.extend_from_slice(observation),
-        Some(transform) => transform.transform_observation(observation, seen),
+        None => transformed.extend_from_slice(observation),
+        Some(transform) => transform.transform_observation(observation, transformed),
     }
 }
 
@@ -270,7 +278,7 @@ mod tests {
 
     const N_EPISODES: usize = 3;
 
-    /// A decision: the probabilities as they were sampled from, bit for bit, and the action.
+    /// A decision: the bits of the probabilities, and the sampled action.
     type Choice = (Vec<u32>, Action);
 
     fn choice(probabilities: &[f32], action: Action) -> Choice {
@@ -281,7 +289,7 @@ mod tests {
         Seed::new(5).child("encounter", &[tuple as u64])
     }
 
-    /// An encounter with each tuple, all of them side by side.
+    /// Plays an encounter with each tuple, all in one runner.
     fn choices_of_lanes<N: Network>(
         net: &N,
         game: &dyn AnyGame,
@@ -303,7 +311,7 @@ mod tests {
         Ok(choices)
     }
 
-    /// The same encounter with one tuple, in a session.
+    /// Plays an encounter with one tuple in a session.
     fn choices_of_session(
         agent: &Agent,
         game: &dyn AnyGame,
@@ -320,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Calls `check` with a network of every game whose first weights, those of the policy enlarged, were changed.
+    /// Calls `check` with an initial network for every game, after `change` of every weight of its policy head.
     fn for_every_game<N: Network>(
         method: &str,
         change: impl Fn(&mut f32),
@@ -340,7 +348,7 @@ mod tests {
     }
 
     fn check_choices<N: Network>(method: &str) {
-        // First weights give all actions about the same probability.
+        // With initial weights all actions have about the same probability.
         for_every_game::<N>(
             method,
             |weight| *weight *= 100.0,
@@ -352,7 +360,7 @@ mod tests {
                     let in_session = choices_of_session(&agent, game, *tuple).expect("distributions");
                     let alone = choices_of_lanes(&net, game, &[*tuple]).expect("distributions");
                     assert!(in_session == alone[0], "{label}, tuple {tuple}: a lane alone");
-                    // Beside other lanes the order of sums may differ, but no action.
+                    // With other lanes the order of sums may differ, but no action does.
                     let actions =
                         |choices: &[Choice]| choices.iter().map(|choice| choice.1).collect::<Vec<_>>();
                     assert_eq!(

@@ -1,6 +1,6 @@
 //! PPO over whole encounters: one iteration of Algorithm 1, and the terms of the loss that all methods share.
 //!
-//! What else a method's loss has is in its file under `methods`; one gradient step is in `learner`.
+//! The other terms of a method's loss are in its file under `methods`; a gradient step is in `learner`.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ use crate::train::{
     IterationContext, IterationResult, NamedBytes, TrainError, TrainingAlgorithm, read_weights, weight_files,
 };
 
-/// The weights of a method, and the lanes they are trained in.
+/// The training of a network with PPO: the learner with the weights, and the rollout.
 pub(crate) struct Ppo<N: Network> {
     pub(crate) learner: Learner<N>,
     rollout: Vec<RolloutShard<N>>,
-    /// Most decisions that an encounter can have.
+    /// Maximum number of decisions in an encounter.
     max_decisions: usize,
     /// The classes of each training tuple.
     classes: Vec<Vec<usize>>,
@@ -43,7 +43,7 @@ impl<N: Network> Ppo<N> {
         Ppo::with_net(N::new(game.spec(), pool, config), game, pool, config, seed, n_threads)
     }
 
-    /// The same with a network that was made before.
+    /// Like [`Ppo::new`], but with a given network.
     pub(crate) fn with_net(
         net: N,
         game: &dyn AnyGame,
@@ -61,7 +61,7 @@ impl<N: Network> Ppo<N> {
         })
     }
 
-    /// The first half of an iteration: plays the encounters of one batch.
+    /// Rollout of one iteration: plays the encounters of one batch.
     pub(crate) fn play(&mut self, at: &IterationContext<'_>) -> Result<Batch, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let (net, config, classes) = (&self.learner.net, at.config, &self.classes);
@@ -98,7 +98,7 @@ impl<N: Network> Ppo<N> {
         Ok(batch)
     }
 
-    /// The second half: credit and updates.
+    /// Advantages and updates of one iteration.
     fn learn(&mut self, at: &IterationContext<'_>, mut batch: Batch) -> Result<IterationResult, TrainError> {
         let config = at.config;
         let progress = at.steps as f64 / config.total_steps as f64;
@@ -141,7 +141,7 @@ impl<N: Network> Ppo<N> {
         Ok(IterationResult { n_steps: batch.n_decisions() as u64, metrics })
     }
 
-    /// All epochs and mini-batches; the sums of the last epoch and the mean gradient norm of all.
+    /// Runs all epochs and mini-batches. Returns the sums of the last epoch and the mean gradient norm of all epochs.
     fn update(&mut self, at: &IterationContext<'_>, batch: &Batch, progress: f64) -> (UpdateSums, f64) {
         let config = at.config;
         let is_warm_up = at.steps < config.warm_up_steps;
@@ -151,7 +151,7 @@ impl<N: Network> Ppo<N> {
             entropy_weight: config.entropy_decay.apply(config.entropy_weight, progress) as f32,
         };
         let mut rng = Seed::new(at.seed).child("update", &[at.iteration]).stream("order");
-        // Apart from the order, which must not depend on whether anything is dropped.
+        // A stream of its own, so that the order of mini-batches does not depend on dropout.
         let mut dropout_rng = Seed::new(at.seed).child("update", &[at.iteration]).stream("dropout");
         let mut sums = UpdateSums::default();
         let mut total_norm = 0.0;
@@ -159,7 +159,7 @@ impl<N: Network> Ppo<N> {
         let mut minibatches = Minibatches::new(config, batch, &segments);
         for _ in 0..config.epochs {
             sums = UpdateSums::default();
-            minibatches.draw(&mut rng);
+            minibatches.sample(&mut rng);
             for index in 0..minibatches.len() {
                 let MinibatchSegments { segment_indices, minibatch_of_decision, n_rows } =
                     minibatches.get(index);
@@ -238,17 +238,17 @@ impl<N: Network> TrainingAlgorithm for Ppo<N> {
     }
 }
 
-/// The rows of policy and value, and the places for their gradients.
+/// Rows of logits and values, and the buffers for their gradients.
 pub(crate) struct PolicyRows<'a> {
     pub(crate) logits: &'a [f32],
     pub(crate) d_logits: &'a mut [f32],
     pub(crate) values: &'a [f32],
     pub(crate) d_values: &'a mut [f32],
-    /// Room for the probabilities.
+    /// Buffer for the action probabilities.
     pub(crate) probabilities: &'a mut [f32],
 }
 
-/// The terms of PPO: clipped surrogate, entropy bonus and clipped value of the decisions named by `batch_rows`, one per row.
+/// Adds the terms of PPO for the decisions of `batch_rows`, one per row: clipped surrogate, entropy bonus and clipped value loss.
 pub(crate) fn policy_and_value(
     job: &UpdateJob<'_>,
     policy: &PolicyLoss,
@@ -288,11 +288,11 @@ fn mean(values: &[f32]) -> f64 {
     values.iter().map(|value| f64::from(*value)).sum::<f64>() / values.len() as f64
 }
 
-/// What the batch says about play.
+/// Metrics of the rollout.
 fn batch_metrics(batch: &Batch) -> BTreeMap<&'static str, f64> {
     let n_episodes = batch.episode_lengths.len() as f64;
     let share = |n: usize| n as f64 / n_episodes;
-    // The last tenth of the decisions of every encounter against the first: is there adaptation?
+    // Adaptation shows as a difference between the first and the last tenth of every encounter's decisions.
     let (mut first, mut last) = (Vec::new(), Vec::new());
     for encounter in 0..batch.n_encounters() {
         let range = batch.decisions(encounter);

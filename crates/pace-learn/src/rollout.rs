@@ -12,7 +12,7 @@ use crate::policy_runner::PolicyRunner;
 /// The encounters of a rollout that one thread plays.
 pub(crate) struct RolloutShard<A: Actor> {
     runner: PolicyRunner<A>,
-    /// The encounters of this shard, by their number in the batch.
+    /// The indices of this shard's encounters in the batch.
     encounters: Range<usize>,
     /// The training tuple of each of them.
     tuples: Vec<usize>,
@@ -112,8 +112,8 @@ impl<A: Actor> RolloutShard<A> {
     }
 }
 
-/// Cuts encounters with these tuples in turn into at most `n_shards` shards of nearly equal size: the numbers of a shard's
-/// encounters, and the tuple of each.
+/// Divides encounters, with these tuples in turn, into at most `n_shards` shards of nearly equal size. Returns the indices of
+/// each shard's encounters, and their tuples.
 pub(crate) fn cut_encounters(
     training_tuples: &[usize],
     encounters_per_tuple: usize,
@@ -141,7 +141,7 @@ mod tests {
     use crate::preset::paper_keys;
     use crate::train::IterationContext;
 
-    /// Calls `check` with a batch of every game, played with first weights that were changed by `change`.
+    /// Calls `check` with a batch of every game, from initial weights after `change`.
     fn for_every_game(
         exploration_mode: ExplorationMode,
         change: impl Fn(&mut PaceNet),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chosen_tuples_are_met_and_no_others() {
+    fn a_batch_has_the_chosen_tuples_and_no_others() {
         for entry in GAMES {
             let game = entry.open(Preset::Paper, &Map::new()).expect("a preset");
             let pool = game.pool(Split::Train);
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_encounter_begins_on_the_egos_own_side() {
+    fn encounters_start_in_the_canonical_frame() {
         let entry = GAMES.iter().find(|entry| entry.id == "predator-prey").expect("a game");
         let keys = Map::from_iter([("rotated_tuples".to_owned(), Value::from(true))]);
         let game = entry.open(Preset::Paper, &keys).expect("good keys");
@@ -195,22 +195,22 @@ mod tests {
             let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
             let batch = ppo.play(&at).expect("finite weights");
             let size = game.spec().observation_size;
-            let begins_on: Vec<usize> = (0..batch.n_encounters())
+            let first_sides: Vec<usize> = (0..batch.n_encounters())
                 .map(|encounter| {
                     sides.canonical(&batch.observations[batch.decisions(encounter).start * size..][..size])
                 })
                 .collect();
-            let is_met = |sides: &[usize], side: usize| sides.contains(&side);
-            let looked_from: Vec<usize> = batch.sides.iter().map(|side| usize::from(*side)).collect();
+            let contains = |sides: &[usize], side: usize| sides.contains(&side);
+            let batch_sides: Vec<usize> = batch.sides.iter().map(|side| usize::from(*side)).collect();
             for side in 1..4 {
-                assert_eq!(is_met(&begins_on, side), !canonical_frame);
-                assert_eq!(is_met(&looked_from, side), canonical_frame);
+                assert_eq!(contains(&first_sides, side), !canonical_frame);
+                assert_eq!(contains(&batch_sides, side), canonical_frame);
             }
         }
     }
 
-    /// Makes the identifier very sure of whatever it thinks.
-    fn shout(net: &mut PaceNet) {
+    /// Makes the identifier's posteriors nearly 0 or 1.
+    fn sharpen(net: &mut PaceNet) {
         fill_identifier(net, &mut |weight| weight * 1e4);
     }
 
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn the_exploration_reward_is_a_probability() {
         for mode in [ExplorationMode::Instant, ExplorationMode::RunningMax] {
-            for_every_game(mode, shout, |id, _, batch| {
+            for_every_game(mode, sharpen, |id, _, batch| {
                 let rewards = &batch.exploration_rewards;
                 assert!(rewards.iter().all(|reward| (0.0..=1.0).contains(reward)), "{id}");
-                // The identifier shouts, so both ends of the range are there.
+                // The posteriors are nearly 0 or 1, so both ends of the range occur.
                 let is_near = |end: f32| rewards.iter().any(|reward| (reward - end).abs() < 0.01);
                 assert!(is_near(0.0) && is_near(1.0), "{id}");
             });
@@ -235,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn an_identifier_that_knows_nothing_pays_one_over_the_classes() {
-        let silence = |net: &mut PaceNet| fill_identifier(net, &mut |_| 0.0);
-        for_every_game(ExplorationMode::Instant, silence, |id, pool, batch| {
+    fn a_uniform_posterior_gives_one_over_the_number_of_classes() {
+        let flatten = |net: &mut PaceNet| fill_identifier(net, &mut |_| 0.0);
+        for_every_game(ExplorationMode::Instant, flatten, |id, pool, batch| {
             let n_classes = &pool.n_classes;
             let chance = n_classes.iter().map(|n| 1.0 / *n as f32).sum::<f32>() / n_classes.len() as f32;
-            // Mean over the peers of one over their numbers of classes.
+            // The mean over the peers of 1 / number of classes.
             match id {
                 "kuhn-poker" => assert_eq!(chance, 1.0 / 40.0),
                 "overcooked" => assert_eq!(chance, 1.0 / 18.0),
@@ -260,7 +260,9 @@ mod tests {
                 rewards.windows(2).any(|pair| pair[1] < pair[0])
             })
         };
-        for_every_game(ExplorationMode::Instant, shout, |id, _, batch| assert!(has_fall(batch), "{id}"));
-        for_every_game(ExplorationMode::RunningMax, shout, |id, _, batch| assert!(!has_fall(batch), "{id}"));
+        for_every_game(ExplorationMode::Instant, sharpen, |id, _, batch| assert!(has_fall(batch), "{id}"));
+        for_every_game(ExplorationMode::RunningMax, sharpen, |id, _, batch| {
+            assert!(!has_fall(batch), "{id}")
+        });
     }
 }

@@ -61,7 +61,7 @@ fn write_probabilities(strategy: &Strategy, observation: &[f32], probabilities: 
 ///
 /// The outcome of a hand depends on xi alone or on eta alone, so the posterior is a product of two, each on a grid. The value of
 /// a strategy is linear in xi and in eta, so the myopic best response needs their means only. The ego adds a bonus for
-/// information: the expected reduction of the posterior variance (see D2 in `docs/deviations.md`).
+/// information: the expected reduction of the posterior variance. It is Deviation D2.
 #[derive(Clone, Debug)]
 pub(crate) struct BayesEgo {
     xi: Posterior,

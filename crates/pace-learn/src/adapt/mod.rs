@@ -13,7 +13,7 @@ use pace_nn::threads::for_each_shard;
 use crate::agent::Agent;
 use crate::network::{Actor, Decisions, PolicyOutputs};
 use crate::policy::Policy;
-use crate::policy_runner::{PolicyRunner, see};
+use crate::policy_runner::{PolicyRunner, append_transformed};
 
 use detector::DetectorState;
 pub use detector::{Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, Verdict};
@@ -381,7 +381,7 @@ impl ClosedForm {
         let rows: Vec<usize> = (0..lanes.len()).collect();
         let mut observations = Vec::new();
         for (point, transform) in self.points.iter().cycle().zip(&transforms) {
-            see(*transform, &point.observation, &mut observations);
+            append_transformed(*transform, &point.observation, &mut observations);
         }
         agent.forward_policy(&observations, &rows, &mut state, &mut self.outputs);
         let logits = &self.outputs.logits[..];
@@ -417,7 +417,7 @@ impl ClosedForm {
             let point = &self.points[row % self.points.len()];
             let Some(earlier) = point.earlier.get(step) else { continue };
             rows.push(row);
-            see(*transform, &earlier.observation, &mut observations);
+            append_transformed(*transform, &earlier.observation, &mut observations);
             ego_actions.push(
                 transform
                     .map_or(earlier.ego_action, |transform| transform.transform_action(earlier.ego_action)),

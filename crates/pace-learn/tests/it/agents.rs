@@ -3,6 +3,7 @@
 use pace_games::{
     AnyEncounter, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Inference, NO_ACTIONS, PeerStepBuffers,
     Preset, Seat, Seed, Split, StepBuffers, StepFeedback, Symmetries, SymmetryTransform, find_game,
+    sample_action,
 };
 use pace_learn::config::ContextAction;
 use pace_learn::{
@@ -55,7 +56,7 @@ pub fn play_alone(
         let inference = encounter.infer(&observation);
         // An inference has no side effects.
         assert_eq!(encounter.infer(&observation), inference);
-        let action = inference.draw(&mut rng).expect("finite weights");
+        let action = sample_action(&inference.probabilities, &mut rng).expect("finite weights");
         // Methods without an identifier have no guesses.
         if current.is_none() && !inference.posteriors.is_empty() {
             let best = |posterior: &Vec<f32>| {

@@ -4,6 +4,7 @@
 use pace_games::ConfigError;
 use serde::{Deserialize, Serialize};
 
+use super::super::baseline;
 use crate::config::{Decay, MinibatchUnit, TrainConfig};
 
 /// The keys of the embedding, the conditional policy, and the belief and bandit in play.
@@ -208,9 +209,8 @@ impl GscuConfig {
 /// Sets the keys that GSCU has in every game. `total_steps` includes the first stage.
 pub(super) fn adjust(config: &mut TrainConfig) {
     // The method has neither identifier nor context; its batches are small and consist of single episodes.
-    config.exploration_weight = 0.0;
+    baseline(config);
     config.auxiliary_weight = 0.0;
-    config.warm_up_steps = 0;
     config.minibatch_unit = MinibatchUnit::Steps;
     config.minibatches_per_encounter = 1;
     config.learning_rate_decay = Decay::Constant;
