@@ -516,7 +516,7 @@ is_optional = true
 });
 
 test("a full server says so", async () => {
-  const small = await startServer("--most-sessions", "1");
+  const small = await startServer("--max-sessions", "1");
   const first = await open(small.address);
   await startSession(first, { game: "Kuhn Poker", agent: "kuhn-poker.nash", episodes: 10 });
   const second = await open(small.address);
@@ -545,7 +545,7 @@ episodes = 3
 seed = 1
 completion_code = "CODE"
 `);
-  const small = await startServer("--study", file, "--most-sessions", "1");
+  const small = await startServer("--study", file, "--max-sessions", "1");
   const begin = async (participant) => {
     const view = await open(`${small.address}/study?participant=${participant}`);
     await view.page.getByRole("button", { name: "I agree" }).click();

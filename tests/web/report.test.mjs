@@ -47,7 +47,7 @@ test("encounters of every game that are recorded now", async () => {
     const keys = ["encounters_per_tuple=1", "epochs=1", "minibatches=2", "warm_up_steps=0", "hidden_width=8"];
     await run("train", game, "--steps", "2000", "--out", run_folder, ...keys.flatMap((key) => ["--set", key]));
     await run("watch", run_folder, "--peer", "1", "--episodes", "2", "--record");
-    await run("adapt", run_folder, "--passes", "1", "--episodes", "2");
+    await run("adapt", run_folder, "--encounters", "1", "--episodes", "2");
     await run("report", run_folder);
     for (const screen of SCREENS) await check(join(run_folder, "report.html"), `report-of-${game}`, screen);
   }

@@ -1,12 +1,15 @@
-//! What a person may choose about a game, by preset and key, and every way in which a choice can be wrong.
+//! Presets and keys of a game, and the errors of wrong input.
 
 use std::fmt::{Debug, Display};
+use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A named set of choices, of the game's rules and of training.
+use crate::old_names::with_current_names;
+
+/// A named set of values for all keys, of the game's rules and of training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preset {
@@ -14,15 +17,15 @@ pub enum Preset {
     Paper,
     /// The authors' published code throughout.
     Reference,
-    /// The training choices that worked best here. The rules are those of [`Preset::Paper`]; a game's `training.toml` may set
-    /// further keys of the game for training.
+    /// The training keys that worked best here. The rules are those of [`Preset::Paper`]; a game's `training.toml` may set
+    /// other keys of the game for training.
     Best,
 }
 
 impl Preset {
     /// Every preset, the default first.
     pub const ALL: [Preset; 3] = [Preset::Paper, Preset::Reference, Preset::Best];
-    /// The presets whose rules differ: [`Preset::Best`] plays by the rules of the first.
+    /// The presets whose rules differ: [`Preset::Best`] has the rules of [`Preset::Paper`].
     pub const RULES: [Preset; 2] = [Preset::Paper, Preset::Reference];
 
     /// The name on the command line.
@@ -33,9 +36,12 @@ impl Preset {
             Preset::Best => "best",
         }
     }
+}
 
-    /// Reads a name.
-    pub fn parse(text: &str) -> Result<Preset, ConfigError> {
+impl FromStr for Preset {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Preset, ConfigError> {
         Preset::ALL
             .into_iter()
             .find(|preset| preset.name() == text)
@@ -45,17 +51,17 @@ impl Preset {
 
 /// A set of keys with a value for each preset. Derive `Serialize` and `Deserialize`: the field names are the keys.
 pub trait PresetConfig: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync {
-    /// All keys as `preset` sets them; [`Preset::Best`] sets what [`Preset::Paper`] sets.
+    /// Returns all keys with the values of a preset. [`Preset::Best`] has the values of [`Preset::Paper`].
     fn preset(preset: Preset) -> Self;
 }
 
-/// The keys of `preset` with `overrides` on top.
+/// Returns the keys of a preset with `overrides` applied.
 pub fn configure<C: PresetConfig>(preset: Preset, overrides: &Map<String, Value>) -> Result<C, ConfigError> {
     override_keys(&C::preset(preset), overrides)
 }
 
-/// `keys` with `overrides` on top; a key that is not there, or a value it cannot take, is an error that names it. A key of a
-/// section is set by a map with the section's name, or on its own as `section.key`.
+/// Returns `keys` with `overrides` applied. An unknown key or an invalid value is an error that names the key. The keys of a
+/// section are set by a map under the section's name, or one by one as `section.key`. Old names of keys are accepted.
 pub fn override_keys<C: Serialize + DeserializeOwned>(
     keys: &C,
     overrides: &Map<String, Value>,
@@ -63,8 +69,9 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
     let Value::Object(mut keys) = serde_json::to_value(keys).expect("a configuration is plain data") else {
         panic!("a configuration must serialise to a map of keys");
     };
+    let overrides = with_current_names(overrides, Some(&keys))?;
     let mut singles = Vec::new();
-    for (key, value) in overrides {
+    for (key, value) in &overrides {
         match (keys.get(key), value) {
             (Some(Value::Object(_)), Value::Object(section)) => {
                 singles.extend(section.iter().map(|(inner, value)| (format!("{key}.{inner}"), value)));
@@ -73,12 +80,12 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
         }
     }
     for (key, value) in &singles {
-        let Some(place) = place_of(&mut keys, key) else {
-            let known = names_of(&keys);
+        let Some(current) = find_key(&mut keys, key) else {
+            let known = key_names(&keys);
             return Err(ConfigError::unknown("key", key, known.iter().map(String::as_str)));
         };
         // One key at a time, so that the error can name it.
-        *place = (*value).clone();
+        *current = (*value).clone();
         serde_json::from_value::<C>(Value::Object(keys.clone())).map_err(|error| ConfigError::BadValue {
             key: key.clone(),
             found: value.to_string(),
@@ -88,15 +95,15 @@ pub fn override_keys<C: Serialize + DeserializeOwned>(
     Ok(serde_json::from_value(Value::Object(keys)).expect("checked key by key"))
 }
 
-fn place_of<'a>(keys: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
+fn find_key<'a>(keys: &'a mut Map<String, Value>, key: &str) -> Option<&'a mut Value> {
     match key.split_once('.') {
         Some((section, inner)) => keys.get_mut(section)?.as_object_mut()?.get_mut(inner),
         None => keys.get_mut(key),
     }
 }
 
-/// All keys, those of sections by their whole name.
-fn names_of(keys: &Map<String, Value>) -> Vec<String> {
+/// Lists all keys; a key of a section as `section.key`.
+fn key_names(keys: &Map<String, Value>) -> Vec<String> {
     keys.iter()
         .flat_map(|(key, value)| match value {
             Value::Object(section) => section.keys().map(|inner| format!("{key}.{inner}")).collect(),
@@ -105,53 +112,53 @@ fn names_of(keys: &Map<String, Value>) -> Vec<String> {
         .collect()
 }
 
-/// Everything that can be wrong with what a person, a file or another program asks of a game.
+/// An error in the input of a user, a file or another program: a key, a name or a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// A name that nothing has.
+    /// An unknown name.
     #[error("unknown {kind} \"{}\"{}; known: {known}", shown(found), nearest.as_ref().map_or(String::new(), |name| format!(" (did you mean \"{name}\"?)")))]
     Unknown {
-        /// What was looked for: game, key, pool…
+        /// The kind of name: game, key, pool…
         kind: &'static str,
-        /// What was given.
+        /// The name that was given.
         found: String,
-        /// What there is.
+        /// The known names.
         known: String,
-        /// The closest of these, if any is close.
+        /// The known name closest to it, if one is close.
         nearest: Option<String>,
     },
-    /// A key with a value of the wrong type or name.
+    /// A key with a value that it cannot have.
     #[error("key `{key}`: found {}; {expected}", shown(found))]
     BadValue {
         /// The key.
         key: String,
         /// Its value.
         found: String,
-        /// What the key takes.
+        /// The values that the key can have.
         expected: String,
     },
-    /// A text of keys that cannot be understood: a file of a game, of a run or of a person.
+    /// An invalid file of keys: of a game, of a run or of a user.
     #[error("{file}: {reason}")]
     BadFile {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The error in it.
         reason: String,
     },
-    /// A number of peers to draw that cannot be.
+    /// A uniform pool with an invalid number of tuples.
     #[error("pool \"{}\": expected uniform:N with N from 1 to 1000000", shown(found))]
     BadPoolSize {
-        /// What was given.
+        /// The name of the pool.
         found: String,
     },
-    /// A peer number past the end of the pool.
+    /// A peer index past the end of the pool.
     #[error("no peer {found} in pool {pool}: it has the peers 0 to {last}")]
     NoSuchPeer {
-        /// What was given.
+        /// The index that was given.
         found: usize,
         /// The pool's name.
         pool: String,
-        /// The last peer's number.
+        /// The last index.
         last: usize,
     },
     /// A pool without training or without test tuples.
@@ -165,23 +172,23 @@ pub enum ConfigError {
         /// Peers in the tuple that differs.
         found: usize,
     },
-    /// A test tuple that the ego would have been trained with.
+    /// A test tuple that is also a training tuple.
     #[error("test tuple {index} ({peer}) is also in the training pool; remove it from one of them")]
     TestPeerInTraining {
-        /// Its number in the test pool.
+        /// Its index in the test pool.
         index: usize,
         /// Its description.
         peer: String,
     },
-    /// A state that no play can be in.
+    /// A state that no sequence of moves leads to.
     #[error("impossible {game} state: {reason}")]
     ImpossibleState {
         /// The game's id.
         game: &'static str,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// An ego whose probabilities are not finite, or all 0.
+    /// Action probabilities that are not finite, or all 0.
     #[error(
         "the agent's action probabilities are not a distribution: found {found}, expected finite numbers that are not all 0; use another checkpoint of the run"
     )]
@@ -192,7 +199,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// An unknown name, with the nearest known one.
+    /// Creates the error for an unknown name, with the nearest known name.
     pub fn unknown<'a>(
         kind: &'static str,
         found: &str,
@@ -203,7 +210,7 @@ impl ConfigError {
         ConfigError::Unknown { kind, found: found.to_owned(), known: known.join(", "), nearest }
     }
 
-    /// A bad value found by a game's own checks.
+    /// Creates the error for a value that a check rejects.
     pub fn bad_value(key: &str, found: &dyn Display, expected: &str) -> ConfigError {
         ConfigError::BadValue {
             key: key.to_owned(),
@@ -213,10 +220,11 @@ impl ConfigError {
     }
 }
 
-/// The known name that `found` begins, or else the one that differs from it in few letters, or else the one that holds it.
+/// Finds the known name that was probably meant: one that starts with `found`, else one that differs from it in few letters,
+/// else one that contains it.
 fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let n_letters = found.chars().count();
-    // No name is that long, and comparing a long text with every name takes long.
+    // No name is that long, and the comparison with every name would be slow.
     if n_letters > MAX_SHOWN {
         return None;
     }
@@ -224,20 +232,20 @@ fn nearest<'a>(found: &str, known: &[&'a str]) -> Option<&'a str> {
     let shortest = |is_meant: &dyn Fn(&str) -> bool| {
         known.iter().copied().filter(|name| is_meant(name)).min_by_key(|name| name.len())
     };
-    let begun = || shortest(&|name| n_letters >= 2 && name.starts_with(&found));
+    let starting = || shortest(&|name| n_letters >= 2 && name.starts_with(&found));
     let similar = || {
         let distances = known.iter().map(|name| (strsim::damerau_levenshtein(&found, name), *name));
         let (distance, name) = distances.min()?;
         (distance <= 1 + name.len() / 3).then_some(name)
     };
-    let holding = || shortest(&|name| n_letters >= 3 && name.contains(&found));
-    begun().or_else(similar).or_else(holding)
+    let containing = || shortest(&|name| n_letters >= 3 && name.contains(&found));
+    starting().or_else(similar).or_else(containing)
 }
 
-/// The most characters of a found value that a message repeats.
+/// Maximum number of characters of an input value in a message.
 const MAX_SHOWN: usize = 60;
 
-/// A found value for a message: its first 60 characters, with control characters escaped.
+/// Formats an input value for a message: its first 60 characters, with control characters escaped.
 pub fn shown(found: &str) -> String {
     let mut text = String::new();
     for character in found.chars().take(MAX_SHOWN) {
@@ -253,15 +261,15 @@ pub fn shown(found: &str) -> String {
     }
 }
 
-/// Whether a terminal does not print this character in its place on the line: controls, line separators, and marks that
-/// change the direction of the text.
+/// Whether a character disturbs a line in a terminal: control characters, line separators, and marks that change the
+/// direction of the text.
 pub fn breaks_a_line(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The message of a reader of JSON or TOML without the names of Rust types and of the reader's own terms: what was found,
-/// what was expected.
+/// Rewrites the message of a JSON or TOML parser: the value found and the value expected, without names of Rust types and
+/// parser terms.
 pub fn plain_reason(message: &str) -> String {
     match found_and_expected(message) {
         (Some(found), expected) => format!("found {}, {expected}", shown(&found)),
@@ -269,13 +277,14 @@ pub fn plain_reason(message: &str) -> String {
     }
 }
 
-/// The value that a message of a reader names, if it names one, and the rest in plain words.
+/// Splits the message of a parser into the value it names, if it names one, and the rest in plain words.
 fn found_and_expected(message: &str) -> (Option<String>, String) {
     let message = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
-    // A reader of a text ends with the place, which is for the caller to tell.
-    let is_place = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b" column".contains(&byte));
+    // The position at the end of the message is removed: the caller reports it.
+    let is_position =
+        |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || b" column".contains(&byte));
     let message = match message.rsplit_once(" at line ") {
-        Some((reason, place)) if is_place(place) => reason,
+        Some((reason, position)) if is_position(position) => reason,
         _ => &message,
     };
     let between_ticks = |text: &str| text.split('`').nth(1).map_or_else(String::new, shown);
@@ -299,7 +308,7 @@ fn found_and_expected(message: &str) -> (Option<String>, String) {
         .iter()
         .find_map(|start| found.strip_prefix(start));
     match value {
-        // The kind of the value comes before the value: integer `-1`, string "x".
+        // The type comes before the value: integer `-1`, string "x".
         Some(value) => {
             let value = value.find(['`', '"']).map_or(value, |start| &value[start..]);
             (Some(value.to_owned()), format!("expected {}", plain_type(expected)))
@@ -308,7 +317,7 @@ fn found_and_expected(message: &str) -> (Option<String>, String) {
     }
 }
 
-/// A type as a reader of JSON or TOML names it, as a person would.
+/// Translates a type name of a JSON or TOML parser into plain words.
 fn plain_type(name: &str) -> &str {
     match name {
         "u8" => "a whole number from 0 to 255",
@@ -332,7 +341,7 @@ fn plain_type(name: &str) -> &str {
     }
 }
 
-/// Refuses an encounter without episodes, or with more than anybody can mean.
+/// Rejects an encounter without episodes or with more than 10 000.
 pub(crate) fn check_episodes(n_episodes: usize) -> Result<(), ConfigError> {
     if (1..=10_000).contains(&n_episodes) {
         return Ok(());
@@ -374,13 +383,13 @@ mod tests {
     fn keys_of_a_section_are_set_one_by_one() {
         assert_eq!(set(&json!({ "rate": 1.0 })), Ok(keys(1.0, 3, "a".to_owned())));
         assert_eq!(set(&json!({ "section.width": 4 })), Ok(keys(0.5, 4, "a".to_owned())));
-        // A map leaves the section's other keys as they are.
+        // A map leaves the other keys of the section unchanged.
         assert_eq!(set(&json!({ "section": { "name": "b" } })), Ok(keys(0.5, 3, "b".to_owned())));
         assert_eq!(set(&json!({ "section": {} })), set(&json!({})));
     }
 
     #[test]
-    fn messages_of_readers_become_plain() {
+    fn parser_messages_become_plain() {
         let whole = "expected a whole number from 0 to 18446744073709551615";
         for (message, expected) in [
             (
@@ -426,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_found_value_is_shortened_and_stays_on_its_line() {
+    fn an_input_value_in_a_message_is_one_short_line() {
         assert_eq!(shown("many"), "many");
         assert_eq!(shown("a\nb\t\u{1b}[31m\u{202e}c"), "a\\nb\\t\\u{1b}[31m\\u{202e}c");
         assert_eq!(shown(&"ü".repeat(61)), format!("{}… (61 characters)", "ü".repeat(60)));
@@ -459,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn an_error_names_the_key() {
         let refused = |overrides: &Value, words: &[&str]| {
             let message = set(overrides).expect_err("refused");
             assert!(words.iter().all(|word| message.contains(word)), "{message}");

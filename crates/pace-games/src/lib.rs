@@ -23,6 +23,7 @@
 
 pub mod config;
 pub mod game;
+pub mod old_names;
 pub mod peer;
 pub mod pool;
 pub mod seed;

@@ -27,7 +27,7 @@ pub struct AdaptOptions {
     /// The peer pool.
     pub split: Split,
     /// Encounters per peer tuple.
-    pub passes: usize,
+    pub encounters_per_tuple: usize,
     /// Episodes per encounter. Default: the game's `episodes_per_encounter`, doubled with a switch.
     pub episodes: Option<usize>,
     /// N_ctx: maximum number of episodes in the context, including the current one. Default: episodes per encounter in training.
@@ -37,7 +37,7 @@ pub struct AdaptOptions {
     /// The change detector, which clears the context within an encounter.
     pub detector: Detector,
     /// The part of the context kept when it is cleared.
-    pub clear_keeps: ClearKeeps,
+    pub keep_on_clear: ClearKeeps,
     /// Softmax temperature of the policy. Default: the `temperature` of the run.
     pub temperature: Option<f64>,
     /// Game keys that override those of training.
@@ -54,15 +54,15 @@ pub struct AdaptOptions {
 
 impl AdaptOptions {
     /// The plain protocol: the game as in training, and the same peers during the whole encounter.
-    pub fn new(split: Split, passes: usize, seed: u64, n_threads: usize) -> AdaptOptions {
+    pub fn new(split: Split, encounters_per_tuple: usize, seed: u64, n_threads: usize) -> AdaptOptions {
         AdaptOptions {
             split,
-            passes,
+            encounters_per_tuple,
             episodes: None,
             context_episodes: None,
             switch_at: None,
             detector: Detector::None,
-            clear_keeps: ClearKeeps::Last,
+            keep_on_clear: ClearKeeps::Last,
             temperature: None,
             game_keys: Map::new(),
             keep_latents: false,
@@ -90,7 +90,7 @@ impl AdaptOptions {
             Detector::None => return None,
             // An agent that is informed of the switch keeps nothing of the former peers.
             Detector::Known => ClearKeeps::Nothing,
-            Detector::Drop { .. } => self.clear_keeps,
+            Detector::Drop { .. } => self.keep_on_clear,
         };
         Some(DetectorHead { name: self.detector.to_string(), clear_keeps: clear_keeps.name().to_owned() })
     }
@@ -111,8 +111,8 @@ impl AdaptOptions {
         }
         if self.detector != Detector::None {
             name.push_str(&format!("-{}", self.detector.to_string().replace(':', "-")));
-            if self.clear_keeps != ClearKeeps::Last {
-                name.push_str(&format!("-keeps-{}", self.clear_keeps.name()));
+            if self.keep_on_clear != ClearKeeps::Last {
+                name.push_str(&format!("-keeps-{}", self.keep_on_clear.name()));
             }
         }
         if let Some(temperature) = self.temperature {
@@ -216,10 +216,10 @@ pub fn adapt_agent(
         context_episodes: Some(context_episodes),
         switch,
         detector: options.detector,
-        clear_keeps: options.clear_keeps,
+        keep_on_clear: options.keep_on_clear,
         classes,
         keep_latents: options.keep_latents,
-        ..AdaptConfig::new(options.split, options.passes, episodes, options.seed)
+        ..AdaptConfig::new(options.split, options.encounters_per_tuple, episodes, options.seed)
     };
     let encounters = adapt(agent, game, &conditions, options.n_threads)?;
     let latents =
@@ -232,7 +232,7 @@ pub fn adapt_agent(
         pool: options.split.to_string(),
         metric: episode_rows::score_metric(spec.metric),
         words: words(spec, &config.method),
-        passes: options.passes,
+        passes: options.encounters_per_tuple,
         seed: options.seed,
         episodes,
         context_episodes,
@@ -251,7 +251,7 @@ pub fn adapt_agent(
             reference,
             split: options.split,
             n_tuples: pool.tuples.len(),
-            n_encounters: options.passes,
+            n_encounters: options.encounters_per_tuple,
             n_episodes: episodes,
             switch,
             seed: options.seed,

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use pace_games::old_names::read_with_old_names;
 use pace_games::{ConfigError, Preset, Split, find_game};
 use pace_learn::preset::not_toml;
 use pace_learn::{ClearKeeps, Detector, RunConfig, RunRequest, find_method};
 use pace_report::experiment_result::View;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::adaptation::AdaptOptions;
@@ -67,7 +68,7 @@ pub struct Experiment {
     /// The run matrices.
     pub runs: Vec<RunMatrix>,
     /// The evaluations of the trained runs, by name.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_evaluations")]
     pub evaluations: BTreeMap<String, Evaluation>,
     /// The paper's numbers.
     #[serde(default)]
@@ -118,7 +119,7 @@ pub struct Evaluation {
     #[serde(default = "test_pool")]
     pub pool: String,
     /// Encounters per peer tuple.
-    pub passes: EncounterCount,
+    pub encounters: EncounterCount,
     /// Episodes per encounter, as in [`AdaptOptions`].
     #[serde(default)]
     pub episodes: Option<usize>,
@@ -133,7 +134,7 @@ pub struct Evaluation {
     pub detector: String,
     /// The part of the context kept when it is cleared.
     #[serde(default = "keeps_last")]
-    pub clear_keeps: String,
+    pub keep_on_clear: String,
     /// Game keys that override those of training.
     #[serde(default)]
     pub set: Map<String, Value>,
@@ -153,6 +154,13 @@ pub enum EncounterCount {
     Same(usize),
     /// The number by game id.
     ByGame(BTreeMap<String, usize>),
+}
+
+fn read_evaluations<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeMap<String, Evaluation>, D::Error> {
+    #[derive(Deserialize)]
+    struct Section(#[serde(deserialize_with = "read_with_old_names")] Evaluation);
+    let sections = BTreeMap::<String, Section>::deserialize(reader)?;
+    Ok(sections.into_iter().map(|(name, Section(evaluation))| (name, evaluation)).collect())
 }
 
 fn test_pool() -> String {
@@ -244,7 +252,7 @@ pub struct ExperimentEvaluation {
     /// The name in the run folder: `adapt/<name>.json`, and `adapt/<name>.csv` for latents.
     pub name: String,
     /// Encounters per peer tuple.
-    pub passes: usize,
+    pub encounters: usize,
     /// All other settings.
     pub evaluation: Evaluation,
 }
@@ -292,7 +300,7 @@ impl Experiment {
             let within = |error: ConfigError| format!("evaluation \"{name}\": {error}");
             evaluation.pool.parse::<Split>().map_err(within)?;
             evaluation.detector.parse::<Detector>().map_err(within)?;
-            evaluation.clear_keeps.parse::<ClearKeeps>().map_err(within)?;
+            evaluation.keep_on_clear.parse::<ClearKeeps>().map_err(within)?;
         }
         for group in &self.runs {
             if group.games.is_empty() || group.methods.is_empty() {
@@ -311,12 +319,12 @@ impl Experiment {
                     .get(name)
                     .ok_or_else(|| said(ConfigError::unknown("evaluation", name, known)))?;
                 for game in &group.games {
-                    let passes = evaluation.passes.of(game).ok_or_else(|| {
-                        format!("evaluation \"{name}\": found no passes for {game}, expected a number for each game")
+                    let encounters = evaluation.encounters.of(game).ok_or_else(|| {
+                        format!("evaluation \"{name}\": found no encounters for {game}, expected a number for each game")
                     })?;
-                    if !(1..=1_000_000).contains(&passes) {
+                    if !(1..=1_000_000).contains(&encounters) {
                         return Err(format!(
-                            "evaluation \"{name}\": found {passes} passes, expected 1 to 1000000"
+                            "evaluation \"{name}\": found {encounters} encounters, expected 1 to 1000000"
                         ));
                     }
                 }
@@ -415,12 +423,15 @@ impl Experiment {
             .iter()
             .map(|label| {
                 let evaluation = self.evaluations[label].clone();
-                let passes = evaluation.passes.of(game).expect("checked by `Experiment::check`");
+                let encounters = evaluation.encounters.of(game).expect("checked by `Experiment::check`");
                 // A standard error needs at least two encounters.
-                let passes =
-                    if scale == 1.0 { passes } else { ((passes as f64 * scale).ceil() as usize).max(2) };
-                let name = evaluation.options(passes, 1)?.name_for(&config).map_err(within)?;
-                Ok(ExperimentEvaluation { label: label.clone(), name, passes, evaluation })
+                let encounters = if scale == 1.0 {
+                    encounters
+                } else {
+                    ((encounters as f64 * scale).ceil() as usize).max(2)
+                };
+                let name = evaluation.options(encounters, 1)?.name_for(&config).map_err(within)?;
+                Ok(ExperimentEvaluation { label: label.clone(), name, encounters, evaluation })
             })
             .collect::<Result<_, LabError>>()?;
         Ok(ExperimentRun {
@@ -478,19 +489,19 @@ struct RunRequestInGroup<'a> {
 
 impl Evaluation {
     /// The options of `pace adapt` for this evaluation.
-    pub fn options(&self, passes: usize, n_threads: usize) -> Result<AdaptOptions, LabError> {
+    pub fn options(&self, encounters: usize, n_threads: usize) -> Result<AdaptOptions, LabError> {
         let split = self.pool.parse::<Split>()?;
         // Each tuple of a uniform sample has one encounter.
-        let passes = if matches!(split, Split::Uniform(_)) { 1 } else { passes };
+        let encounters = if matches!(split, Split::Uniform(_)) { 1 } else { encounters };
         Ok(AdaptOptions {
             episodes: self.episodes,
             context_episodes: self.context_episodes,
             switch_at: self.switch_at,
             detector: self.detector.parse::<Detector>()?,
-            clear_keeps: self.clear_keeps.parse::<ClearKeeps>()?,
+            keep_on_clear: self.keep_on_clear.parse::<ClearKeeps>()?,
             game_keys: self.set.clone(),
             keep_latents: self.latents,
-            ..AdaptOptions::new(split, passes, self.seed, n_threads)
+            ..AdaptOptions::new(split, encounters, self.seed, n_threads)
         })
     }
 }
@@ -499,7 +510,7 @@ impl EncounterCount {
     /// Returns the number for a game, if it has one.
     pub fn of(&self, game: &str) -> Option<usize> {
         match self {
-            EncounterCount::Same(passes) => Some(*passes),
+            EncounterCount::Same(encounters) => Some(*encounters),
             EncounterCount::ByGame(by_game) => by_game.get(game).copied(),
         }
     }

@@ -134,7 +134,7 @@ pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
 pub use records::{RunRecords, find_runs, write_record};
 pub use replay::{ReplayOptions, write_replay};
-pub use reproduce::{PlanEvent, PlanOutcome, PlanRunner, STOP_WITH_INPUT};
+pub use reproduce::{PlanEvent, PlanOutcome, PlanRunner, STOP_ON_STDIN_EOF};
 pub use run_config::{hash_of_run, id_of_run};
 pub use run_folder::{RunFolder, RunView};
 pub use scripted_evaluation::ScriptedEvaluation;

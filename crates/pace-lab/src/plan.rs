@@ -129,7 +129,7 @@ impl PlannedRun {
                     ),
                 });
             }
-            Some(known) => known.passes = known.passes.max(evaluation.passes),
+            Some(known) => known.encounters = known.encounters.max(evaluation.encounters),
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl PlannedRun {
             Err(error) => return EvaluationState::Damaged(error.to_string()),
         };
         let has_latents = !evaluation.evaluation.latents || evaluation.latents_path(&self.folder).exists();
-        let is_enough = record.passes >= evaluation.effective_passes()
+        let is_enough = record.passes >= evaluation.effective_encounters()
             && record.seed.is_none_or(|seed| seed == evaluation.evaluation.seed)
             && record.run.steps >= self.newest_step();
         if is_enough && has_latents { EvaluationState::Done } else { EvaluationState::Missing }
@@ -255,9 +255,9 @@ impl ExperimentEvaluation {
     }
 
     /// The number of encounters per tuple that a record has: 1 for the tuples of a uniform sample.
-    fn effective_passes(&self) -> usize {
+    fn effective_encounters(&self) -> usize {
         let is_family = matches!(self.evaluation.pool.parse::<Split>(), Ok(Split::Uniform(_)));
-        if is_family { 1 } else { self.passes }
+        if is_family { 1 } else { self.encounters }
     }
 
     /// The arguments of `pace` that run this evaluation.
@@ -266,7 +266,7 @@ impl ExperimentEvaluation {
         let mut arguments = vec!["adapt".to_owned(), run.display().to_string()];
         let mut say = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
         say("pool", evaluation.pool.clone());
-        say("passes", self.passes.to_string());
+        say("encounters", self.encounters.to_string());
         let given = [
             ("episodes", evaluation.episodes),
             ("context-episodes", evaluation.context_episodes),
@@ -277,7 +277,7 @@ impl ExperimentEvaluation {
         }
         if evaluation.detector != "none" {
             say("detector", evaluation.detector.clone());
-            say("clear-keeps", evaluation.clear_keeps.clone());
+            say("keep-on-clear", evaluation.keep_on_clear.clone());
         }
         if evaluation.latents {
             say("latents", self.latents_path(run).display().to_string());

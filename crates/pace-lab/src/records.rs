@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use pace_games::old_names::with_current_names;
 use pace_learn::RunConfig;
 use pace_report::{AdaptRecord, EmbeddingRecord, RecordError, ReplayRecord, TrainRecord};
 
@@ -52,8 +53,18 @@ impl RunRecords {
         records.evaluations = read_all(&adapt, RECORD, AdaptRecord::from_json, damaged)?;
         records.embeddings = read_all(&adapt, EMBEDDING, EmbeddingRecord::from_json, damaged)?;
         records.replays = read_all(&view.replays_path(), RECORD, ReplayRecord::from_json, damaged)?;
+        records.rename_old_keys()?;
         records.skip_outdated_evaluations(&adapt);
         Ok(records)
+    }
+
+    /// Replaces old names of game keys in the records.
+    fn rename_old_keys(&mut self) -> Result<(), LabError> {
+        for record in self.evaluations.values_mut() {
+            let keys = std::mem::take(&mut record.game_keys).into_iter().collect();
+            record.game_keys = with_current_names(&keys, Some(&self.config.game_keys))?.into_iter().collect();
+        }
+        Ok(())
     }
 
     /// Skips evaluations of a finished run that were made before its last training step.

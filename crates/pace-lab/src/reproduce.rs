@@ -412,7 +412,7 @@ impl<'a> PlanState<'a> {
         let (file, log_start) = open().map_err(|source| LabError::io("write", &log, source))?;
         let child = Command::new(program)
             .args(&arguments)
-            .arg(STOP_WITH_INPUT)
+            .arg(STOP_ON_STDIN_EOF)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(file)
@@ -481,7 +481,7 @@ impl<'a> PlanState<'a> {
 }
 
 /// The argument that makes a command save and exit when its standard input ends.
-pub const STOP_WITH_INPUT: &str = "--stop-with-input";
+pub const STOP_ON_STDIN_EOF: &str = "--stop-on-stdin-eof";
 
 /// The reason why a process failed: the last error line of its log, or its exit status.
 fn failure_reason(process: &Process, status: ExitStatus) -> String {

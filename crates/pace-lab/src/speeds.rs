@@ -83,7 +83,7 @@ impl Speeds {
             (None, None) => usual,
         };
         let speed = self.table.evaluation.get(&config.game).unwrap_or(&SLOW);
-        (n_tuples * evaluation.passes * episodes) as f64 / speed
+        (n_tuples * evaluation.encounters * episodes) as f64 / speed
     }
 }
 

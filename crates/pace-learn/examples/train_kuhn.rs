@@ -8,7 +8,7 @@ use pace_learn::{AdaptConfig, Trainer, adapt, find_method, resolve};
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let argument = |index: usize| std::env::args().nth(index);
-    let preset = Preset::parse(argument(1).as_deref().unwrap_or("best"))?;
+    let preset = argument(1).as_deref().unwrap_or("best").parse::<Preset>()?;
     let (entry, method) = (find_game("kuhn-poker")?, find_method("pace")?);
     let (game_keys, mut config) = resolve(entry, method, preset)?;
     if let Some(steps) = argument(2) {

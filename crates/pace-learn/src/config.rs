@@ -1,5 +1,5 @@
-//! The keys of training and their checks. Their values are in `training.toml`, by preset: the general defaults beside this
-//! file, and what a game sets in its own folder (see `preset.rs`).
+//! The training keys and their checks. `training.toml` has their values by preset: the general defaults next to this file, and
+//! those of a game in its folder (see `preset.rs`).
 
 use pace_games::ConfigError;
 use serde::{Deserialize, Serialize};
@@ -8,26 +8,26 @@ pub use crate::methods::{
     Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
 };
 
-/// How a number changes over training.
+/// The schedule of a value over training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decay {
-    /// Not at all.
+    /// No change.
     Constant,
-    /// In a straight line to zero at the last step.
+    /// Linearly to zero at the last step.
     Linear,
-    /// By the square of that: half of the way through a quarter is left.
+    /// As the square of the linear schedule: a quarter is left after half of the steps.
     Quadratic,
 }
 
 impl Decay {
-    /// What is left of `value` when `progress` (0 to 1) of the budget is spent.
+    /// Returns `value` after a share `progress` (0 to 1) of the step budget.
     ///
     /// ```
     /// # use pace_learn::config::Decay;
     /// let half_way = [Decay::Constant, Decay::Linear, Decay::Quadratic].map(|decay| decay.apply(8.0, 0.5));
     /// assert_eq!(half_way, [8.0, 4.0, 2.0]);
-    /// // Whoever goes on past the budget is left with nothing.
+    /// // The value is 0 beyond the budget.
     /// assert_eq!(Decay::Quadratic.apply(8.0, 1.1), 0.0);
     /// ```
     pub fn apply(self, value: f64, progress: f64) -> f64 {
@@ -39,227 +39,229 @@ impl Decay {
     }
 }
 
-/// What a mini-batch is made of.
+/// The unit that mini-batches are composed of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Minibatch {
-    /// Whole encounters in random order: each context entry is encoded once per pass.
+pub enum MinibatchUnit {
+    /// Whole encounters in random order: each context entry is encoded once per epoch.
     Encounters,
-    /// Whole encounters, as many with one training tuple as with any other.
+    /// Whole encounters, equally many with every training tuple.
     Balanced,
-    /// Single steps in random order, as in the authors' code: every mini-batch encodes every encounter.
+    /// Single steps in random order, as in the authors' code: every mini-batch encodes the contexts of all encounters.
     Steps,
-    /// Chunks of consecutive steps, each begun from the hidden state it had in the rollout; for recurrent methods.
+    /// Chunks of consecutive steps, for recurrent methods. Each starts from the hidden state it had in the rollout.
     Chunks,
 }
 
-impl Minibatch {
-    /// The name in a configuration.
+impl MinibatchUnit {
+    /// The value of the key.
     pub fn name(self) -> &'static str {
         match self {
-            Minibatch::Encounters => "encounters",
-            Minibatch::Balanced => "balanced",
-            Minibatch::Steps => "steps",
-            Minibatch::Chunks => "chunks",
+            MinibatchUnit::Encounters => "encounters",
+            MinibatchUnit::Balanced => "balanced",
+            MinibatchUnit::Steps => "steps",
+            MinibatchUnit::Chunks => "chunks",
         }
     }
 }
 
-/// How far something reaches.
+/// The range of returns or of a hidden state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Span {
-    /// Across the ends of episodes, up to the end of the encounter.
+    /// To the end of the encounter, across the ends of episodes.
     Encounter,
-    /// Up to the end of the episode.
+    /// To the end of the episode.
     Episode,
 }
 
-/// What becomes of the last decision of an episode that ran out of time, where returns end with the episode.
+/// The advantage of the last decision of an episode that timed out, if returns end with the episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum TimeoutCredit {
-    /// It is credited like any other.
+pub enum TimeoutAdvantage {
+    /// Computed like any other.
     Kept,
-    /// Its advantage is 0: what would have come is unknown, not nothing.
-    Dropped,
+    /// Zero, because the return after the timeout is unknown.
+    Zero,
 }
 
-/// How PACE pools the entries of a context.
+/// The context encoder of PACE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EncoderKind {
-    /// A mean over episodes of the mean over each episode's entries.
+    /// The mean over episodes of the mean over each episode's entries.
     #[default]
-    Means,
-    /// The same for half of the features; of the others the highest value that any entry had. What was seen once is not
-    /// thinned out by what comes after.
-    MeansAndMaxima,
+    MeanPool,
+    /// These means for half of the features, and the maximum over all entries for the other half. A maximum does not fade as the
+    /// context grows.
+    MeanMaxPool,
     /// Attention among an episode's entries, then among episodes.
     Transformer,
 }
 
-/// Whose action is stored in the context.
+/// The player whose actions are stored in the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContextAction {
-    /// The ego's own.
+    /// The ego.
     Ego,
-    /// The first peer's.
+    /// The first peer.
     Peer,
 }
 
-/// The latent when nothing was seen yet.
+/// The latent of an empty context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmptyContext {
     /// Zero.
     Zero,
-    /// What g makes of a zero vector.
+    /// The output of g for a zero vector.
     Encoded,
 }
 
-/// What the current episode counts for in the outer mean while it has no entry.
+/// The treatment of the current episode in the mean over episodes while it has no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmptyEpisode {
-    /// Nothing.
+    /// It is not counted.
     LeftOut,
-    /// One more episode whose mean is zero.
+    /// It is counted as an episode whose mean is zero.
     CountsAsZero,
 }
 
-/// What the identifier learns of the peers.
+/// The training target of the identifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdentifierTarget {
-    /// Which of the training peers they are.
+    /// The class of each peer: its index among the training peers.
     #[default]
     Classes,
-    /// How they behave, in the numbers the game has for that: a guess between training peers is not a mistake.
+    /// The behaviour vector of each peer ([`pace_games::PeerSpec::behaviour_vector`]), which also describes peers between the
+    /// training peers.
     Traits,
 }
 
-/// What the exploration reward pays for.
+/// The quantity that the exploration reward pays for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExplorationMode {
-    /// The identifier's confidence now.
+    /// The identifier's current confidence.
     Instant,
-    /// Its highest confidence since the encounter began, peer by peer.
+    /// Its maximum confidence since the start of the encounter, per peer.
     RunningMax,
 }
 
-/// All keys of a training run.
+/// All training keys of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
     /// Ego decisions to train for.
     pub total_steps: u64,
-    /// Whole encounters with each training tuple in a batch.
+    /// Whole encounters per training tuple in a batch.
     pub encounters_per_tuple: usize,
-    /// The numbers of the training tuples that are met; all if empty. Classes stay those of the whole pool.
+    /// Indices of the training tuples to train with; empty for all. Classes are those of the whole pool in any case.
     #[serde(default)]
     pub train_tuples: Vec<usize>,
-    /// Passes over a batch.
+    /// Epochs: passes over a batch.
     pub epochs: usize,
-    /// Gradient steps per pass.
+    /// Mini-batches per epoch, with one gradient step each.
     pub minibatches: usize,
-    /// What a mini-batch is made of.
-    pub minibatch: Minibatch,
-    /// Into how many mini-batches an encounter is divided, where they are made of encounters: each then has so many times
-    /// as many encounters, and every entry of their contexts is encoded as often. 1 keeps encounters whole.
-    #[serde(default = "one")]
-    pub minibatch_spread: usize,
-    /// Step size of Adam.
+    /// The unit that mini-batches are composed of.
+    pub minibatch_unit: MinibatchUnit,
+    /// Number of mini-batches that each encounter is divided over, if mini-batches are composed of encounters; 1 for whole
+    /// encounters. With N, a mini-batch has N times as many encounters, and context entries are encoded N times per epoch.
+    #[serde(default = "default_minibatches_per_encounter")]
+    pub minibatches_per_encounter: usize,
+    /// Learning rate of Adam.
     pub learning_rate: f64,
-    /// How it changes.
+    /// The schedule of the learning rate.
     pub learning_rate_decay: Decay,
-    /// Keeps Adam's division finite.
+    /// ε of Adam.
     pub adam_epsilon: f64,
-    /// The gradient's norm is clipped to this.
+    /// Maximum norm of the gradient.
     pub gradient_clip: f64,
-    /// γ, step by step as far as returns reach.
+    /// γ, per step.
     pub discount: f64,
     /// λ of the advantage estimate.
     pub gae_lambda: f64,
-    /// How far returns reach.
-    #[serde(default = "whole_encounter")]
+    /// The range of returns.
+    #[serde(default = "default_span")]
     pub return_span: Span,
-    /// What becomes of a last decision that ran out of time.
-    #[serde(default = "kept")]
-    pub timeout_credit: TimeoutCredit,
-    /// How far PPO lets the probability ratio move.
+    /// The advantage of the last decision of an episode that timed out.
+    #[serde(default = "default_timeout_advantage")]
+    pub timeout_advantage: TimeoutAdvantage,
+    /// Clip range of PPO's probability ratio.
     pub clip: f64,
-    /// How far it lets the value move.
+    /// Clip range of the value.
     #[serde(default = "default_value_clip")]
     pub value_clip: f64,
     /// Weight of the value loss.
     pub value_weight: f64,
     /// Weight of the entropy bonus.
     pub entropy_weight: f64,
-    /// How it changes.
+    /// The schedule of this weight.
     pub entropy_decay: Decay,
-    /// What the identifier learns.
+    /// The training target of the identifier.
     #[serde(default)]
-    pub identify: IdentifierTarget,
-    /// Weight of what a method learns about its peers beside the policy: the identifier's loss, or a prediction's.
+    pub identifier_target: IdentifierTarget,
+    /// Weight of the auxiliary loss about the peers: of the identifier, or of a prediction.
     pub auxiliary_weight: f64,
-    /// c: weight of the exploration reward at the start.
+    /// c: initial weight of the exploration reward.
     pub exploration_weight: f64,
-    /// M: steps after which the exploration reward has faded.
+    /// M: steps after which the weight of the exploration reward is 0.
     pub exploration_decay_steps: u64,
-    /// What it pays for.
+    /// The quantity that the exploration reward pays for.
     pub exploration_mode: ExplorationMode,
-    /// M_w: steps in which encoder and identifier alone are trained.
+    /// M_w: warm-up steps, in which only encoder and identifier are trained.
     pub warm_up_steps: u64,
-    /// Whose action is stored in the context.
+    /// The player whose actions are stored in the context.
     pub context_action: ContextAction,
-    /// Whether the ego looks at every encounter from its own side, in games that have several ([`pace_games::Symmetries`]).
+    /// Whether every encounter is transformed to a canonical frame of the ego, in games with symmetries
+    /// ([`pace_games::Symmetries`]).
     #[serde(default)]
-    pub own_side: bool,
+    pub canonical_frame: bool,
     /// The latent of an empty context.
     pub empty_context: EmptyContext,
-    /// What the current episode counts for while it is empty.
+    /// The treatment of the current episode while it has no entry.
     pub empty_episode: EmptyEpisode,
-    /// How far the hidden state of a recurrent method reaches.
-    #[serde(default = "whole_encounter")]
+    /// The range of the hidden state of a recurrent method.
+    #[serde(default = "default_span")]
     pub hidden_state_span: Span,
-    /// Steps of a chunk, through which a recurrent method's gradient flows.
-    #[serde(default = "default_chunk_steps")]
-    pub chunk_steps: usize,
-    /// Whether a recurrent method is shown the terminal observation, as one more step without loss.
+    /// Steps per chunk of truncated backpropagation through time, for recurrent methods.
+    #[serde(default = "default_bptt_steps")]
+    pub bptt_steps: usize,
+    /// Whether a recurrent method sees the terminal observation, as one more step without loss.
     #[serde(default)]
     pub rnn_sees_terminal: bool,
-    /// What the logits of the agent's actions are divided by when it adapts; in training it draws as the network says.
+    /// Softmax temperature of the policy in adaptation. In training it is 1.
     #[serde(default = "default_temperature")]
     pub temperature: f64,
-    /// How PACE pools the entries of a context.
+    /// The context encoder of PACE.
     #[serde(default)]
     pub encoder: EncoderKind,
-    /// What a transformer drops where gradients are taken.
-    #[serde(default = "half")]
+    /// Dropout rate of the transformer encoder in training passes.
+    #[serde(default = "default_encoder_dropout")]
     pub encoder_dropout: f64,
-    /// Whether it drops as much in the encounters it plays for training: then the values that returns are built on come from
-    /// the network that is trained. An agent that adapts drops nothing.
+    /// Whether the transformer encoder has the same dropout in rollouts, so that returns use values of the network that is
+    /// trained. Adaptation has no dropout.
     #[serde(default)]
-    pub encoder_dropout_in_play: bool,
+    pub encoder_dropout_in_rollout: bool,
     /// Width of f, g and the latent.
     pub encoder_width: usize,
     /// Width of the hidden layers of actor and critic, and of the hidden state.
     pub hidden_width: usize,
-    /// Shards a batch is cut into. InputPart of the result, unlike the number of threads.
+    /// Number of shards of a batch. The result depends on it, unlike on the number of threads.
     pub shards: usize,
     /// Updates between checkpoints.
     pub checkpoint_every: usize,
-    /// The keys of GSCU; other methods have none.
+    /// The keys of GSCU; `None` for other methods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gscu: Option<GscuConfig>,
 }
 
-// What keys were before they could be chosen, for runs written down then.
+// Values of keys for runs that were recorded before the key existed.
 
-fn one() -> usize {
+fn default_minibatches_per_encounter() -> usize {
     1
 }
 
@@ -267,19 +269,19 @@ fn default_value_clip() -> f64 {
     0.2
 }
 
-fn whole_encounter() -> Span {
+fn default_span() -> Span {
     Span::Encounter
 }
 
-fn kept() -> TimeoutCredit {
-    TimeoutCredit::Kept
+fn default_timeout_advantage() -> TimeoutAdvantage {
+    TimeoutAdvantage::Kept
 }
 
-fn default_chunk_steps() -> usize {
+fn default_bptt_steps() -> usize {
     20
 }
 
-fn half() -> f64 {
+fn default_encoder_dropout() -> f64 {
     0.5
 }
 
@@ -288,24 +290,24 @@ fn default_temperature() -> f64 {
 }
 
 impl TrainConfig {
-    /// Sets keys that have no effect next to the others to one value: runs that differ in these alone are the same run.
+    /// Sets every key without effect to a fixed value: runs that differ only in such keys are the same run.
     pub fn normalise_unused_keys(&mut self) {
         if self.return_span == Span::Encounter {
-            // Credit goes on over the end of an episode, however it ended.
-            self.timeout_credit = TimeoutCredit::Kept;
+            // Returns continue across the end of an episode, also after a timeout.
+            self.timeout_advantage = TimeoutAdvantage::Kept;
         }
         if self.encoder != EncoderKind::Transformer {
-            // Nothing is dropped.
-            (self.encoder_dropout, self.encoder_dropout_in_play) = (half(), false);
+            // Other encoders have no dropout.
+            (self.encoder_dropout, self.encoder_dropout_in_rollout) = (default_encoder_dropout(), false);
         }
     }
 
-    /// The folder of the run whose agent the method falls back on, where the keys ask for one.
+    /// The folder of the fallback run, if the keys ask for one.
     pub fn conservative_run(&self) -> Option<&str> {
         self.gscu.as_ref()?.conservative_run()
     }
 
-    /// The indices of the training tuples that are used, out of `n_tuples`.
+    /// Returns the indices of the training tuples to train with, out of `n_tuples`.
     pub fn training_tuples(&self, n_tuples: usize) -> Result<Vec<usize>, ConfigError> {
         if self.train_tuples.is_empty() {
             return Ok((0..n_tuples).collect());
@@ -319,22 +321,22 @@ impl TrainConfig {
         Ok(self.train_tuples.clone())
     }
 
-    /// Refuses values that cannot be meant. What depends on the pool is in [`TrainConfig::training_tuples`].
+    /// Rejects values out of range. [`TrainConfig::training_tuples`] checks the keys that depend on the pool.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.gscu.iter().try_for_each(GscuConfig::check)?;
-        let count = |key: &str, value: u64, most: u64| {
-            let is_good = (1..=most).contains(&value);
-            let expected = format!("a number from 1 to {most}");
+        let count = |key: &str, value: u64, max: u64| {
+            let is_good = (1..=max).contains(&value);
+            let expected = format!("a number from 1 to {max}");
             if is_good { Ok(()) } else { Err(ConfigError::bad_value(key, &value, &expected)) }
         };
         count("total_steps", self.total_steps, 1_000_000_000_000)?;
         count("encounters_per_tuple", self.encounters_per_tuple as u64, 100_000)?;
         count("epochs", self.epochs as u64, 1000)?;
         count("minibatches", self.minibatches as u64, 100_000)?;
-        count("minibatch_spread", self.minibatch_spread as u64, 100_000)?;
+        count("minibatches_per_encounter", self.minibatches_per_encounter as u64, 100_000)?;
         count("encoder_width", self.encoder_width as u64, 4096)?;
         count("hidden_width", self.hidden_width as u64, 4096)?;
-        count("chunk_steps", self.chunk_steps as u64, 100_000)?;
+        count("bptt_steps", self.bptt_steps as u64, 100_000)?;
         count("shards", self.shards as u64, 256)?;
         count("checkpoint_every", self.checkpoint_every as u64, 1_000_000)?;
         let within = |key: &str, value: f64, low: f64, high: f64| {

@@ -4,7 +4,7 @@
 use pace_games::Ending;
 
 use crate::batch::Batch;
-use crate::config::{Span, TimeoutCredit, TrainConfig};
+use crate::config::{Span, TimeoutAdvantage, TrainConfig};
 
 /// Fills in `targets` and the normalised `advantages`; the reward is `task + exploration_weight · exploration`.
 pub(crate) fn estimate_advantages(batch: &mut Batch, exploration_weight: f64, config: &TrainConfig) {
@@ -26,7 +26,7 @@ pub(crate) fn estimate_advantages(batch: &mut Batch, exploration_weight: f64, co
                 (advantage, next_value) = (0.0, 0.0);
             }
             let is_dropped = is_cut
-                && config.timeout_credit == TimeoutCredit::Dropped
+                && config.timeout_advantage == TimeoutAdvantage::Zero
                 && batch.endings[episode] == Ending::TimedOut;
             for step in (start..end).rev() {
                 let paid = batch.task_rewards[step] + exploration_weight * batch.exploration_rewards[step];
@@ -58,7 +58,7 @@ mod tests {
 
     use super::estimate_advantages;
     use crate::batch::Batch;
-    use crate::config::{Span, TimeoutCredit, TrainConfig};
+    use crate::config::{Span, TimeoutAdvantage, TrainConfig};
     use crate::preset::paper_keys;
 
     /// Encounters of episodes of these lengths; negative ones ran out of time.
@@ -85,9 +85,9 @@ mod tests {
         batch
     }
 
-    fn keys(return_span: Span, timeout_credit: TimeoutCredit) -> TrainConfig {
+    fn keys(return_span: Span, timeout_advantage: TimeoutAdvantage) -> TrainConfig {
         let config = paper_keys("kuhn-poker", "pace");
-        TrainConfig { discount: 0.9, gae_lambda: 0.7, return_span, timeout_credit, ..config }
+        TrainConfig { discount: 0.9, gae_lambda: 0.7, return_span, timeout_advantage, ..config }
     }
 
     /// Σ (γλ)^k δ_{t+k} up to the end of the span, straight from the formula; a decision whose credit is dropped has none
@@ -110,7 +110,7 @@ mod tests {
         for (length, is_timeout) in spans {
             let range = first..first + length;
             first = range.end;
-            let is_dropped = is_timeout && config.timeout_credit == TimeoutCredit::Dropped;
+            let is_dropped = is_timeout && config.timeout_advantage == TimeoutAdvantage::Zero;
             for step in range.clone() {
                 let mut sum = 0.0;
                 let last = if is_dropped { range.end - 1 } else { range.end };
@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn advantages_equal_the_definition() {
         for return_span in [Span::Encounter, Span::Episode] {
-            for timeout_credit in [TimeoutCredit::Kept, TimeoutCredit::Dropped] {
-                check(&[&[2, 3, 1], &[4, 1]], &keys(return_span, timeout_credit));
-                check(&[&[2, -3, 1], &[-4, -1]], &keys(return_span, timeout_credit));
+            for timeout_advantage in [TimeoutAdvantage::Kept, TimeoutAdvantage::Zero] {
+                check(&[&[2, 3, 1], &[4, 1]], &keys(return_span, timeout_advantage));
+                check(&[&[2, -3, 1], &[-4, -1]], &keys(return_span, timeout_advantage));
             }
         }
     }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn episode_ends_change_nothing_where_returns_reach_across() {
         // Time-outs neither: an encounter has no other end than its last one.
-        let config = keys(Span::Encounter, TimeoutCredit::Dropped);
+        let config = keys(Span::Encounter, TimeoutAdvantage::Zero);
         let advantages = |lengths: &[i32]| {
             let mut batch = sample(&[lengths]);
             estimate_advantages(&mut batch, 0.1, &config);

@@ -5,11 +5,11 @@ use std::ops::Range;
 use pace_games::Stream;
 
 use crate::batch::{Batch, Segment};
-use crate::config::{Minibatch, TrainConfig};
+use crate::config::{MinibatchUnit, TrainConfig};
 
 /// The mini-batches of one epoch after the other.
 pub(crate) struct Minibatches<'a> {
-    kind: Minibatch,
+    kind: MinibatchUnit,
     spread: usize,
     /// Encounters, or parts of them that are learned from by themselves.
     segments: &'a [Segment],
@@ -35,12 +35,12 @@ pub(crate) struct MinibatchSegments<'a> {
 impl<'a> Minibatches<'a> {
     pub(crate) fn new(config: &TrainConfig, batch: &Batch, segments: &'a [Segment]) -> Minibatches<'a> {
         let (n, n_decisions) = (segments.len(), batch.n_decisions());
-        let spread = config.minibatch_spread.min(config.minibatches);
-        let plan = match config.minibatch {
-            Minibatch::Steps => {
+        let spread = config.minibatches_per_encounter.min(config.minibatches);
+        let plan = match config.minibatch_unit {
+            MinibatchUnit::Steps => {
                 (0..config.minibatches.min(n_decisions)).map(|part| (0..n, part as u32)).collect()
             }
-            Minibatch::Encounters | Minibatch::Balanced | Minibatch::Chunks => {
+            MinibatchUnit::Encounters | MinibatchUnit::Balanced | MinibatchUnit::Chunks => {
                 let n_groups = (config.minibatches / spread).min(n);
                 // InputPart by part and not group by group: what comes next is made of other encounters.
                 (0..spread as u32)
@@ -61,7 +61,7 @@ impl<'a> Minibatches<'a> {
             .collect();
         let order = (0..n as u32).collect();
         Minibatches {
-            kind: config.minibatch,
+            kind: config.minibatch_unit,
             spread,
             segments,
             tuples,
@@ -75,9 +75,9 @@ impl<'a> Minibatches<'a> {
     /// Draws the mini-batches of the next epoch.
     pub(crate) fn draw(&mut self, rng: &mut Stream) {
         match self.kind {
-            Minibatch::Encounters | Minibatch::Chunks => rng.shuffle(&mut self.order),
-            Minibatch::Balanced => self.balance(rng),
-            Minibatch::Steps => {
+            MinibatchUnit::Encounters | MinibatchUnit::Chunks => rng.shuffle(&mut self.order),
+            MinibatchUnit::Balanced => self.balance(rng),
+            MinibatchUnit::Steps => {
                 // Equal parts of a random order; the remainder is dropped, as in the authors' code.
                 let size = self.n_decisions / self.plan.len();
                 let mut parts: Vec<u32> = (0..self.n_decisions).map(|index| (index / size) as u32).collect();
@@ -140,12 +140,17 @@ mod tests {
 
     use super::Minibatches;
     use crate::batch::Batch;
-    use crate::config::{Minibatch, TrainConfig};
+    use crate::config::{MinibatchUnit, TrainConfig};
     use crate::preset::paper_keys;
 
-    fn drawn(minibatch: Minibatch, minibatches: usize, spread: usize) -> Vec<(Vec<u32>, Vec<usize>)> {
+    fn drawn(minibatch: MinibatchUnit, minibatches: usize, spread: usize) -> Vec<(Vec<u32>, Vec<usize>)> {
         let preset = paper_keys("overcooked", "pace");
-        let config = TrainConfig { minibatch, minibatches, minibatch_spread: spread, ..preset };
+        let config = TrainConfig {
+            minibatch_unit: minibatch,
+            minibatches,
+            minibatches_per_encounter: spread,
+            ..preset
+        };
         // Twelve encounters with three tuples, of seven decisions each.
         let mut batch = Batch::default();
         for encounter in 0..12 {
@@ -176,11 +181,11 @@ mod tests {
     #[test]
     fn every_decision_is_in_one_minibatch() {
         for (minibatch, minibatches, spread) in [
-            (Minibatch::Encounters, 4, 1),
-            (Minibatch::Balanced, 4, 1),
-            (Minibatch::Balanced, 6, 3),
-            (Minibatch::Encounters, 6, 99),
-            (Minibatch::Steps, 6, 1),
+            (MinibatchUnit::Encounters, 4, 1),
+            (MinibatchUnit::Balanced, 4, 1),
+            (MinibatchUnit::Balanced, 6, 3),
+            (MinibatchUnit::Encounters, 6, 99),
+            (MinibatchUnit::Steps, 6, 1),
         ] {
             let drawn = drawn(minibatch, minibatches, spread);
             assert_eq!(drawn.len(), minibatches);
@@ -192,7 +197,7 @@ mod tests {
 
     #[test]
     fn balanced_minibatches_have_every_tuple_alike() {
-        for (segment_indices, _) in drawn(Minibatch::Balanced, 4, 1) {
+        for (segment_indices, _) in drawn(MinibatchUnit::Balanced, 4, 1) {
             let mut tuples: Vec<u32> = segment_indices.iter().map(|encounter| encounter % 3).collect();
             tuples.sort_unstable();
             assert_eq!(tuples, [0, 1, 2]);
@@ -201,7 +206,7 @@ mod tests {
 
     #[test]
     fn spread_minibatches_see_more_encounters() {
-        for (segment_indices, decisions) in drawn(Minibatch::Balanced, 6, 3) {
+        for (segment_indices, decisions) in drawn(MinibatchUnit::Balanced, 6, 3) {
             assert_eq!(segment_indices.len(), 6);
             assert!((12..=18).contains(&decisions.len()), "{}", decisions.len());
         }

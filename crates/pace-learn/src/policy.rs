@@ -101,7 +101,7 @@ impl Policy {
         let policy = agent.policy();
         if policy.spec().sides.is_some() {
             let expected = "false in an agent that another follows; for example one of `--method generalist`";
-            return Err(ConfigError::bad_value("own_side", &true, expected));
+            return Err(ConfigError::bad_value("canonical_frame", &true, expected));
         }
         Ok(policy)
     }

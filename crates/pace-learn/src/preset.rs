@@ -1,11 +1,12 @@
-//! The keys that a preset sets, by game and method.
+//! The keys of a run under a preset, by game and method.
 //!
-//! Values are data: the general defaults in `training.toml` beside this file, and on top of them the `training.toml` in the
-//! game's folder ([`pace_games::Game::TRAINING`]). The head of the general file describes the format of both.
+//! The values are data: the general defaults in `training.toml` next to this file, then the `training.toml` in the game's folder
+//! ([`pace_games::Game::TRAINING`]). The head of the general file describes the format of both.
 
 use std::collections::BTreeMap;
 
 use pace_games::config::{override_keys, plain_reason};
+use pace_games::old_names::with_current_names;
 use pace_games::{AnyGame, ConfigError, GameEntry, Preset};
 use serde_json::{Map, Value};
 
@@ -14,8 +15,8 @@ use crate::methods::{METHODS, Method};
 
 const GENERAL: &str = include_str!("training.toml");
 
-/// The keys of the game and the keys of training, as a preset sets them for a method. A game without a `training.toml` has the
-/// general defaults.
+/// Resolves the game keys and the training keys of a method under a preset. A game without a `training.toml` has the general
+/// defaults.
 pub fn resolve(
     game: &GameEntry,
     method: &Method,
@@ -30,10 +31,10 @@ fn resolve_with(
     method: &Method,
     preset: Preset,
 ) -> Result<(Map<String, Value>, TrainConfig), ConfigError> {
-    let general = Training::read("the general training.toml".to_owned(), GENERAL)?;
-    let own = Training::read(format!("training.toml of {}", game.id), training)?;
+    let general = TrainingFile::read("the general training.toml".to_owned(), GENERAL)?;
+    let own = TrainingFile::read(format!("training.toml of {}", game.id), training)?;
     let mut keys = (keys_of_game(&*game.open(preset, &Map::new())?), general.complete());
-    // What holds under every preset, then what this one sets.
+    // The keys of every preset, then those of this one.
     let layers: &[Preset] = if preset == Preset::Paper { &[Preset::Paper] } else { &[Preset::Paper, preset] };
     for layer in layers {
         general.set(&[layer.name()], &mut keys)?;
@@ -48,16 +49,16 @@ fn resolve_with(
 }
 
 /// A `training.toml`: keys by section.
-struct Training {
+struct TrainingFile {
     file: String,
     sections: BTreeMap<String, Map<String, Value>>,
 }
 
-impl Training {
-    fn read(file: String, text: &str) -> Result<Training, ConfigError> {
+impl TrainingFile {
+    fn read(file: String, text: &str) -> Result<TrainingFile, ConfigError> {
         let sections: BTreeMap<String, Map<String, Value>> =
             toml::from_str(text).map_err(|error| not_toml(&file, text, &error))?;
-        let training = Training { file, sections };
+        let training = TrainingFile { file, sections };
         let presets = Preset::ALL.map(Preset::name);
         let methods = METHODS.iter().map(|method| method.id);
         for (name, section) in &training.sections {
@@ -71,16 +72,16 @@ impl Training {
             };
             if let Some(unknown) = unknown {
                 let known = presets.into_iter().chain(methods);
-                return Err(training.within(&ConfigError::unknown("section", unknown, known)));
+                return Err(training.name_file(&ConfigError::unknown("section", unknown, known)));
             }
         }
         Ok(training)
     }
 
-    /// The keys of training in section `paper`, which must hold all of them.
+    /// Returns the training keys of section `paper`, which must have all of them.
     fn complete(&self) -> TrainConfig {
         let keys = self.sections["paper"].clone();
-        serde_json::from_value(Value::Object(keys)).expect("the general defaults have every key of training")
+        serde_json::from_value(Value::Object(keys)).expect("the general defaults have every training key")
     }
 
     /// Sets the keys of a section, if the file has that section.
@@ -97,59 +98,67 @@ impl Training {
             _ => None,
         };
         let Some(section) = section else { return Ok(()) };
-        set_keys(game_keys, train, section).map_err(|error| self.within(&error))
+        set_keys(game_keys, train, section).map_err(|error| self.name_file(&error))
     }
 
-    fn within(&self, error: &ConfigError) -> ConfigError {
+    /// Adds the name of this file to an error.
+    fn name_file(&self, error: &ConfigError) -> ConfigError {
         ConfigError::BadFile { file: self.file.clone(), reason: error.to_string() }
     }
 }
 
-/// Sets keys of the game and of training; their names do not overlap. Opening the game checks the values of its keys.
+/// Sets game keys and training keys, whose names do not overlap. The values of game keys are checked when the game is opened.
 pub(crate) fn set_keys(
     game_keys: &mut Map<String, Value>,
     train: &mut TrainConfig,
     keys: &Map<String, Value>,
 ) -> Result<(), ConfigError> {
     let known = keys_of_training(train);
-    let mut of_train = Map::new();
-    for (key, value) in keys {
+    let mut training_keys = Map::new();
+    for (key, value) in with_current_names(keys, Some(&known_keys(game_keys, train)))? {
         let section = key.split_once('.').map_or(key.as_str(), |(section, _)| section);
         if known.contains_key(section) {
-            of_train.insert(key.clone(), value.clone());
-        } else if game_keys.contains_key(key) {
-            game_keys.insert(key.clone(), value.clone());
+            training_keys.insert(key, value);
+        } else if game_keys.contains_key(&key) {
+            game_keys.insert(key, value);
         } else {
             let all = known.keys().chain(game_keys.keys()).map(String::as_str);
-            return Err(ConfigError::unknown("key", key, all));
+            return Err(ConfigError::unknown("key", &key, all));
         }
     }
-    *train = override_keys(train, &of_train)?;
+    *train = override_keys(train, &training_keys)?;
     Ok(())
+}
+
+/// Returns the game keys and the training keys of a run together.
+pub(crate) fn known_keys(game_keys: &Map<String, Value>, train: &TrainConfig) -> Map<String, Value> {
+    let mut known = keys_of_training(train);
+    known.extend(game_keys.clone());
+    known
 }
 
 pub(crate) fn keys_of_training(train: &TrainConfig) -> Map<String, Value> {
     match serde_json::to_value(train) {
         Ok(Value::Object(keys)) => keys,
-        _ => panic!("keys of training are a map"),
+        _ => panic!("training keys are a map"),
     }
 }
 
 pub(crate) fn keys_of_game(game: &dyn AnyGame) -> Map<String, Value> {
     match game.config() {
         Value::Object(keys) => keys,
-        other => panic!("keys of a game are a map, found {other}"),
+        other => panic!("game keys are a map, found {other}"),
     }
 }
 
-/// The message of a TOML reader, on one line, with the line of the file.
+/// Creates the error for an invalid TOML file, with the line number.
 pub fn not_toml(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
     let reason = plain_reason(error.message());
     ConfigError::BadFile { file: file.to_owned(), reason: format!("line {line}: {reason}") }
 }
 
-/// The keys of training of a game and a method under the first preset.
+/// Returns the training keys of a game and a method under preset `paper`.
 #[cfg(test)]
 pub(crate) fn paper_keys(game: &str, method: &str) -> TrainConfig {
     let game = pace_games::find_game(game).expect("a game");
@@ -176,7 +185,10 @@ mod tests {
                     let general: toml::Table = super::GENERAL.parse().expect("TOML");
                     let names: Vec<&String> = general["paper"].as_table().expect("keys").keys().collect();
                     let all = keys_of_training(&train[0]);
-                    assert!(all.keys().all(|key| names.contains(&key)), "every key is written down");
+                    assert!(
+                        all.keys().all(|key| names.contains(&key)),
+                        "the general defaults have every key"
+                    );
                 }
             }
         }
@@ -200,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_training_keys_is_named_with_its_file() {
+    fn an_error_in_training_keys_names_the_file() {
         let game = &GAMES[0];
         for (text, words) in [
             ("[papers]\n", "unknown section \"papers\""),

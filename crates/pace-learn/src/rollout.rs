@@ -184,12 +184,13 @@ mod tests {
     #[test]
     fn every_encounter_begins_on_the_egos_own_side() {
         let entry = GAMES.iter().find(|entry| entry.id == "predator-prey").expect("a game");
-        let keys = Map::from_iter([("turned_tuples".to_owned(), Value::from(true))]);
+        let keys = Map::from_iter([("rotated_tuples".to_owned(), Value::from(true))]);
         let game = entry.open(Preset::Paper, &keys).expect("good keys");
         let pool = game.pool(Split::Train);
         let sides = pool.symmetries.clone().expect("a square");
-        for own_side in [true, false] {
-            let config = TrainConfig { encounters_per_tuple: 1, own_side, ..paper_keys(entry.id, "pace") };
+        for canonical_frame in [true, false] {
+            let config =
+                TrainConfig { encounters_per_tuple: 1, canonical_frame, ..paper_keys(entry.id, "pace") };
             let mut ppo = Ppo::<PaceNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
             let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
             let batch = ppo.play(&at).expect("finite weights");
@@ -202,8 +203,8 @@ mod tests {
             let is_met = |sides: &[usize], side: usize| sides.contains(&side);
             let looked_from: Vec<usize> = batch.sides.iter().map(|side| usize::from(*side)).collect();
             for side in 1..4 {
-                assert_eq!(is_met(&begins_on, side), !own_side);
-                assert_eq!(is_met(&looked_from, side), own_side);
+                assert_eq!(is_met(&begins_on, side), !canonical_frame);
+                assert_eq!(is_met(&looked_from, side), canonical_frame);
             }
         }
     }

@@ -1,6 +1,7 @@
-//! The keys of a run: resolved from preset, file and command line, written as TOML, and turned into a game, a trainer and an
-//! agent. Nothing here touches a file; `pace-lab` keeps the text as `config.toml`.
+//! The keys of a run: resolved from a preset, a file and single keys, written as TOML, and used to open a game, a trainer and an
+//! agent. This module accesses no files; `pace-lab` stores the text as `config.toml`.
 
+use pace_games::old_names::{read_with_old_names, with_current_names};
 use pace_games::{AnyGame, ConfigError, Preset, Split, find_game};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,10 +10,10 @@ use crate::agent::Agent;
 use crate::config::TrainConfig;
 use crate::methods::find_method;
 use crate::policy::Policy;
-use crate::preset::{keys_of_game, keys_of_training, not_toml, resolve, set_keys};
+use crate::preset::{keys_of_game, keys_of_training, known_keys, not_toml, resolve, set_keys};
 use crate::train::{TrainError, Trainer};
 
-/// All keys of a run. The same `RunConfig` and the same build give the same run, byte for byte.
+/// All keys of a run. The same `RunConfig` and the same build produce the same run, byte for byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunConfig {
@@ -20,20 +21,21 @@ pub struct RunConfig {
     pub game: String,
     /// The method's id.
     pub method: String,
-    /// The preset the keys started from.
+    /// The preset with the default keys.
     pub preset: Preset,
-    /// The seed of all chance.
+    /// The random seed.
     pub seed: u64,
-    /// The factor of the budgets: 1 for a run at full budget, less for a trial.
+    /// The factor applied to the step budgets: 1 for the full budget, less for a quick trial.
     #[serde(default = "full_budget", skip_serializing_if = "is_full_budget")]
     pub scale: f64,
-    /// The game's keys.
+    /// The game keys.
     pub game_keys: Map<String, Value>,
-    /// The keys of training.
+    /// The training keys.
+    #[serde(deserialize_with = "read_with_old_names")]
     pub train: TrainConfig,
 }
 
-/// A request for a run: a preset, then a file, then single keys, each on top of the last.
+/// A request for a run: a preset, then a file, then single keys. Later keys override earlier ones.
 #[derive(Clone, Debug)]
 pub struct RunRequest<'a> {
     /// The game's id.
@@ -42,13 +44,13 @@ pub struct RunRequest<'a> {
     pub method: &'a str,
     /// The preset's name.
     pub preset: &'a str,
-    /// The seed of all chance.
+    /// The random seed.
     pub seed: u64,
-    /// The name and text of a TOML file with keys of the game and of training, at its top level.
+    /// The name and text of a TOML file with game keys and training keys at its top level.
     pub file: Option<(&'a str, &'a str)>,
     /// Single keys.
     pub overrides: Map<String, Value>,
-    /// The factor of the resulting budgets.
+    /// The factor for the resulting step budgets.
     pub scale: f64,
 }
 
@@ -61,11 +63,11 @@ fn is_full_budget(scale: &f64) -> bool {
 }
 
 impl RunConfig {
-    /// Resolves every key, or says which one is wrong.
+    /// Resolves every key. An error names the wrong key.
     pub fn resolve(request: &RunRequest<'_>) -> Result<RunConfig, ConfigError> {
         let entry = find_game(request.game)?;
         let method = find_method(request.method)?;
-        let preset = Preset::parse(request.preset)?;
+        let preset = request.preset.parse::<Preset>()?;
         let (game_keys, train) = resolve(entry, method, preset)?;
         let mut config = RunConfig {
             game: entry.id.to_owned(),
@@ -87,14 +89,14 @@ impl RunConfig {
         Ok(config)
     }
 
-    /// Sets keys of the game and of training.
+    /// Sets game keys and training keys.
     fn set(&mut self, keys: &Map<String, Value>) -> Result<(), ConfigError> {
         set_keys(&mut self.game_keys, &mut self.train, keys)?;
         // Opening the game checks its keys.
         self.open_game().map(drop)
     }
 
-    /// Multiplies everything that is counted in steps of training. Nothing that was there vanishes.
+    /// Multiplies all step budgets by `scale`, rounding up, so that no budget becomes 0.
     fn rescale(&mut self, scale: f64) -> Result<(), ConfigError> {
         if !(scale > 0.0 && scale <= 1.0) {
             return Err(ConfigError::bad_value("scale", &scale, "a number above 0, and at most 1"));
@@ -110,12 +112,12 @@ impl RunConfig {
         Ok(())
     }
 
-    /// Names the run whose agent this one falls back on.
+    /// Sets the run folder of the fallback policy.
     pub fn set_fallback_run(&mut self, folder: &str) -> Result<(), ConfigError> {
         self.set(&Map::from_iter([("gscu.conservative_run".to_owned(), json!(folder))]))
     }
 
-    /// The game under these keys, if the keys of training fit it.
+    /// Opens the game and checks that the training keys fit it.
     fn check(&self) -> Result<Box<dyn AnyGame>, ConfigError> {
         let game = self.open_game()?;
         self.train.check()?;
@@ -123,61 +125,64 @@ impl RunConfig {
         Ok(game)
     }
 
-    /// The game under these keys.
+    /// Opens the game with these keys.
     pub fn open_game(&self) -> Result<Box<dyn AnyGame>, ConfigError> {
         find_game(&self.game)?.open(self.preset, &self.game_keys)
     }
 
-    /// The game with some keys changed, for an agent that was trained under these.
+    /// Opens the game with some keys changed, to evaluate an agent that was trained with these.
     pub fn open_game_with(&self, keys: &Map<String, Value>) -> Result<Box<dyn AnyGame>, ConfigError> {
         let of_train = keys_of_training(&self.train);
         let mut game_keys = self.game_keys.clone();
-        for (key, value) in keys {
-            if of_train.contains_key(key) {
-                return Err(ConfigError::bad_value(key, value, "a key of the game: training is over"));
+        for (key, value) in with_current_names(keys, Some(&known_keys(&self.game_keys, &self.train)))? {
+            if of_train.contains_key(&key) {
+                return Err(ConfigError::bad_value(&key, &value, "a key of the game: training is over"));
             }
-            if !game_keys.contains_key(key) {
-                return Err(ConfigError::unknown("key", key, self.game_keys.keys().map(String::as_str)));
+            if !game_keys.contains_key(&key) {
+                return Err(ConfigError::unknown("key", &key, self.game_keys.keys().map(String::as_str)));
             }
-            game_keys.insert(key.clone(), value.clone());
+            game_keys.insert(key, value);
         }
         find_game(&self.game)?.open(self.preset, &game_keys)
     }
 
-    /// A trainer of this run from its beginning. `fallback` is the policy of its fallback run.
+    /// Creates the trainer of this run at step 0. `fallback` is the policy of its fallback run.
     pub fn trainer(&self, fallback: Option<&Policy>, n_threads: usize) -> Result<Trainer, TrainError> {
         let (method, game) = (find_method(&self.method)?, self.open_game()?);
         Trainer::with_needed(method, game, self.train.clone(), fallback, self.seed, n_threads)
     }
 
-    /// The trained agent with these weights, for the game under these keys. `fallback` is the policy of its fallback run.
+    /// Loads the trained agent from its weights. `fallback` is the policy of its fallback run.
     pub fn agent(&self, fallback: Option<&Policy>, model: &[u8]) -> Result<Agent, TrainError> {
         let (method, game) = (find_method(&self.method)?, self.open_game()?);
         Agent::with_needed(method, &*game, &self.train, fallback, model)
     }
 
-    /// The text of `config.toml`.
+    /// Writes the text of `config.toml`.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a configuration is plain data")
     }
 
-    /// Reads a `config.toml`.
+    /// Reads the text of a `config.toml`, which may have old names of keys.
     pub fn from_toml(file: &str, text: &str) -> Result<RunConfig, ConfigError> {
-        let config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
-        let check = || {
+        let mut config: RunConfig = toml::from_str(text).map_err(|error| not_toml(file, text, &error))?;
+        let check = |config: &mut RunConfig| -> Result<(), ConfigError> {
             find_method(&config.method)?;
-            config.check()
+            let current = keys_of_game(&*config.check()?);
+            config.game_keys = with_current_names(&config.game_keys, Some(&current))?;
+            Ok(())
         };
-        match check() {
-            Ok(_) => Ok(config),
-            // Here the file is wrong, not the command line.
+        match check(&mut config) {
+            Ok(()) => Ok(config),
+            // The error is in the file, not on the command line.
             Err(error) => Err(ConfigError::BadFile { file: file.to_owned(), reason: error.to_string() }),
         }
     }
 
-    /// The identity of a run wherever its folder lies: a hash of all keys of today that have an effect. It is the same for a run
-    /// recorded before some key existed. A fallback run counts with its id, which is taken from the end of its folder's name
-    /// here; for a run that has a folder, the copy kept there is asked (`pace_lab::id_of_run`).
+    /// Computes the id of the run: a hash of all keys that have an effect, under their current names. The id does not depend on
+    /// the run's folder, on the names in its `config.toml`, or on keys that were added since the run was recorded. The key of a
+    /// fallback run is replaced by that run's id, read from the end of its folder's name. `pace_lab::id_of_run` reads it from
+    /// the copy in the run folder instead.
     pub fn id(&self) -> Result<String, ConfigError> {
         match self.fallback_named() {
             Some(id) => self.id_falling_back_on(id),
@@ -185,20 +190,21 @@ impl RunConfig {
         }
     }
 
-    /// The id of the fallback run as far as its folder's name gives it: the id at the end of the name, or else the name.
+    /// The id of the fallback run at the end of its folder's name, or the whole name if it has no id.
     pub fn fallback_named(&self) -> Option<&str> {
         let folder = self.train.conservative_run()?;
         Some(id_in_name(folder).unwrap_or(folder))
     }
 
-    /// The id of this run if its fallback run has this id, whatever its folder is called.
+    /// Computes the id of this run with a given id of its fallback run.
     pub fn id_falling_back_on(&self, id: &str) -> Result<String, ConfigError> {
         let mut config = self.clone();
         config.set_fallback_run(id)?;
         config.id_of_keys()
     }
 
-    /// A hash of all keys as they are: two runs with the same hash are the same run.
+    /// Computes a hash of all keys under their current names, also of those without effect. Two runs with the same hash are the
+    /// same run.
     pub fn hash(&self) -> String {
         blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_owned()
     }
@@ -210,7 +216,7 @@ impl RunConfig {
         Ok(blake3::hash(config.to_toml().as_bytes()).to_hex()[..ID_DIGITS].to_owned())
     }
 
-    /// The name of the run's folder in a lab: what it is, and its id.
+    /// The name of the run's folder in a lab: game, method, preset, seed and id.
     pub fn folder_name(&self) -> Result<String, ConfigError> {
         let RunConfig { game, method, preset, seed, .. } = self;
         Ok(format!("{game}-{method}-{}-s{seed}-{}", preset.name(), self.id()?))
@@ -219,7 +225,7 @@ impl RunConfig {
 
 const ID_DIGITS: usize = 12;
 
-/// The id at the end of the name of a run folder, where it has one.
+/// The id at the end of a run folder's name, if it has one.
 fn id_in_name(folder: &str) -> Option<&str> {
     let (_, id) = folder.trim_end_matches(['/', '\\']).rsplit_once('-')?;
     let is_id = id.len() == ID_DIGITS && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));

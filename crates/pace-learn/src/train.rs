@@ -5,15 +5,17 @@
 use std::collections::BTreeMap;
 
 use pace_games::config::plain_reason;
+use pace_games::old_names::{read_with_old_names, with_current_names};
 use pace_games::{AnyGame, ConfigError, Split};
 use pace_nn::ParameterError;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agent::Agent;
 use crate::config::TrainConfig;
 use crate::methods::{Method, MethodInputs};
 use crate::policy::Policy;
+use crate::preset::keys_of_game;
 
 /// What can go wrong while training.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -71,12 +73,13 @@ struct SavedState {
     format_version: u32,
     game: String,
     game_revision: u32,
-    game_keys: Value,
+    game_keys: Map<String, Value>,
     pool_hash: String,
     seed: u64,
     iteration: u64,
     steps: u64,
     adam_steps: Vec<u64>,
+    #[serde(deserialize_with = "read_with_old_names")]
     config: TrainConfig,
 }
 
@@ -263,7 +266,7 @@ impl Trainer {
             format_version: FORMAT_VERSION,
             game: self.game.spec().id.to_owned(),
             game_revision: self.game.spec().revision,
-            game_keys: self.game.config(),
+            game_keys: keys_of_game(&*self.game),
             pool_hash: self.pool_hash.clone(),
             seed: self.seed,
             iteration: self.iteration,
@@ -307,7 +310,8 @@ impl Trainer {
         let mut same = state.config.clone();
         same.total_steps = self.config.total_steps;
         same.checkpoint_every = self.config.checkpoint_every;
-        if same != self.config || state.game_keys != self.game.config() {
+        let game_keys = keys_of_game(&*self.game);
+        if same != self.config || with_current_names(&state.game_keys, Some(&game_keys))? != game_keys {
             return Err(TrainError::State {
                 reason: "its keys differ from the run's config.toml".to_owned(),
             });

@@ -1,6 +1,6 @@
 //! Version, commit and compiler of this program, its command line, and the number of cores.
 
-use pace_lab::{BuildInfo, STOP_WITH_INPUT};
+use pace_lab::{BuildInfo, STOP_ON_STDIN_EOF};
 
 /// The build, and the command line it was started with.
 pub fn build() -> BuildInfo {
@@ -22,7 +22,7 @@ pub fn command_line() -> String {
 fn arguments() -> Vec<String> {
     let rest = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     // This option is only useful to `pace reproduce`, which holds the standard input of the process.
-    let rest = rest.filter(|argument| argument != STOP_WITH_INPUT);
+    let rest = rest.filter(|argument| argument != STOP_ON_STDIN_EOF);
     std::iter::once("pace".to_owned()).chain(rest).collect()
 }
 

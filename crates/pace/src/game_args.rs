@@ -1,6 +1,7 @@
 //! The arguments that name a game and its keys, shared by every command that plays one.
 
 use clap::Args;
+use pace_games::old_names::with_current_names;
 use pace_games::{AnyGame, ConfigError, Preset, find_game};
 use pace_learn::{METHODS, resolve};
 use serde_json::{Map, Value};
@@ -36,9 +37,9 @@ impl GameArgs {
 impl KeyArgs {
     /// Opens the game `id` with these keys.
     pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, ConfigError> {
-        let (entry, preset) = (find_game(id)?, Preset::parse(&self.preset)?);
+        let (entry, preset) = (find_game(id)?, self.preset.parse::<Preset>()?);
         let (mut keys, _) = resolve(entry, &METHODS[0], preset)?;
-        keys.extend(parse_overrides(&self.overrides)?);
+        keys.extend(with_current_names(&parse_overrides(&self.overrides)?, Some(&keys))?);
         entry.open(preset, &keys)
     }
 }

@@ -62,11 +62,11 @@ pub struct PredatorPreyConfig {
     pub n_train_tuples: usize,
     /// Whether the training pool also has the rotations of these tuples by quarter turns: the same paths in combinations that
     /// the authors left out. The game is invariant under quarter turns.
-    pub turned_tuples: bool,
+    pub rotated_tuples: bool,
     /// Copies of each training tuple whose prey walk practice lines: straight lines along the same sides that are shorter,
     /// further in or off the middle.
     #[serde(default)]
-    pub practice_copies: usize,
+    pub augmented_copies: usize,
     /// The size of the test pool.
     pub n_test_tuples: usize,
     /// The number of other agents for which an observation has entries; 0 for one per peer. With 5, an ego trained with five
@@ -74,7 +74,7 @@ pub struct PredatorPreyConfig {
     pub observation_slots: usize,
     /// Whether an observation ends with the elapsed share of the episode, from 0 to 1.
     #[serde(default)]
-    pub clock: bool,
+    pub observe_time: bool,
 }
 
 impl PresetConfig for PredatorPreyConfig {
@@ -89,11 +89,11 @@ impl PresetConfig for PredatorPreyConfig {
             physics: Physics::VelocityFirst,
             n_obstacles: MAX_OBSTACLES,
             n_train_tuples: pools::N_TRAIN,
-            turned_tuples: false,
-            practice_copies: 0,
+            rotated_tuples: false,
+            augmented_copies: 0,
             n_test_tuples: pools::N_TEST,
             observation_slots: 0,
-            clock: false,
+            observe_time: false,
         }
     }
 }
@@ -110,10 +110,10 @@ impl PredatorPreyConfig {
         expect(self.n_obstacles <= MAX_OBSTACLES, "n_obstacles", self.n_obstacles, "0, 1 or 2")?;
         let n_train = self.n_train_tuples;
         expect((1..=pools::N_TRAIN).contains(&n_train), "n_train_tuples", n_train, "a number from 1 to 16")?;
-        let n_copies = self.practice_copies;
-        expect(n_copies <= pools::MAX_COPIES, "practice_copies", n_copies, "a number from 0 to 8")?;
-        let is_complete = n_copies == 0 || self.turned_tuples;
-        expect(is_complete, "practice_copies", n_copies, "0 unless turned_tuples = true")?;
+        let n_copies = self.augmented_copies;
+        expect(n_copies <= pools::MAX_COPIES, "augmented_copies", n_copies, "a number from 0 to 8")?;
+        let is_complete = n_copies == 0 || self.rotated_tuples;
+        expect(is_complete, "augmented_copies", n_copies, "0 unless rotated_tuples = true")?;
         let n_test = self.n_test_tuples;
         expect((1..=pools::N_TEST).contains(&n_test), "n_test_tuples", n_test, "a number from 1 to 24")?;
         let slots = self.observation_slots;
@@ -181,7 +181,7 @@ impl Game for PredatorPrey {
         config.check()?;
         let counts = AgentCounts::with_peers(config.n_peers);
         let n_slots = if config.observation_slots == 0 { config.n_peers } else { config.observation_slots };
-        let clock = config.clock.then_some(config.horizon_steps);
+        let clock = config.observe_time.then_some(config.horizon_steps);
         let layout = Layout::new(counts, AgentCounts::with_peers(n_slots), clock);
         // The names of the agents in texts and drawings.
         let predators = ["predator 1", "predator 2"].into_iter().take(counts.n_predators - 1);
@@ -297,15 +297,15 @@ impl Game for PredatorPrey {
     fn pool(&self) -> PeerPool<PredatorPreySpec> {
         let training = pools::TrainingPoolOptions {
             n_tuples: self.config.n_train_tuples,
-            is_rotated: self.config.turned_tuples,
-            n_copies: self.config.practice_copies,
+            is_rotated: self.config.rotated_tuples,
+            n_copies: self.config.augmented_copies,
         };
         pools::official(self.counts, training, self.config.n_test_tuples)
     }
 
     fn symmetries(&self) -> Option<Symmetries> {
         // The authors' tuples alone are not invariant under quarter turns.
-        self.config.turned_tuples.then(|| self.quarter_turns())
+        self.config.rotated_tuples.then(|| self.quarter_turns())
     }
 
     fn sample_tuple(&self, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {

@@ -384,7 +384,7 @@ fn rotated_tuples_keep_the_differences_between_paths() {
     for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
         let plain = game_of(n_peers).pool();
         let rotated = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples) = (n_peers, true);
+            (config.n_peers, config.rotated_tuples) = (n_peers, true);
         });
         let rotated = rotated.pool();
         assert_eq!(rotated.train().len(), n_tuples);
@@ -408,10 +408,10 @@ fn rotated_tuples_keep_the_differences_between_paths() {
 fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
     for (n_peers, n_tuples) in [(3, 24), (5, 56)] {
         let without_copies = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples) = (n_peers, true);
+            (config.n_peers, config.rotated_tuples) = (n_peers, true);
         });
         let practice = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
+            (config.n_peers, config.rotated_tuples, config.augmented_copies) = (n_peers, true, 4);
         });
         let (without_copies, practice) = (without_copies.pool(), practice.pool());
         let (plain, copies) = practice.train().split_at(n_tuples);
@@ -457,7 +457,8 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
 fn the_clock_is_one_more_entry_at_the_end() {
     for n_peers in [3, 5] {
         let plain = game_of(n_peers);
-        let timed = game_with(Preset::Paper, |config| (config.n_peers, config.clock) = (n_peers, true));
+        let timed =
+            game_with(Preset::Paper, |config| (config.n_peers, config.observe_time) = (n_peers, true));
         let mut world = plain.initial_state(&mut Seed::new(1).stream("test"));
         for step in 0..=40 {
             let [plain, timed] = [&plain, &timed].map(|game| observed(game, &world, 0));
@@ -484,8 +485,8 @@ fn rotated_world(world: &World, n_quarters: usize) -> World {
 fn the_game_is_invariant_under_quarter_turns() {
     for n_peers in [3, 5] {
         let game = game_with(Preset::Paper, |config| {
-            (config.n_peers, config.turned_tuples, config.practice_copies) = (n_peers, true, 4);
-            config.clock = n_peers == 5;
+            (config.n_peers, config.rotated_tuples, config.augmented_copies) = (n_peers, true, 4);
+            config.observe_time = n_peers == 5;
         });
         let symmetries = game.symmetries().expect("a square has four");
         let mut rng = Seed::new(3).stream("test");

@@ -23,9 +23,9 @@ fn every_game_keeps_the_contract() {
 fn augmented_pools_keep_the_contract() {
     let entry = find_game("predator-prey").expect("a game");
     for n_peers in [3, 5] {
-        for practice_copies in [1, 3] {
+        for augmented_copies in [1, 3] {
             let keys =
-                json!({ "n_peers": n_peers, "turned_tuples": true, "practice_copies": practice_copies });
+                json!({ "n_peers": n_peers, "rotated_tuples": true, "augmented_copies": augmented_copies });
             keeps_the_contract(entry, Preset::Paper, keys.as_object().expect("an object"));
         }
     }

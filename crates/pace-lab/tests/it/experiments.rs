@@ -86,7 +86,7 @@ fn ids_depend_on_keys_and_not_on_folders() {
         .expect("expands");
     assert!(scaled.iter().all(|run| runs.iter().all(|other| other.id != run.id)));
     assert_eq!(scaled[0].config.train.total_steps, runs[0].config.train.total_steps / 2);
-    assert_eq!(scaled[0].evaluations[0].passes, runs[0].evaluations[0].passes / 2);
+    assert_eq!(scaled[0].evaluations[0].encounters, runs[0].evaluations[0].encounters / 2);
 }
 
 /// A lab from before a key existed: the ids in folder names, and in the key of the fallback run, were computed without it.
@@ -124,17 +124,78 @@ fn runs_of_a_lab_are_found_after_a_new_key() {
     assert_eq!(find(), [lab.path().join("runs/generalist-000000000000"), folder]);
 }
 
+/// A lab of an earlier version, whose files have other names of keys and values.
+#[test]
+fn runs_of_a_lab_are_found_by_old_names() {
+    let experiment = Experiment::find("smoke").expect("there");
+    let overrides = ExperimentOverrides { seeds: Some(1), ..ExperimentOverrides::default() };
+    let runs = experiment.expand(&overrides).expect("expands");
+    let is_gscu = |run: &&ExperimentRun| run.config.method == "gscu" && run.needs.is_some();
+    let gscu = runs.iter().find(is_gscu).expect("one with a fallback run");
+    let generalist = runs.iter().find(|run| gscu.needs.as_ref() == Some(&run.id)).expect("that run");
+    let lab = scratch();
+    let old_text = |config: &RunConfig| {
+        let mut text = config.to_toml();
+        for (current, old) in [
+            ("minibatch_unit = ", "minibatch = "),
+            ("minibatches_per_encounter = ", "minibatch_spread = "),
+            ("bptt_steps = ", "chunk_steps = "),
+            ("timeout_advantage = \"zero\"", "timeout_credit = \"dropped\""),
+            ("encoder = \"mean-pool\"", "encoder = \"means\""),
+        ] {
+            assert!(text.contains(current), "{current}");
+            text = text.replace(current, old);
+        }
+        text.replace("belief_std_floor", "belief_deviation_floor").replace("\"joint\"", "\"together\"")
+    };
+    let create = |name: &str, text: &str| {
+        let folder = lab.path().join("runs").join(name);
+        drop(RunFolder::create(&folder, text, spec()).expect("a run"));
+        folder
+    };
+    let of_generalist = create("generalist-000000000000", &old_text(&generalist.config));
+    let mut moved = gscu.config.clone();
+    moved.set_fallback_run("runs/generalist-000000000000").expect("a key");
+    let of_gscu = create("gscu-111111111111", &old_text(&moved));
+    std::fs::create_dir(of_gscu.join("conservative")).expect("made");
+    std::fs::write(of_gscu.join("conservative/config.toml"), old_text(&generalist.config)).expect("written");
+    let plan = Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path()).expect("a plan");
+    let folder_of = |id: &str| &plan.runs.iter().find(|run| run.run.id == id).expect("there").folder;
+    assert_eq!([folder_of(&generalist.id), folder_of(&gscu.id)], [&of_generalist, &of_gscu]);
+}
+
+#[test]
+fn an_experiment_with_old_names_is_the_same() {
+    let keys = "set = { identifier_target = \"traits\", encoder = \"mean-max-pool\" }\nevaluations";
+    let current = GOOD
+        .replace("evaluations = ", &format!("{keys} = "))
+        .replace("encounters = 2", "encounters = { kuhn-poker = 2 }\nkeep_on_clear = \"nothing\"");
+    let old = current
+        .replace("identifier_target", "identify")
+        .replace("mean-max-pool", "means-and-maxima")
+        .replace("encounters = ", "passes = ")
+        .replace("keep_on_clear", "clear_keeps");
+    let expand = |text: &str| {
+        let experiment = Experiment::parse("mine.toml", text).expect("good");
+        let runs = experiment.expand(&ExperimentOverrides::default()).expect("expands");
+        let of_run = |run: ExperimentRun| (run.id, run.config, run.evaluations);
+        runs.into_iter().map(of_run).collect::<Vec<_>>()
+    };
+    assert_ne!(old, current);
+    assert_eq!(expand(&old), expand(&current));
+}
+
 #[test]
 fn an_unused_key_does_not_change_the_id() {
-    let id = |method: &str, timeout_credit: &str| {
-        let overrides = Map::from_iter([("timeout_credit".to_owned(), timeout_credit.into())]);
+    let id = |method: &str, timeout_advantage: &str| {
+        let overrides = Map::from_iter([("timeout_advantage".to_owned(), timeout_advantage.into())]);
         let (game, preset) = ("overcooked", "paper");
         let request = RunRequest { game, method, preset, seed: 1, file: None, overrides, scale: 1.0 };
         RunConfig::resolve(&request).expect("good keys").id().expect("an id")
     };
     // The key has no effect if returns continue across the ends of episodes.
-    assert_eq!(id("pace", "kept"), id("pace", "dropped"));
-    assert_ne!(id("liam", "kept"), id("liam", "dropped"));
+    assert_eq!(id("pace", "kept"), id("pace", "zero"));
+    assert_ne!(id("liam", "kept"), id("liam", "zero"));
 }
 
 /// The rules of this game in the presets `paper` and `best` differ from the paper's experiments (docs/deviations.md, G1 and G2).
@@ -179,7 +240,7 @@ games = ["kuhn-poker"]
 methods = ["pace"]
 evaluations = ["test"]
 [evaluations.test]
-passes = 2
+encounters = 2
 "#;
 
 /// Checks the error after one change in the valid file: one line that contains all of `parts`.
@@ -212,12 +273,12 @@ fn errors_in_a_file_are_reported_in_one_line() {
     refused("methods = [\"pace\"]", "methods = []", &["without methods"]);
     refused("games = [\"kuhn-poker\"]", "games = [\"kuhn\"]", &["unknown game \"kuhn\""]);
     refused("evaluations = [\"test\"]", "evaluations = [\"tset\"]", &["unknown evaluation \"tset\"", "test"]);
-    refused("passes = 2", "passes = 0", &["0 passes"]);
-    refused("passes = 2", "passes = \"two\"", &["expected a whole number, or one for each game"]);
-    refused("passes = 2", "passes = { overcooked = 3 }", &["no passes for kuhn-poker"]);
-    refused("passes = 2", "passes = 2\npool = \"tests\"", &["unknown pool \"tests\""]);
-    refused("passes = 2", "passes = 2\ndetector = \"dorp:1\"", &["detector"]);
-    refused("passes = 2", "passes = 2\nset = { lr = 1 }", &["unknown key \"lr\""]);
+    refused("encounters = 2", "encounters = 0", &["0 encounters"]);
+    refused("encounters = 2", "encounters = \"two\"", &["expected a whole number, or one for each game"]);
+    refused("encounters = 2", "encounters = { overcooked = 3 }", &["no encounters for kuhn-poker"]);
+    refused("encounters = 2", "encounters = 2\npool = \"tests\"", &["unknown pool \"tests\""]);
+    refused("encounters = 2", "encounters = 2\ndetector = \"dorp:1\"", &["detector"]);
+    refused("encounters = 2", "encounters = 2\nset = { lr = 1 }", &["unknown key \"lr\""]);
     refused(
         "methods = [\"pace\"]",
         "methods = [\"pace\"]\nset = { learning_rte = 1.0 }",

@@ -113,7 +113,7 @@ impl FromStr for ClearKeeps {
         ClearKeeps::ALL
             .into_iter()
             .find(|keeps| keeps.name() == text)
-            .ok_or_else(|| ConfigError::unknown("clear-keeps", text, ClearKeeps::ALL.map(ClearKeeps::name)))
+            .ok_or_else(|| ConfigError::unknown("keep-on-clear", text, ClearKeeps::ALL.map(ClearKeeps::name)))
     }
 }
 

@@ -25,7 +25,7 @@ pub struct AdaptConfig {
     /// The part of the pool.
     pub split: Split,
     /// Encounters with each tuple.
-    pub passes: usize,
+    pub encounters_per_tuple: usize,
     /// N_eps: episodes per encounter.
     pub episodes: usize,
     /// N_ctx: the most episodes the context keeps, the current one included; all if absent. A hidden state cannot forget one
@@ -36,7 +36,7 @@ pub struct AdaptConfig {
     /// What clears the context within an encounter.
     pub detector: Detector,
     /// What clearing leaves.
-    pub clear_keeps: ClearKeeps,
+    pub keep_on_clear: ClearKeeps,
     /// The class of each peer of each tuple, where these are the classes of the identifier. Guesses are judged by it; the
     /// agent does not see it.
     pub classes: Option<Vec<Vec<usize>>>,
@@ -48,15 +48,15 @@ pub struct AdaptConfig {
 
 impl AdaptConfig {
     /// The plain protocol: the same peers all along, and the whole encounter in the context.
-    pub fn new(split: Split, passes: usize, episodes: usize, seed: u64) -> AdaptConfig {
+    pub fn new(split: Split, encounters_per_tuple: usize, episodes: usize, seed: u64) -> AdaptConfig {
         AdaptConfig {
             split,
-            passes,
+            encounters_per_tuple,
             episodes,
             context_episodes: None,
             switch: None,
             detector: Detector::None,
-            clear_keeps: ClearKeeps::Last,
+            keep_on_clear: ClearKeeps::Last,
             classes: None,
             keep_latents: false,
             seed,
@@ -73,7 +73,7 @@ impl AdaptConfig {
         };
         // A pool of no tuples, or of more than there can be, has no name.
         self.split.to_string().parse::<Split>()?;
-        check("passes", self.passes, MAX_ENCOUNTERS / n_tuples.max(1))?;
+        check("encounters", self.encounters_per_tuple, MAX_ENCOUNTERS / n_tuples.max(1))?;
         check("episodes", self.episodes, MAX_EPISODES)?;
         check("context_episodes", self.context_episodes.unwrap_or(1), MAX_EPISODES)?;
         if let Detector::Drop { share } = self.detector
@@ -174,7 +174,7 @@ pub fn adapt(
     assert_eq!(shape, agent.shape(), "observation size and number of actions");
     let n_tuples = game.n_tuples(config.split);
     config.check(n_tuples)?;
-    let n_encounters = n_tuples * config.passes;
+    let n_encounters = n_tuples * config.encounters_per_tuple;
     let mut shards: Vec<(usize, Result<Vec<EncounterOutcome>, ConfigError>)> =
         (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Ok(Vec::new()))).collect();
     for_each_shard(n_threads, &mut shards, |_, (first, outcomes)| {
@@ -243,7 +243,7 @@ pub(crate) fn play_batched(
     let mut tuples: Vec<usize> = outcomes.iter().map(|outcome| outcome.tuple).collect();
     let watch = DetectorState::new(
         config.detector,
-        config.clear_keeps,
+        config.keep_on_clear,
         config.switch.map(|switch| switch.after),
         config.context_episodes.unwrap_or(config.episodes),
     );

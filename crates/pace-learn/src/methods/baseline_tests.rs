@@ -33,7 +33,7 @@ fn keys(recording: &Recording, case: &Value) -> TrainConfig {
     TrainConfig {
         encoder_width: recording.size("encoder_width"),
         hidden_width: recording.size("hidden_width"),
-        chunk_steps: recording.size("chunk_steps"),
+        bptt_steps: recording.size("chunk_steps"),
         empty_context: serde_json::from_value(read("empty_context", "zero").into()).expect("a known name"),
         hidden_state_span: span,
         return_span: span,
@@ -141,13 +141,15 @@ fn what_is_learned_from_is_what_was_played() {
         config.warm_up_steps = 0;
     });
     // Play and gradient drop different places; what is compared is the network with nothing dropped.
-    check_replay::<PaceNet<TransformerEncoder>>("pace-tf", |config| config.encoder_dropout_in_play = false);
+    check_replay::<PaceNet<TransformerEncoder>>("pace-tf", |config| {
+        config.encoder_dropout_in_rollout = false
+    });
     check_replay::<LiliNet>("lili", |_| {});
     check_replay::<LiliNet>("lili", |config| config.empty_context = EmptyContext::Encoded);
     check_replay::<GeneralistNet>("generalist", |_| {});
     check_replay::<GeneralistNet>("generalist", |config| config.rnn_sees_terminal = true);
     check_replay::<LiamNet>("liam", |_| {});
-    check_replay::<LiamNet>("liamx", |config| config.chunk_steps = 7);
+    check_replay::<LiamNet>("liamx", |config| config.bptt_steps = 7);
     check_replay::<LiamNet>("liamx", |config| config.rnn_sees_terminal = true);
 }
 
@@ -260,7 +262,7 @@ fn chunks_begin_from_the_states_of_the_rollout() {
     let entry = &GAMES[0];
     let game = open(entry);
     let pool = game.pool(Split::Train);
-    let config = small(entry.id, "liamx", |config| config.chunk_steps = 7);
+    let config = small(entry.id, "liamx", |config| config.bptt_steps = 7);
     let mut ppo = Ppo::<LiamNet>::new(&*game, &pool, &config, 1, 1).expect("good keys");
     let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
     let batch: Batch = ppo.play(&at).expect("finite weights");
@@ -287,15 +289,15 @@ fn keys_that_a_method_cannot_follow_are_refused() {
         let error = result.map(drop).expect_err("a key that means nothing").to_string();
         assert!(error.contains(key), "{error}");
     };
-    use crate::config::{ContextAction, Minibatch};
+    use crate::config::{ContextAction, MinibatchUnit};
     for method in ["lili", "generalist", "liam", "liamx"] {
         refused(method, "exploration_weight", &|config| config.exploration_weight = 0.1);
         refused(method, "warm_up_steps", &|config| config.warm_up_steps = 1);
-        refused(method, "own_side", &|config| config.own_side = true);
+        refused(method, "canonical_frame", &|config| config.canonical_frame = true);
     }
-    refused("pace", "own_side", &|config| config.own_side = true);
-    refused("pace", "minibatch", &|config| config.minibatch = Minibatch::Chunks);
-    refused("lili", "minibatch", &|config| config.minibatch = Minibatch::Chunks);
+    refused("pace", "canonical_frame", &|config| config.canonical_frame = true);
+    refused("pace", "minibatch_unit", &|config| config.minibatch_unit = MinibatchUnit::Chunks);
+    refused("lili", "minibatch_unit", &|config| config.minibatch_unit = MinibatchUnit::Chunks);
     refused("lili", "context_action", &|config| config.context_action = ContextAction::Peer);
-    refused("liam", "minibatch", &|config| config.minibatch = Minibatch::Steps);
+    refused("liam", "minibatch_unit", &|config| config.minibatch_unit = MinibatchUnit::Steps);
 }

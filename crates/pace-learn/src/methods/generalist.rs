@@ -4,7 +4,7 @@
 
 use super::recurrent::RecurrentNet;
 use super::{Method, baseline};
-use crate::config::{Minibatch, Span, TrainConfig};
+use crate::config::{MinibatchUnit, Span, TrainConfig};
 
 /// The method.
 pub(crate) const GENERALIST: Method = Method::of::<RecurrentNet<false>>(
@@ -19,7 +19,7 @@ pub(crate) const GENERALIST: Method = Method::of::<RecurrentNet<false>>(
 /// The keys of a recurrent method whose hidden state and returns reach this far.
 pub(super) fn recurrent(config: &mut TrainConfig, span: Span) {
     baseline(config);
-    (config.minibatch, config.minibatch_spread) = (Minibatch::Chunks, 1);
+    (config.minibatch_unit, config.minibatches_per_encounter) = (MinibatchUnit::Chunks, 1);
     config.hidden_state_span = span;
     config.return_span = span;
 }

@@ -10,7 +10,7 @@ use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::{Activation, InputPart, Layout, Linear, MlpBuffers, WriteMode, kernels};
 
 use super::{Method, baseline, check_baseline};
-use crate::config::{ContextAction, EmptyContext, Minibatch, TrainConfig};
+use crate::config::{ContextAction, EmptyContext, MinibatchUnit, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
     ActorCritic, ActorCriticBuffers, CHUNK_ROWS, ContextEncoder, TransitionBuffers, TransitionPredictor,
@@ -139,7 +139,7 @@ impl Network for LiliNet {
     }
 
     fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), ConfigError> {
-        check_baseline(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])?;
+        check_baseline(config, &[MinibatchUnit::Encounters, MinibatchUnit::Balanced, MinibatchUnit::Steps])?;
         if config.context_action != ContextAction::Ego {
             return Err(ConfigError::bad_value("context_action", &"peer", "\"ego\" for this method"));
         }

@@ -25,7 +25,7 @@ pub(crate) use {gscu::GscuNet, lili::LiliNet, recurrent::RecurrentNet};
 use pace_games::{AnyGame, ConfigError, PoolListing};
 
 use crate::agent::Agent;
-use crate::config::{Minibatch, TrainConfig};
+use crate::config::{MinibatchUnit, TrainConfig};
 use crate::network::Network;
 use crate::policy::Policy;
 use crate::ppo::Ppo;
@@ -57,11 +57,11 @@ pub fn find_method(id: &str) -> Result<&'static Method, ConfigError> {
 fn baseline(config: &mut TrainConfig) {
     config.exploration_weight = 0.0;
     config.warm_up_steps = 0;
-    config.own_side = false;
+    config.canonical_frame = false;
 }
 
 /// Refuses keys that such a method could not follow, and mini-batches that it is not trained with.
-fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(), ConfigError> {
+fn check_baseline(config: &TrainConfig, minibatches: &[MinibatchUnit]) -> Result<(), ConfigError> {
     let expected = "0: this method identifies nobody";
     if config.exploration_weight != 0.0 {
         return Err(ConfigError::bad_value("exploration_weight", &config.exploration_weight, expected));
@@ -69,24 +69,32 @@ fn check_baseline(config: &TrainConfig, minibatches: &[Minibatch]) -> Result<(),
     if config.warm_up_steps != 0 {
         return Err(ConfigError::bad_value("warm_up_steps", &config.warm_up_steps, expected));
     }
-    if config.own_side {
-        return Err(ConfigError::bad_value("own_side", &true, "false: PACE alone looks from its own side"));
+    if config.canonical_frame {
+        return Err(ConfigError::bad_value(
+            "canonical_frame",
+            &true,
+            "false: PACE alone looks from its own side",
+        ));
     }
     check_minibatch(config, minibatches)
 }
 
 /// Refuses mini-batches that a method is not trained with.
-fn check_minibatch(config: &TrainConfig, known: &[Minibatch]) -> Result<(), ConfigError> {
-    if config.minibatch == Minibatch::Chunks && config.minibatch_spread != 1 {
+fn check_minibatch(config: &TrainConfig, known: &[MinibatchUnit]) -> Result<(), ConfigError> {
+    if config.minibatch_unit == MinibatchUnit::Chunks && config.minibatches_per_encounter != 1 {
         let expected = "1: a chunk is learned from as a whole";
-        return Err(ConfigError::bad_value("minibatch_spread", &config.minibatch_spread, expected));
+        return Err(ConfigError::bad_value(
+            "minibatches_per_encounter",
+            &config.minibatches_per_encounter,
+            expected,
+        ));
     }
-    if known.contains(&config.minibatch) {
+    if known.contains(&config.minibatch_unit) {
         return Ok(());
     }
     let names: Vec<String> = known.iter().map(|minibatch| format!("\"{}\"", minibatch.name())).collect();
     let expected = format!("{} for this method", names.join(" or "));
-    Err(ConfigError::bad_value("minibatch", &config.minibatch.name(), &expected))
+    Err(ConfigError::bad_value("minibatch_unit", &config.minibatch_unit.name(), &expected))
 }
 
 /// A way to train: a network, and the keys that make the method what it is.

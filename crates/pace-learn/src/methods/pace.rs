@@ -9,7 +9,7 @@ use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, PoolListing, Seed};
 use pace_nn::{Activation, DropoutKey, Layout, Linear};
 
 use super::{Method, check_minibatch};
-use crate::config::{ContextAction, EncoderKind, IdentifierTarget, Minibatch, TrainConfig};
+use crate::config::{ContextAction, EncoderKind, IdentifierTarget, MinibatchUnit, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{
     ActorCritic, ActorCriticBuffers, ContextChunk, Encoder, EncounterRange, PeerIdentifier, PoolEncoder,
@@ -41,8 +41,8 @@ pub(crate) const PACE_TF: Method =
     of_encoders("pace-tf", "PACE with a transformer as its context encoder", |config| {
         config.encoder = EncoderKind::Transformer;
         // With single steps every mini-batch would attend over all contexts again: hours would become weeks.
-        if config.minibatch == Minibatch::Steps {
-            config.minibatch = Minibatch::Encounters;
+        if config.minibatch_unit == MinibatchUnit::Steps {
+            config.minibatch_unit = MinibatchUnit::Encounters;
         }
     });
 
@@ -50,7 +50,7 @@ pub(crate) const PACE_TF: Method =
 const fn of_encoders(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
     fn of(config: &TrainConfig) -> Method {
         match config.encoder {
-            EncoderKind::Means | EncoderKind::MeansAndMaxima => {
+            EncoderKind::MeanPool | EncoderKind::MeanMaxPool => {
                 Method::of::<PaceNet<PoolEncoder>>("", "", |_| {})
             }
             EncoderKind::Transformer => Method::of::<PaceNet<TransformerEncoder>>("", "", |_| {}),
@@ -159,7 +159,7 @@ impl<E: Encoder> Network for PaceNet<E> {
         let NetworkDims { observation, n_actions, .. } = NetworkDims::of(game);
         let encoder = E::new(&mut layout, game, config);
         let width = encoder.width();
-        let identifier = PeerIdentifier::new(&mut layout, width, pool, config.identify);
+        let identifier = PeerIdentifier::new(&mut layout, width, pool, config.identifier_target);
         // The warm-up trains encoder and identifier alone.
         let n_warm_up_weights = layout.len();
         let (inputs, relu) = ([observation, width], Activation::Relu);
@@ -172,7 +172,7 @@ impl<E: Encoder> Network for PaceNet<E> {
             spec: Arc::new(NetworkSpec {
                 group_ends: vec![n_warm_up_weights, layout.len()],
                 slots: identifier.slots().to_vec(),
-                sides: pool.symmetries.clone().filter(|_| config.own_side),
+                sides: pool.symmetries.clone().filter(|_| config.canonical_frame),
                 metrics: &["peer/aux_loss", "peer/posterior", "peer/top1"],
                 ..NetworkSpec::new(game, layout, width)
             }),
@@ -181,21 +181,23 @@ impl<E: Encoder> Network for PaceNet<E> {
     }
 
     fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
-        if config.identify == IdentifierTarget::Traits && pool.traits.iter().any(|slot| slot[0].is_empty()) {
+        if config.identifier_target == IdentifierTarget::Traits
+            && pool.traits.iter().any(|slot| slot[0].is_empty())
+        {
             let expected = "\"classes\": the peers of this game have no traits";
-            return Err(ConfigError::bad_value("identify", &"traits", expected));
+            return Err(ConfigError::bad_value("identifier_target", &"traits", expected));
         }
-        if config.own_side && pool.symmetries.is_none() {
+        if config.canonical_frame && pool.symmetries.is_none() {
             let expected = "false: this game and its training pool are not the same from several sides (with the key \
-                            `turned_tuples`, where a game has it, set it to true)";
-            return Err(ConfigError::bad_value("own_side", &true, expected));
+                            `rotated_tuples`, where a game has it, set it to true)";
+            return Err(ConfigError::bad_value("canonical_frame", &true, expected));
         }
-        if config.own_side && config.context_action != ContextAction::Ego {
-            let expected = "\"ego\" beside own_side = true: what peers do is not turned";
+        if config.canonical_frame && config.context_action != ContextAction::Ego {
+            let expected = "\"ego\" beside canonical_frame = true: what peers do is not turned";
             return Err(ConfigError::bad_value("context_action", &"peer", expected));
         }
         E::check(config)?;
-        check_minibatch(config, &[Minibatch::Encounters, Minibatch::Balanced, Minibatch::Steps])
+        check_minibatch(config, &[MinibatchUnit::Encounters, MinibatchUnit::Balanced, MinibatchUnit::Steps])
     }
 
     fn initialise(&mut self, seed: Seed) {

@@ -32,7 +32,7 @@ fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Op
     config.empty_episode = serde_json::from_value(case["empty_episode"].clone()).expect("a known name");
     // Only peers may be without an action, and some recorded entries are.
     config.context_action = ContextAction::Peer;
-    config.own_side = sides.is_some();
+    config.canonical_frame = sides.is_some();
     let n_classes = integers(&recording.0["n_classes"]);
     let pool = PoolListing { n_classes, sides, ..PoolListing::default() };
     PaceNet::new(&recording.spec(), &pool, &config)
@@ -52,7 +52,7 @@ fn batch(recording: &Recording) -> (Batch, Vec<Vec<usize>>) {
 
 /// Calls `check` for every recorded case with the network, the job and the recorded results.
 fn for_every_case(check: impl Fn(&PaceNet, &UpdateJob<'_>, &Value)) {
-    for_every_case_with(EncoderKind::Means, check);
+    for_every_case_with(EncoderKind::MeanPool, check);
 }
 
 /// The same with another encoder of the same weights, whose results are not recorded.
@@ -76,14 +76,14 @@ fn loss_and_gradients_equal_pytorchs() {
 
 #[test]
 fn gradients_are_how_the_loss_changes() {
-    for encoder in [EncoderKind::Means, EncoderKind::MeansAndMaxima] {
+    for encoder in [EncoderKind::MeanPool, EncoderKind::MeanMaxPool] {
         for_every_case_with(encoder, |net, job, _| check_differences(net, job, 1));
     }
 }
 
 #[test]
 fn entries_that_recur_count_as_often_as_they_occur() {
-    for encoder in [EncoderKind::Means, EncoderKind::MeansAndMaxima] {
+    for encoder in [EncoderKind::MeanPool, EncoderKind::MeanMaxPool] {
         for_every_case_with(encoder, |net, job, _| check_recurring(net, job));
     }
 }
@@ -97,7 +97,7 @@ fn highest_features_are_others_than_means() {
         });
         all.into_inner()
     };
-    assert_ne!(gradients(EncoderKind::Means), gradients(EncoderKind::MeansAndMaxima));
+    assert_ne!(gradients(EncoderKind::MeanPool), gradients(EncoderKind::MeanMaxPool));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
         everything(&net, batch, classes, weights, |job| found = gradient(&net, job).gradients);
         found
     };
-    let turning = net_with(&recording, EncoderKind::Means, case, Some(sides.clone()));
+    let turning = net_with(&recording, EncoderKind::MeanPool, case, Some(sides.clone()));
     let as_they_are = learned(&turning, &batch, &classes);
     batch.sides[0] = 1;
     let from_the_side = learned(&turning, &batch, &classes);
@@ -160,6 +160,6 @@ fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
     for (slot, class) in classes[0].iter_mut().enumerate() {
         *class = sides.transforms[1].classes[slot][*class];
     }
-    let plain = net(&recording, EncoderKind::Means, case);
+    let plain = net(&recording, EncoderKind::MeanPool, case);
     assert_eq!(from_the_side, learned(&plain, &batch, &classes));
 }

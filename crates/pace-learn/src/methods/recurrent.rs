@@ -2,7 +2,7 @@
 //! place of context and encoder.
 //!
 //! `generalist` and `liam` say which keys and heads make it which method. A gradient flows through chunks of
-//! `chunk_steps` decisions, each begun from the hidden state it had in the rollout, through which nothing flows back.
+//! `bptt_steps` decisions, each begun from the hidden state it had in the rollout, through which nothing flows back.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use pace_nn::{
 
 use super::check_baseline;
 use crate::batch::{Batch, Segment};
-use crate::config::{Minibatch, Span, TrainConfig};
+use crate::config::{MinibatchUnit, Span, TrainConfig};
 use crate::learner::{UpdateJob, UpdateShard};
 use crate::nets::{PairIndex, PeerModel, PeerModelBuffers, ensure_len, orthogonal, uniform};
 use crate::network::{Actor, Contexts, Decisions, Network, NetworkDims, NetworkSpec, PolicyOutputs, copy_to};
@@ -32,7 +32,7 @@ pub(crate) struct RecurrentNet<const MODELS_PEERS: bool> {
     critic: Linear,
     peers: Option<PeerModel>,
     span: Span,
-    chunk_steps: usize,
+    bptt_steps: usize,
     sees_terminal: bool,
     spec: Arc<NetworkSpec>,
     weights: Arc<Vec<f32>>,
@@ -123,7 +123,7 @@ impl<const MODELS_PEERS: bool> Actor for RecurrentNet<MODELS_PEERS> {
 
     fn save_state(&self, state: &Self::State, lane: usize, saved: &mut Vec<f32>) {
         let context = &state.lanes[lane];
-        if context.n_decisions.is_multiple_of(self.chunk_steps) {
+        if context.n_decisions.is_multiple_of(self.bptt_steps) {
             saved.extend_from_slice(&context.hidden);
         }
     }
@@ -154,7 +154,7 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
             critic,
             peers,
             span: config.hidden_state_span,
-            chunk_steps: config.chunk_steps,
+            bptt_steps: config.bptt_steps,
             // Where the hidden state ends with the episode, nobody would see what came of it.
             sees_terminal: config.rnn_sees_terminal && config.hidden_state_span == Span::Encounter,
             weights: Arc::new(vec![0.0; layout.len()]),
@@ -167,14 +167,14 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
     }
 
     fn check(config: &TrainConfig, _pool: &PoolListing) -> Result<(), ConfigError> {
-        if config.minibatch_spread != 1 {
+        if config.minibatches_per_encounter != 1 {
             return Err(ConfigError::bad_value(
-                "minibatch_spread",
-                &config.minibatch_spread,
+                "minibatches_per_encounter",
+                &config.minibatches_per_encounter,
                 "1 for this method",
             ));
         }
-        check_baseline(config, &[Minibatch::Chunks])
+        check_baseline(config, &[MinibatchUnit::Chunks])
     }
 
     fn initialise(&mut self, seed: Seed) {
@@ -205,7 +205,7 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
     }
 
     fn segments(&self, batch: &Batch) -> Vec<Segment> {
-        batch.cut(self.chunk_steps)
+        batch.cut(self.bptt_steps)
     }
 
     fn accumulate(

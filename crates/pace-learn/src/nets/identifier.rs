@@ -59,10 +59,10 @@ impl PeerIdentifier {
         layout: &mut Layout,
         latent_size: usize,
         pool: &PoolListing,
-        identify: IdentifierTarget,
+        identifier_target: IdentifierTarget,
     ) -> PeerIdentifier {
         let slots = ranges(pool.n_classes.iter().copied());
-        let (outputs, traits) = match identify {
+        let (outputs, traits) = match identifier_target {
             IdentifierTarget::Classes => (slots.clone(), None),
             IdentifierTarget::Traits => {
                 let traits: Vec<SlotTraits> = pool.traits.iter().cloned().map(SlotTraits::new).collect();

@@ -57,8 +57,8 @@ impl Encoder for PoolEncoder {
         PoolEncoder {
             layers: ContextEncoder::new(layout, observation_size, n_actions, config.encoder_width),
             n_means: match config.encoder {
-                EncoderKind::MeansAndMaxima => config.encoder_width / 2,
-                EncoderKind::Means | EncoderKind::Transformer => config.encoder_width,
+                EncoderKind::MeanMaxPool => config.encoder_width / 2,
+                EncoderKind::MeanPool | EncoderKind::Transformer => config.encoder_width,
             },
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,

@@ -131,7 +131,7 @@ impl Encoder for TransformerEncoder {
             g: latent_head(layout, width),
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
-            drops_in_play: config.encoder_dropout_in_play,
+            drops_in_play: config.encoder_dropout_in_rollout,
         }
     }
 

@@ -254,7 +254,7 @@ fn only_play_for_training_drops() {
     let (chunk, _) = chunk(&recording);
     for drops_in_play in [true, false] {
         let (encoder, parameters) = encoder_with(&recording, &recording["cases"][0], |config| {
-            config.encoder_dropout_in_play = drops_in_play;
+            config.encoder_dropout_in_rollout = drops_in_play;
         });
         let latents = |key: Option<DropoutKey>| {
             let mut latents = Vec::new();

@@ -203,7 +203,7 @@ fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
     };
     let doctored = || Doctored { sides: Some(sides.clone()), ..Doctored::new(open(entry, Preset::Paper, 3)) };
     let config = TrainConfig {
-        own_side: true,
+        canonical_frame: true,
         context_action: ContextAction::Ego,
         learning_rate: 0.01,
         ..tiny(entry, Preset::Paper, pace())
@@ -258,9 +258,9 @@ fn numbers_with_which_nothing_can_be_played_are_refused() {
     let switch = |after: usize| Some(Switch { after });
     let many = usize::MAX;
     let bad = [
-        ("passes", AdaptConfig { passes: 0, ..good.clone() }),
-        ("passes", AdaptConfig { passes: many, ..good.clone() }),
-        ("passes", AdaptConfig { passes: many / 2, split: Split::Train, ..good.clone() }),
+        ("encounters", AdaptConfig { encounters_per_tuple: 0, ..good.clone() }),
+        ("encounters", AdaptConfig { encounters_per_tuple: many, ..good.clone() }),
+        ("encounters", AdaptConfig { encounters_per_tuple: many / 2, split: Split::Train, ..good.clone() }),
         ("episodes", AdaptConfig { episodes: 0, ..good.clone() }),
         ("episodes", AdaptConfig { episodes: 0, switch: switch(1), ..good.clone() }),
         ("episodes", AdaptConfig { episodes: many, ..good.clone() }),
@@ -332,15 +332,15 @@ fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
 #[test]
 fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
     let entry = find_game("predator-prey").expect("a game");
-    for own_side in [true, false] {
+    for canonical_frame in [true, false] {
         let mut config = tiny(entry, Preset::Best, pace());
-        (config.learning_rate, config.own_side) = (0.01, own_side);
+        (config.learning_rate, config.canonical_frame) = (0.01, canonical_frame);
         let mut trainer = tiny_trainer(pace(), entry, Preset::Best, &config, 2);
         (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
         let (agent, game) = (trainer.agent(), open(entry, Preset::Best, 3));
         assert_eq!(
             Policy::of(&agent).is_err(),
-            own_side,
+            canonical_frame,
             "whoever follows a policy does not turn what it sees"
         );
         let sides = game.pool(Split::Train).symmetries.expect("a square");
@@ -386,7 +386,7 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
         for transform in &sides.transforms[1..] {
             let turned = think_from(transform);
             let is_alike = plain.iter().zip(&turned).all(|(one, other)| agree(one, other, transform));
-            assert_eq!(is_alike, own_side);
+            assert_eq!(is_alike, canonical_frame);
         }
     }
 }
@@ -425,7 +425,8 @@ fn adaptation_does_not_depend_on_threads_nor_on_who_else_plays() {
             for n_threads in [2, 3] {
                 assert!(one == adapt(&agent, &*game, &config, n_threads).expect("a pool"), "{n_threads}");
             }
-            let fewer = adapt(&agent, &*game, &AdaptConfig { passes: 1, ..config }, 1).expect("a pool");
+            let fewer =
+                adapt(&agent, &*game, &AdaptConfig { encounters_per_tuple: 1, ..config }, 1).expect("a pool");
             for (one, other) in one.iter().zip(&fewer) {
                 let returns = |outcome: &EncounterOutcome| -> Vec<f64> {
                     outcome.episodes.iter().map(|episode| episode.task_return).collect()

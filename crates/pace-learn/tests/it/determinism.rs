@@ -1,7 +1,7 @@
 //! The same run, whatever the number of threads and wherever it was cut: weights, optimiser and log, byte for byte.
 
 use pace_games::{GAMES, Preset, Split};
-use pace_learn::config::{Decay, EncoderKind, Minibatch};
+use pace_learn::config::{Decay, EncoderKind, MinibatchUnit};
 use pace_learn::train::NamedBytes;
 use pace_learn::{TrainConfig, TrainError, Trainer};
 
@@ -32,21 +32,26 @@ fn restored(mut fresh: Trainer, files: &[NamedBytes]) -> Result<Trainer, TrainEr
 
 /// Every kind of run there is: games, methods, presets and mini-batches.
 fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
-    let kinds = [Minibatch::Encounters, Minibatch::Steps, Minibatch::Balanced];
+    let kinds = [MinibatchUnit::Encounters, MinibatchUnit::Steps, MinibatchUnit::Balanced];
     for entry in GAMES {
         for (index, (method, preset)) in methods_and_presets().enumerate() {
             let config = tiny(entry, preset, method);
             // Recurrent methods have one kind of mini-batch; the others take turns.
-            let minibatch = match config.minibatch {
-                Minibatch::Chunks => Minibatch::Chunks,
+            let minibatch = match config.minibatch_unit {
+                MinibatchUnit::Chunks => MinibatchUnit::Chunks,
                 _ => kinds[index % kinds.len()],
             };
             // Of the encoders without a method of their own, `best` stands for the one that no preset has.
             let encoder = match (config.encoder, preset) {
-                (EncoderKind::Means, Preset::Best) => EncoderKind::MeansAndMaxima,
+                (EncoderKind::MeanPool, Preset::Best) => EncoderKind::MeanMaxPool,
                 (encoder, _) => encoder,
             };
-            let config = TrainConfig { minibatch, encoder, learning_rate_decay: Decay::Linear, ..config };
+            let config = TrainConfig {
+                minibatch_unit: minibatch,
+                encoder,
+                learning_rate_decay: Decay::Linear,
+                ..config
+            };
             let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
             check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
         }

@@ -6,6 +6,7 @@ mod divergence;
 mod doctored;
 mod gscu;
 mod learning;
+mod old_names;
 mod sudden_change;
 mod threads;
 mod weights;

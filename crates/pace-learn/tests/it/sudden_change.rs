@@ -109,7 +109,7 @@ fn alarms_follow_from_the_scores_and_clear_the_context() {
                 switch: Some(Switch { after: 4 }),
                 ..switched(Split::Train)
             };
-            let config = AdaptConfig { detector: DROP, clear_keeps: keeps, ..base.clone() };
+            let config = AdaptConfig { detector: DROP, keep_on_clear: keeps, ..base.clone() };
             let mut n_alarms = 0;
             let untold = play(&agent, &*game, &base);
             for (outcome, untold) in play(&agent, &*game, &config).iter().zip(&untold) {
@@ -146,7 +146,7 @@ fn a_switch_does_not_depend_on_threads_nor_on_how_many_meet() {
         let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         for detector in [Detector::None, DROP, Detector::Known] {
             let config = AdaptConfig {
-                passes: 4,
+                encounters_per_tuple: 4,
                 context_episodes: Some(4),
                 detector,
                 keep_latents: true,

@@ -87,7 +87,7 @@ pub(super) async fn accept_all(listener: TcpListener, server: Arc<Server>) {
                 if !is_failing {
                     server.log.say(&format!(
                         "cannot accept connections: {error}; raise the limit on open files (`ulimit -n`) or lower \
-                         --most-sessions"
+                         --max-sessions"
                     ));
                 }
                 is_failing = true;

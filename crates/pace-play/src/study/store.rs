@@ -48,7 +48,7 @@ pub enum StudyError {
         reason: String,
     },
     /// A database with something else in it.
-    #[error("{} holds the data of study {found:?}, not of {expected:?}; choose another --store", path.display())]
+    #[error("{} holds the data of study {found:?}, not of {expected:?}; choose another --database", path.display())]
     OtherStudy {
         /// The file.
         path: PathBuf,
@@ -82,7 +82,7 @@ pub enum StudyError {
         next: u32,
     },
     /// A file that another server writes to.
-    #[error("another `pace play` serves the study of {}; end it first, or choose another --store", path.display())]
+    #[error("another `pace play` serves the study of {}; end it first, or choose another --database", path.display())]
     InUse {
         /// The file.
         path: PathBuf,

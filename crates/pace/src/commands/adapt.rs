@@ -26,8 +26,8 @@ pub struct AdaptArgs {
     #[arg(long, default_value = "test")]
     pool: String,
     /// Encounters per peer tuple.
-    #[arg(long, default_value_t = 200, value_parser = whole::<usize>(1..=1_000_000))]
-    passes: usize,
+    #[arg(long, alias = "passes", default_value_t = 200, value_parser = whole::<usize>(1..=1_000_000))]
+    encounters: usize,
     /// Episodes per encounter. Default: the game's `episodes_per_encounter`, doubled with --switch-at.
     #[arg(long, value_parser = whole::<usize>(1..=10_000))]
     episodes: Option<usize>,
@@ -44,8 +44,8 @@ pub struct AdaptArgs {
     detector: String,
     /// Part of the context kept when it is cleared: `last` (the finished episode, as in the authors' code) or `nothing` (as in
     /// the paper).
-    #[arg(long, default_value = "last", value_name = "WHAT")]
-    clear_keeps: String,
+    #[arg(long, alias = "clear-keeps", default_value = "last", value_name = "WHAT")]
+    keep_on_clear: String,
     /// Softmax temperature of the policy; below 1 it is more deterministic. Default: the run's `temperature`.
     #[arg(long, value_parser = number(1e-3..=1e3))]
     temperature: Option<f64>,
@@ -78,18 +78,18 @@ pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     args.input.exit_with();
     let view = RunView::open(&args.run)?;
     let split = args.pool.parse::<Split>()?;
-    let passes = if matches!(split, Split::Uniform(_)) { 1 } else { args.passes };
+    let encounters = if matches!(split, Split::Uniform(_)) { 1 } else { args.encounters };
     let options = AdaptOptions {
         episodes: args.episodes,
         context_episodes: args.context_episodes,
         switch_at: args.switch_at,
         detector: args.detector.parse::<Detector>()?,
-        clear_keeps: args.clear_keeps.parse::<ClearKeeps>()?,
+        keep_on_clear: args.keep_on_clear.parse::<ClearKeeps>()?,
         temperature: args.temperature,
         game_keys: parse_overrides(&args.overrides)?,
         keep_latents: args.latents.is_some(),
         command: command_line(),
-        ..AdaptOptions::new(split, passes, args.seed, threads(args.threads))
+        ..AdaptOptions::new(split, encounters, args.seed, threads(args.threads))
     };
     if let Some(file) = &args.latents {
         prepare_folder_of(file)?;

@@ -53,7 +53,7 @@ pub struct ExperimentArgs {
 impl ExperimentArgs {
     /// Creates the plan of these experiments.
     pub fn plan(&self) -> Result<Plan, LabError> {
-        let preset = self.preset.as_deref().map(Preset::parse).transpose()?;
+        let preset = self.preset.as_deref().map(str::parse::<Preset>).transpose()?;
         Plan::new(
             &self.find()?,
             &ExperimentOverrides { seeds: self.seeds, preset, scale: self.scale },
@@ -102,7 +102,7 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             "jobs": n_jobs,
             "seconds_left": secs,
             "n_done": n_done,
-            "speeds_of": speeds.machine(),
+            "speed_table_machine": speeds.machine(),
             "runs": lines.iter().map(Line::to_json).collect::<Vec<_>>(),
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
@@ -192,10 +192,10 @@ impl Line<'_> {
             .map(|(evaluation, state)| {
                 let state = match state {
                     EvaluationState::Missing => "missing",
-                    EvaluationState::Done => "made",
+                    EvaluationState::Done => "done",
                     EvaluationState::Damaged(_) => "damaged",
                 };
-                json!({ "name": evaluation.name, "passes": evaluation.passes, "state": state })
+                json!({ "name": evaluation.name, "passes": evaluation.encounters, "state": state })
             })
             .collect();
         json!({
@@ -207,13 +207,13 @@ impl Line<'_> {
             "preset": run.config.preset,
             "seed": run.config.seed,
             "experiments": self.planned.experiments,
-            "needs": run.needs,
+            "depends_on": run.needs,
             "total_steps": run.config.train.total_steps,
             "steps": steps,
             "state": state,
             "evaluations": evaluations,
             "seconds_left": self.secs,
-            "speed_of_lab": self.of_lab,
+            "speed_measured_here": self.of_lab,
         })
     }
 }

@@ -35,10 +35,10 @@ pub struct PlayArgs {
     #[arg(long, value_name = "FILE")]
     study: Option<PathBuf>,
     /// SQLite file of the study's data. Default: the study file with the extension `.sqlite`.
-    #[arg(long, value_name = "FILE", requires = "study")]
-    store: Option<PathBuf>,
+    #[arg(long, alias = "store", value_name = "FILE", requires = "study")]
+    database: Option<PathBuf>,
     /// Maximum number of concurrent sessions.
-    #[arg(long = "most-sessions", value_name = "N", default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
+    #[arg(long, alias = "most-sessions", value_name = "N", default_value_t = 200, value_parser = whole::<u32>(1..=100_000))]
     max_sessions: u32,
     /// Maximum number of concurrent sessions that one address may start, and that it may start per minute. Its connections
     /// are limited in proportion.
@@ -49,14 +49,14 @@ pub struct PlayArgs {
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<IpAddr>,
     /// Minutes without an action until a player is disconnected. The session can be rejoined for an hour.
-    #[arg(long, value_name = "MINUTES", default_value_t = 15, value_parser = whole::<u32>(1..=1440))]
-    idle: u32,
+    #[arg(long, alias = "idle", value_name = "MINUTES", default_value_t = 15, value_parser = whole::<u32>(1..=1440))]
+    idle_minutes: u32,
 }
 
 pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let offers = offers(&args.runs)?;
     let study =
-        args.study.as_deref().map(|file| open_study(file, args.store.as_deref(), &offers)).transpose()?;
+        args.study.as_deref().map(|file| open_study(file, args.database.as_deref(), &offers)).transpose()?;
     let config = ServerConfig {
         address: args.bind,
         port: args.port,
@@ -64,7 +64,7 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         most_sessions: args.max_sessions as usize,
         max_sessions_per_address: args.max_sessions_per_address as usize,
         proxy: args.proxy,
-        idle: Duration::from_secs(u64::from(args.idle) * 60),
+        idle: Duration::from_secs(u64::from(args.idle_minutes) * 60),
         ..ServerConfig::default()
     };
     let page = if study.is_some() { "/study" } else { "/" };

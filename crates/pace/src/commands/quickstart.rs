@@ -117,7 +117,7 @@ fn overrides(steps: u64) -> Map<String, Value> {
         ("total_steps", Value::from(steps)),
         ("epochs", Value::from(8)),
         ("learning_rate", Value::from(7e-4)),
-        ("identify", Value::from("classes")),
+        ("identifier_target", Value::from("classes")),
         ("auxiliary_weight", Value::from(0.3)),
     ];
     keys.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()

@@ -80,7 +80,7 @@ pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         names => names.iter().map(|name| find_game(name)).collect::<Result<Vec<_>, _>>()?,
     };
     let presets = match &args.preset {
-        Some(name) => vec![Preset::parse(name)?],
+        Some(name) => vec![name.parse::<Preset>()?],
         None => Preset::RULES.to_vec(),
     };
     let splits = args.pools.iter().map(|pool| pool.parse::<Split>()).collect::<Result<Vec<_>, _>>()?;

@@ -9,8 +9,8 @@ use pace_lab::{StopFlag, StopSignal};
 #[derive(Debug, Args)]
 pub struct StdinArgs {
     /// Stop as on SIGTERM when standard input ends.
-    #[arg(long, hide = true)]
-    stop_with_input: bool,
+    #[arg(long, alias = "stop-with-input", hide = true)]
+    stop_on_stdin_eof: bool,
 }
 
 impl StdinArgs {
@@ -26,7 +26,7 @@ impl StdinArgs {
     }
 
     fn at_end(&self, act: impl FnOnce() + Send + 'static) {
-        if !self.stop_with_input {
+        if !self.stop_on_stdin_eof {
             return;
         }
         std::thread::spawn(move || {

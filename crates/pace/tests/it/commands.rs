@@ -143,7 +143,7 @@ fn bench_engine_prints_what_scripts_expect() {
     let document = json(&["bench", "engine", "--json", "--seconds", "0.1"]);
     assert!(document["gemm_peak_gflops"].as_f64().is_some_and(|rate| rate > 0.0));
     let updates = document["update"].as_array().expect("a list");
-    for shape in ["kuhn-poker", "kuhn-poker-unlike", "overcooked", "predator-prey"] {
+    for shape in ["kuhn-poker", "kuhn-poker-distinct", "overcooked", "predator-prey"] {
         let row = updates.iter().find(|row| row["shape"] == shape && row["threads"] == 1).expect("a row");
         for name in [
             "decisions",
@@ -171,7 +171,8 @@ fn bench_engine_prints_what_scripts_expect() {
             assert!(row[name].as_f64().is_some_and(|number| number > 0.0), "{name} in {row}");
         }
     }
-    let one = json(&["bench", "engine", "--json", "--seconds", "0.1", "--shape", "unlike", "--threads", "1"]);
+    let one =
+        json(&["bench", "engine", "--json", "--seconds", "0.1", "--shape", "distinct", "--threads", "1"]);
     assert_eq!(one["update"].as_array().map(Vec::len), Some(1));
 }
 
@@ -197,7 +198,7 @@ fn bench_train_prints_what_scripts_expect() {
     check_error(
         &["bench", "engine", "--shape", "chess"],
         2,
-        &["chess", "kuhn-poker, kuhn-poker-unlike, overcooked, predator-prey"],
+        &["chess", "kuhn-poker, kuhn-poker-distinct, overcooked, predator-prey"],
     );
     check_error(&["bench", "engine", "--shape", "overcook3d"], 2, &["did you mean \"overcooked\"?"]);
 }
@@ -279,7 +280,10 @@ fn messages_are_short_and_contain_no_jargon_of_the_parser() {
         words(&["train", "kuhn-poker", "--out", &out, "--set", pair], 3, expected);
     };
     train("learning_rate=fast", &["found \"fast\"; expected a number"]);
-    train("minibatch=halves", &["found \"halves\"; expected one of encounters, balanced, steps, chunks"]);
+    train(
+        "minibatch_unit=halves",
+        &["found \"halves\"; expected one of encounters, balanced, steps, chunks"],
+    );
     words(&["train", "kuhn-poker", "--seed", "one"], 2, &["--seed: found one, expected a whole number"]);
     let long = "x".repeat(100_000);
     words(&["check", &long], 2, &["x… (100000 characters)"]);

@@ -40,13 +40,13 @@ methods = ["gscu"]
 set = { total_steps = 8000, encounters_per_tuple = 1, epochs = 1, minibatches = 2, checkpoint_every = 1, episodes_per_encounter = 3, "gscu.embedding_steps" = 4000, "gscu.embedding_epochs" = 1, "gscu.embedding_encounters_per_tuple" = 1 }
 evaluations = ["test"]
 [evaluations.test]
-passes = 2
+encounters = 2
 [evaluations.switch]
-passes = 2
+encounters = 2
 switch_at = 50
 detector = "drop:0.8"
 [evaluations.latents]
-passes = 1
+encounters = 1
 latents = true
 "#;
 
@@ -301,7 +301,7 @@ fn a_run_that_fails_is_reported_and_the_rest_continues() {
     let evaluations = SMALL.find("[evaluations.test]").expect("there");
     let contents = format!("{}{}", &SMALL[..second], &SMALL[evaluations..])
         .replace("total_steps = 40000", "total_steps = 6000")
-        .replace("total_steps = 12000", "total_steps = 3000, minibatch = \"encounters\"");
+        .replace("total_steps = 12000", "total_steps = 3000, minibatch_unit = \"encounters\"");
     let (scratch, file) = with_file(&contents);
     let lab = scratch.path().join("lab");
     for _ in 0..2 {
@@ -309,7 +309,7 @@ fn a_run_that_fails_is_reported_and_the_rest_continues() {
         let said = text(&output.stderr);
         let failed: Vec<&str> = said.lines().filter(|line| line.starts_with("FAILED")).collect();
         assert!(
-            failed.len() == 1 && failed[0].contains("generalist") && failed[0].contains("minibatch"),
+            failed.len() == 1 && failed[0].contains("generalist") && failed[0].contains("minibatch_unit"),
             "{said}"
         );
         assert!(said.contains("scaled plan") && said.contains("1 of 2 runs done"), "{said}");
@@ -325,7 +325,7 @@ fn a_run_that_fails_is_reported_and_the_rest_continues() {
         .map(|word| word.as_str().expect("text"))
         .collect();
     assert_eq!(argv[..2], ["pace", "train"]);
-    assert!(!argv.contains(&"--stop-with-input"), "{argv:?}");
+    assert!(!argv.contains(&"--stop-on-stdin-eof"), "{argv:?}");
     // The recorded command of a run trains the same run.
     let again = scratch.path().join("again");
     let out = argv.iter().position(|word| *word == "--out").expect("a folder");
@@ -383,7 +383,7 @@ fn invalid_plan_and_reproduce_arguments_get_one_clear_line() {
         for (from, to, words) in [
             ("[[runs]]", "[[runs]", &["small.toml", "line 7"]),
             ("methods = [\"pace\"]", "methods = [\"space\"]", &["small.toml", "unknown method \"space\""]),
-            ("passes = 2", "pases = 2", &["small.toml", "pases"]),
+            ("encounters = 2", "encouters = 2", &["small.toml", "encouters"]),
         ] {
             fs::write(&file, SMALL.replacen(from, to, 1)).expect("written");
             check_error(&ask(&[path]), BAD_INPUT, words);

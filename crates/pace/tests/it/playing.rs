@@ -214,7 +214,7 @@ fn the_bench_loses_no_step() {
         "10",
         "--seconds",
         "2",
-        "--arrival",
+        "--ramp-up",
         "0.5",
         "--json",
     ];

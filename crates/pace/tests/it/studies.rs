@@ -34,8 +34,17 @@ fn numbers(record: &Value, list: &str, field: &str) -> Vec<f64> {
 #[test]
 fn a_change_of_peers_is_measured_and_recorded() {
     let (_scratch, run) = finished();
-    let more =
-        ["--passes", "3", "--episodes", "12", "--context-episodes", "6", "--switch-at", "5", "--detector"];
+    let more = [
+        "--encounters",
+        "3",
+        "--episodes",
+        "12",
+        "--context-episodes",
+        "6",
+        "--switch-at",
+        "5",
+        "--detector",
+    ];
     let drop = adapt(&run, &[&more[..], &["drop:0.8"]].concat());
     assert_eq!(drop["switch"]["after_episode"], 5);
     assert_eq!((&drop["episodes"], &drop["context_episodes"]), (&12.into(), &6.into()));
@@ -102,12 +111,12 @@ fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
     train_short(&run, 5);
     let record = adapt(
         &run,
-        &["--passes", "2", "--switch-at", "5", "--detector", "drop:0.8", "--clear-keeps", "nothing"],
+        &["--encounters", "2", "--switch-at", "5", "--detector", "drop:0.8", "--keep-on-clear", "nothing"],
     );
     assert_eq!((&record["episodes"], &record["context_episodes"]), (&10.into(), &5.into()));
     assert_eq!(record["detection"]["clear_keeps"], "nothing");
     assert!(run.join("adapt/test-switch-5-drop-0.8-keeps-nothing.json").exists());
-    let output = check(&mut pace(&with("adapt", &run, &["--passes", "2", "--switch-at", "5"])), FINISHED);
+    let output = check(&mut pace(&with("adapt", &run, &["--encounters", "2", "--switch-at", "5"])), FINISHED);
     let shown = text(&output.stdout);
     assert!(
         shown.contains("the context keeps the last 5 hands") && shown.contains("other peers after hand 5"),
@@ -126,7 +135,7 @@ fn a_temperature_is_given_or_the_runs_own() {
         run
     });
     let blocks = |run: &Path, more: &[&str]| {
-        let record = adapt(run, &[&["--passes", "2"], more].concat());
+        let record = adapt(run, &[&["--encounters", "2"], more].concat());
         (record["temperature"].clone(), numbers(&record, "by_episode", "mean"))
     };
     let as_trained = blocks(&plain, &[]);
@@ -148,7 +157,7 @@ fn the_grid_of_horizons() {
         train_short(&run, n_context);
         for n_episodes in [4, 8, 11] {
             let (n, n_text) = (n_context.to_string(), n_episodes.to_string());
-            let more = ["--passes", "2", "--episodes", &n_text];
+            let more = ["--encounters", "2", "--episodes", &n_text];
             let record = adapt(&run, &more);
             assert_eq!(
                 (&record["episodes"], &record["context_episodes"]),
@@ -178,11 +187,11 @@ fn an_agent_trained_with_five_peers_is_evaluated_with_three() {
     arguments.push(run.clone().into());
     check(&mut pace(&arguments), FINISHED);
     check_error(
-        &with("adapt", &run, &["--passes", "1", "--set", "n_peers=3"]),
+        &with("adapt", &run, &["--encounters", "1", "--set", "n_peers=3"]),
         BAD_INPUT,
         &["size 47 and 5 actions", "37 and 5", "pace list games"],
     );
-    let more = ["--passes", "1", "--set", "n_peers=3", "--set", "observation_slots=5"];
+    let more = ["--encounters", "1", "--set", "n_peers=3", "--set", "observation_slots=5"];
     let record = adapt(&run, &more);
     assert_eq!(record["game_keys"]["n_peers"], 3);
     assert_eq!(record["game_keys"]["observation_slots"], 5);
@@ -196,7 +205,7 @@ fn an_agent_trained_with_five_peers_is_evaluated_with_three() {
         assert!(record["blocks"][0]["identification"].is_null());
     }
     // A key that does not change the peers does not change their classes.
-    let record = adapt(&run, &["--passes", "1", "--pool", "train", "--set", "horizon_steps=20"]);
+    let record = adapt(&run, &["--encounters", "1", "--pool", "train", "--set", "horizon_steps=20"]);
     assert!(record["identification_undefined"].is_null());
     assert!(record["blocks"][0]["identification"]["accuracy"].is_number());
 }
@@ -206,7 +215,7 @@ fn adapt_records_keypoints_identification_and_latents() {
     let (scratch, run) = finished();
     let file = scratch.path().join("latents.csv");
     let path = file.to_str().expect("UTF-8");
-    let more = ["--pool", "train", "--passes", "2", "--episodes", "6", "--latents", path];
+    let more = ["--pool", "train", "--encounters", "2", "--episodes", "6", "--latents", path];
     let record = adapt(&run, &more);
     let visits = &record["keypoint_visits"];
     let counts: Vec<u64> = visits["encounters"]

@@ -158,7 +158,7 @@ fn a_full_disk_does_not_cost_the_results_of_an_evaluation() {
     let (scratch, run) = finished();
     // Results are written with a rename, so renames fail.
     let full = "inject=?rename,?renameat,?renameat2:error=ENOSPC";
-    let command = with("adapt", &run, &["--passes", "1", "--episodes", "2"]);
+    let command = with("adapt", &run, &["--encounters", "1", "--episodes", "2"]);
     let output = check(&mut traced(scratch.path(), &["-o", "/dev/null", "-e", full], &command), FAILURE);
     let (shown, message) = (text(&output.stdout), text(&output.stderr));
     assert!(shown.contains("bayes"), "{shown}");

@@ -315,7 +315,7 @@ fn every_method_trains_on_every_game() {
             assert!(config.contains(&format!("method = \"{}\"", method.id)), "{config}");
             let explores = matches!(method.id, "pace" | "pace-tf");
             assert!(explores || config.contains("exploration_weight = 0.0"), "{config}");
-            check(&mut pace(&with("adapt", &out, &["--passes", "1"])), FINISHED);
+            check(&mut pace(&with("adapt", &out, &["--encounters", "1"])), FINISHED);
             // Every metric it logs is explained on its page.
             let explained = documented(method.id);
             for row in RunView::open(&out).and_then(|view| view.metrics()).expect("rows") {
@@ -368,7 +368,7 @@ fn gscu_keeps_a_copy_of_its_fallback_agent() {
     check(&mut pace(&with("resume", &run, &[])), FINISHED);
     // With the copy, the run does not need the other run.
     fs::remove_dir_all(&generalist).expect("removable");
-    check(&mut pace(&with("adapt", &run, &["--passes", "1"])), FINISHED);
+    check(&mut pace(&with("adapt", &run, &["--encounters", "1"])), FINISHED);
     check(&mut pace(&with("inspect", &run, &[])), FINISHED);
     edit(&run.join("config.toml"), "total_steps = 6000", "total_steps = 8000");
     check(&mut pace(&with("resume", &run, &[])), FINISHED);
@@ -388,7 +388,7 @@ fn the_hash_in_a_record_does_not_depend_on_where_folders_lie() {
         let more = [&small[..], &["--method", "gscu"], &SMALL_GSCU[..4]].concat();
         let more = [&more[..], &["--set", "gscu.conservative=run", "--set", &named]].concat();
         check(&mut pace(&train(&gscu, &more)), FINISHED);
-        let output = check(&mut pace(&with("adapt", &gscu, &["--passes", "1", "--json"])), FINISHED);
+        let output = check(&mut pace(&with("adapt", &gscu, &["--encounters", "1", "--json"])), FINISHED);
         let record: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         record["run"]["config_hash"].as_str().expect("a hash").to_owned()
     });
@@ -415,7 +415,7 @@ fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 fn a_run_without_its_checkpoints_is_refused_and_keeps_its_rows() {
     let (scratch, run) = finished();
     let expected = results(&run);
-    check(&mut pace(&with("adapt", &run, &["--passes", "1", "--episodes", "2"])), FINISHED);
+    check(&mut pace(&with("adapt", &run, &["--encounters", "1", "--episodes", "2"])), FINISHED);
     // A run as kept in a repository: without checkpoints, lock and empty folders.
     let record = scratch.path().join("record");
     fs::create_dir(&record).expect("made");
@@ -468,7 +468,7 @@ fn adapt_makes_its_folder_before_it_plays() {
     let adapt = run.join("adapt");
     // Version control keeps no empty folders.
     fs::remove_dir(&adapt).expect("empty");
-    check(&mut pace(&with("adapt", &run, &["--passes", "1", "--episodes", "2"])), FINISHED);
+    check(&mut pace(&with("adapt", &run, &["--encounters", "1", "--episodes", "2"])), FINISHED);
     assert!(adapt.join("test-episodes-2.json").is_file());
     let names = fs::read_dir(&adapt).expect("readable").count();
     assert_eq!(names, 1, "the record alone");
@@ -477,7 +477,7 @@ fn adapt_makes_its_folder_before_it_plays() {
     fs::write(&adapt, "a file").expect("written");
     let begin = Instant::now();
     let refused = |more: &[&str], words: &[&str]| {
-        let mut child = pace(&with("adapt", &run, &[&["--passes", "1000000"], more].concat()))
+        let mut child = pace(&with("adapt", &run, &[&["--encounters", "1000000"], more].concat()))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -506,7 +506,7 @@ fn results_that_cannot_be_saved_are_printed() {
     // A folder in the place of the page, which is written last.
     fs::create_dir(run.join("report.html")).expect("made");
     for json in [false, true] {
-        let more = ["--passes", "1", "--episodes", "2", "--json"];
+        let more = ["--encounters", "1", "--episodes", "2", "--json"];
         let more = &more[..if json { 5 } else { 4 }];
         let output = check(&mut pace(&with("adapt", &run, more)), FAILURE);
         let (shown, message) = (text(&output.stdout), text(&output.stderr));
@@ -522,9 +522,9 @@ fn adapt_and_report_write_one_page() {
     let scratch = scratch();
     let run = scratch.path().join("run");
     check(&mut pace(&train(&run, &["--scale", "0.5"])), FINISHED);
-    check(&mut pace(&with("adapt", &run, &["--passes", "2"])), FINISHED);
+    check(&mut pace(&with("adapt", &run, &["--encounters", "2"])), FINISHED);
     check(
-        &mut pace(&with("adapt", &run, &["--passes", "2", "--switch-at", "50", "--pool", "train"])),
+        &mut pace(&with("adapt", &run, &["--encounters", "2", "--switch-at", "50", "--pool", "train"])),
         FINISHED,
     );
     let read = || fs::read_to_string(run.join("report.html")).expect("a page");
@@ -542,7 +542,7 @@ fn adapt_and_report_write_one_page() {
 #[test]
 fn a_record_of_thousands_of_episodes_is_read_by_report() {
     let (_scratch, run) = finished();
-    check(&mut pace(&with("adapt", &run, &["--passes", "1", "--episodes", "3000"])), FINISHED);
+    check(&mut pace(&with("adapt", &run, &["--encounters", "1", "--episodes", "3000"])), FINISHED);
     let record = fs::metadata(run.join("adapt/test-episodes-3000.json")).expect("a record").len();
     assert!(record > 1 << 20, "{record} bytes are no test of the limit that was");
     let output = check(&mut pace(&with("report", &run, &[])), FINISHED);
@@ -555,7 +555,7 @@ fn a_record_of_thousands_of_episodes_is_read_by_report() {
 fn adapt_prints_what_scripts_expect() {
     let (_scratch, run) = finished();
     let adapt = |more: &[&str]| {
-        let more = [&["--json", "--passes", "3", "--episodes", "20"], more].concat();
+        let more = [&["--json", "--encounters", "3", "--episodes", "20"], more].concat();
         text(&check(&mut pace(&with("adapt", &run, &more)), FINISHED).stdout).to_owned()
     };
     let once = adapt(&[]);
@@ -616,7 +616,7 @@ fn adapt_prints_what_scripts_expect() {
         assert_eq!(document["peers"].as_array().map(Vec::len), Some(n_peers));
         assert!(run.join(format!("adapt/{}-episodes-20.json", pool.replace(':', "-"))).exists());
     }
-    let output = check(&mut pace(&with("adapt", &run, &["--passes", "2"])), FINISHED);
+    let output = check(&mut pace(&with("adapt", &run, &["--encounters", "2"])), FINISHED);
     assert!(text(&output.stdout).contains("bayes"), "{}", text(&output.stdout));
     assert!(run.join("adapt/test.json").exists() && run.join("report.html").exists());
 }
@@ -656,7 +656,11 @@ fn invalid_keys_and_options_get_one_clear_line_and_no_folder() {
     refused(&["--set", "train_tuples=[3,40]"], BAD_INPUT, &["train_tuples", "found 40", "0 to 39"]);
     refused(&["--set", "train_tuples=[3,3]"], BAD_INPUT, &["train_tuples", "found 3", "different"]);
     refused(&["--set", "train_tuples=3"], BAD_INPUT, &["train_tuples", "found 3", "expected a list"]);
-    refused(&["--set", "minibatch=steps-and-all"], BAD_INPUT, &["minibatch", "steps-and-all", "encounters"]);
+    refused(
+        &["--set", "minibatch_unit=steps-and-all"],
+        BAD_INPUT,
+        &["minibatch_unit", "steps-and-all", "encounters"],
+    );
     refused(&["--threads", "0"], USAGE, &["--threads", "found 0", "1 to 1024"]);
     refused(&["--threads", "many"], USAGE, &["--threads", "many"]);
     let path = out.to_str().expect("UTF-8");
@@ -724,14 +728,14 @@ fn a_folder_need_not_have_a_name_in_utf8() {
     let out = scratch.path().join(OsStr::from_bytes(b"run\xff"));
     check(&mut pace(&train(&out, &["--steps", "10"])), FINISHED);
     check(&mut pace(&with("resume", &out, &[])), FINISHED);
-    check(&mut pace(&with("adapt", &out, &["--passes", "1", "--episodes", "2"])), FINISHED);
+    check(&mut pace(&with("adapt", &out, &["--encounters", "1", "--episodes", "2"])), FINISHED);
 }
 
 #[test]
 fn invalid_adapt_arguments_get_one_clear_line() {
     let (scratch, run) = finished();
     let refused = |more: &[&str], words: &[&str]| check_error(&with("adapt", &run, more), USAGE, words);
-    refused(&["--passes", "0"], &["--passes", "found 0", "1 to"]);
+    refused(&["--encounters", "0"], &["--encounters", "found 0", "1 to"]);
     refused(&["--episodes", "0"], &["--episodes", "found 0"]);
     refused(&["--episodes", "99999999999"], &["--episodes", "1 to 10000"]);
     refused(&["--context-episodes", "0"], &["--context-episodes", "found 0"]);
@@ -739,7 +743,7 @@ fn invalid_adapt_arguments_get_one_clear_line() {
     refused(&["--switch-at", "0"], &["--switch-at", "found 0"]);
     refused(&["--temperature", "0"], &["--temperature", "found 0", "0.001 to 1000"]);
     refused(&["--detector", "dorp:0.8"], &["dorp:0.8", "none, drop:C, known"]);
-    refused(&["--clear-keeps", "all"], &["clear-keeps", "all", "last, nothing"]);
+    refused(&["--keep-on-clear", "all"], &["keep-on-clear", "all", "last, nothing"]);
     let refused_value =
         |more: &[&str], words: &[&str]| check_error(&with("adapt", &run, more), BAD_INPUT, words);
     refused_value(&["--detector", "drop:8"], &["drop:8", "C from 0 to 1"]);
@@ -859,7 +863,7 @@ fn damaged_checkpoints_are_skipped_or_refused() {
             damage(&newest.join(file));
             let shown = check(&mut pace(&with("inspect", &copy, &[])), FINISHED);
             assert!(text(&shown.stdout).contains(file), "{}", text(&shown.stdout));
-            let more = ["--passes", "1", "--episodes", "2"];
+            let more = ["--encounters", "1", "--episodes", "2"];
             let measured = check(&mut pace(&with("adapt", &copy, &more)), FINISHED);
             assert!(
                 text(&measured.stderr).contains("is damaged; using the checkpoint of step "),
@@ -940,7 +944,7 @@ fn a_full_standard_output_is_an_error_and_loses_no_result() {
     let other = scratch.path().join("other");
     with_full_output(pace(&train(&other, &[])));
     assert!(results(&other) == results(&run));
-    with_full_output(pace(&with("adapt", &run, &["--passes", "1"])));
+    with_full_output(pace(&with("adapt", &run, &["--encounters", "1"])));
     assert!(run.join("report.html").exists());
 }
 

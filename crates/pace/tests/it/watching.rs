@@ -42,7 +42,7 @@ fn watch_shows_actions_and_beliefs_of_a_trained_agent() {
         );
         let last = |shown: &str| shown.lines().rev().take(8).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(last(&one), last(&shown));
-        let from = run(&["watch", &folder, "--pool", "train", "--peer", "2", "--from", "2"]);
+        let from = run(&["watch", &folder, "--pool", "train", "--peer", "2", "--from-episode", "2"]);
         assert!(
             from.contains(" 2 of 3 ==") && !from.contains(" 1 of 3 ==") && from.contains(" 3 of 3 =="),
             "{from}"
@@ -57,7 +57,7 @@ fn watch_shows_the_first_encounter_of_adapt() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let folder = train("predator-prey", &scratch.path().join("run"), &["--preset", "reference"]);
     let record: Value =
-        json(&["adapt", &folder, "--passes", "1", "--episodes", "2", "--seed", "6", "--json"]);
+        json(&["adapt", &folder, "--encounters", "1", "--episodes", "2", "--seed", "6", "--json"]);
     for peer in [0, 5, 23] {
         let number = peer.to_string();
         let shown = run(&[
@@ -152,7 +152,7 @@ fn the_legend_of_a_trained_agent_explains_its_panel() {
         assert!(legend.contains(words), "no {words:?} in {legend}");
     }
     // A skipped episode takes one line, and the legend is printed once.
-    let from = run(&["watch", &folder, "--episodes", "2", "--from", "2"]);
+    let from = run(&["watch", &folder, "--episodes", "2", "--from-episode", "2"]);
     assert!(from.starts_with("hand 1: ") && from.matches("legend\n").count() == 1, "{from}");
 }
 
@@ -176,7 +176,7 @@ fn invalid_watch_arguments_get_one_clear_line() {
     check_error(&["watch", &folder, "--pool", "tets"], 2, &["tets", "did you mean \"test\"?"]);
     check_error(&["watch", &folder, "--ego", "byes"], 2, &["byes", "did you mean \"bayes\"?"]);
     check_error(&["watch", &folder, "--episodes", "0"], 2, &["--episodes: found 0", "1 to 10000"]);
-    check_error(&["watch", &folder, "--from", "101"], 2, &["--from: found 101", "1 to 100"]);
+    check_error(&["watch", &folder, "--from-episode", "101"], 2, &["--from-episode: found 101", "1 to 100"]);
     check_error(&["watch", &folder, "--only-episode", "0"], 2, &["--only-episode: found 0", "1 to 100"]);
     check_error(&["watch", &folder, "--delay", "61000"], 2, &["61000", "--delay"]);
     check_error(&["watch", &folder, "--set", "episodes_per_encounter=2"], 2, &["--set", "its own keys"]);

@@ -72,7 +72,7 @@ impl Belief {
         let (means, logs) = self.distribution.split_at(self.distribution.len() / 2);
         let limit = keys.belief_mean_limit as f32;
         let means = means.iter().map(|mean| if limit > 0.0 { mean.clamp(-limit, limit) } else { *mean });
-        let floor = 2.0 * (keys.belief_deviation_floor as f32).ln();
+        let floor = 2.0 * (keys.belief_std_floor as f32).ln();
         means.chain(logs.iter().map(|log| log.max(floor))).collect()
     }
 }

@@ -68,7 +68,7 @@ impl Network for GscuNet {
             weights: Arc::new(vec![0.0; layout.len()]),
             spec: Arc::new(NetworkSpec {
                 group_ends,
-                clips_groups_separately: keys.gradient_clipping == GradientClipping::Apart,
+                clips_groups_separately: keys.gradient_clipping == GradientClipping::Separate,
                 adaptation_sight: PeerObservationMode::Recorded,
                 // A policy without memory needs no more than single episodes, and many lanes are faster than long ones.
                 training_episodes: 1,

@@ -4,7 +4,7 @@
 use pace_games::ConfigError;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Decay, Minibatch, TrainConfig};
+use crate::config::{Decay, MinibatchUnit, TrainConfig};
 
 /// The keys of the three stages: embedding, conditional policy, play online.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub struct GscuConfig {
     /// How the cross-entropies of a window are brought together.
     pub belief_loss: BeliefLoss,
     /// The least deviation of a prior.
-    pub belief_deviation_floor: f64,
+    pub belief_std_floor: f64,
     /// The greatest mean of a prior, in either direction; 0 for any.
     pub belief_mean_limit: f64,
     /// Who chooses between the greedy and the conservative policy.
@@ -99,9 +99,9 @@ pub enum Advantages {
 #[serde(rename_all = "kebab-case")]
 pub enum GradientClipping {
     /// By the norm of all of them.
-    Together,
+    Joint,
     /// Actor and critic each by its own, as if each had an optimiser of its own.
-    Apart,
+    Separate,
 }
 
 /// How the cross-entropies of a window are brought together.
@@ -145,13 +145,13 @@ impl GscuConfig {
             latent_size: 2,
             activation: HiddenActivation::Relu,
             advantages: Advantages::Raw,
-            gradient_clipping: GradientClipping::Apart,
+            gradient_clipping: GradientClipping::Separate,
             belief_window: 10,
             belief_slots: Vec::new(),
             belief_steps: 50,
             belief_rate: 0.005,
             belief_loss: BeliefLoss::Sum,
-            belief_deviation_floor: 0.5,
+            belief_std_floor: 0.5,
             belief_mean_limit: 0.0,
             bandit: Bandit::Exp3,
             exp3_gamma: 0.3,
@@ -192,7 +192,7 @@ impl GscuConfig {
         within("gscu.embedding_rate", self.embedding_rate, 0.0, 10.0)?;
         within("gscu.embedding_kl_weight", self.embedding_kl_weight, 0.0, 1e3)?;
         within("gscu.belief_rate", self.belief_rate, 0.0, 10.0)?;
-        within("gscu.belief_deviation_floor", self.belief_deviation_floor, 0.0, 1e3)?;
+        within("gscu.belief_std_floor", self.belief_std_floor, 0.0, 1e3)?;
         within("gscu.belief_mean_limit", self.belief_mean_limit, 0.0, 1e3)?;
         within("gscu.exp3_gamma", self.exp3_gamma, 0.0, 1.0)?;
         within("gscu.exp3_low", self.exp3_low, -1e9, 1e9)?;
@@ -211,8 +211,8 @@ pub(super) fn adjust(config: &mut TrainConfig) {
     config.exploration_weight = 0.0;
     config.auxiliary_weight = 0.0;
     config.warm_up_steps = 0;
-    config.minibatch = Minibatch::Steps;
-    config.minibatch_spread = 1;
+    config.minibatch_unit = MinibatchUnit::Steps;
+    config.minibatches_per_encounter = 1;
     config.learning_rate_decay = Decay::Constant;
     config.entropy_decay = Decay::Constant;
     config.entropy_weight = 0.01;

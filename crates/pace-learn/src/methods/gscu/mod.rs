@@ -26,7 +26,7 @@ use pace_games::{ConfigError, PoolListing, Stream};
 
 use super::{Method, MethodInputs, Need, check_baseline, load};
 use crate::agent::Agent;
-use crate::config::{Minibatch, TrainConfig};
+use crate::config::{MinibatchUnit, TrainConfig};
 use crate::learner::Learner;
 use crate::network::{Actor, Network};
 use crate::policy::Policy;
@@ -234,7 +234,7 @@ fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
     let Some(keys) = &config.gscu else {
         return Err(ConfigError::bad_value("gscu", &"nothing", "the keys of this method"));
     };
-    check_baseline(config, &[Minibatch::Steps, Minibatch::Encounters, Minibatch::Balanced])?;
+    check_baseline(config, &[MinibatchUnit::Steps, MinibatchUnit::Encounters, MinibatchUnit::Balanced])?;
     let n_peers = pool.n_classes.len();
     if let Some(slot) = keys.belief_slots.iter().find(|slot| **slot >= n_peers) {
         let expected = format!("numbers from 0 to {}, or [] for all peers", n_peers - 1);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pace_games::{ConfigError, GAMES, GameEntry, Preset, find_game};
-use pace_learn::config::Minibatch;
+use pace_learn::config::MinibatchUnit;
 use pace_learn::update_benchmark::run_square_product;
 use pace_learn::{BatchShape, Trainer, UpdateBenchmark, find_method, resolve};
 use serde_json::{Map, Value, json};
@@ -66,7 +66,7 @@ fn shapes() -> [BenchCase; 4] {
         BatchShape { observation_size: 37, n_actions: 5, n_classes: vec![2, 4, 4], ..overcooked.clone() };
     [
         BenchCase { name: "kuhn-poker", game: "kuhn-poker", shape: repeated },
-        BenchCase { name: "kuhn-poker-unlike", game: "kuhn-poker", shape: kuhn },
+        BenchCase { name: "kuhn-poker-distinct", game: "kuhn-poker", shape: kuhn },
         BenchCase { name: "overcooked", game: "overcooked", shape: overcooked },
         BenchCase { name: "predator-prey", game: "predator-prey", shape: predator_prey },
     ]
@@ -217,8 +217,8 @@ fn time_updates(
         let (_, mut config) = resolve(find_game(game)?, method, Preset::Paper)?;
         // A mini-batch of whole encounters encodes each of its contexts once, so that the engine is measured rather than the
         // encoding of other contexts.
-        if config.minibatch != Minibatch::Chunks {
-            config.minibatch = Minibatch::Encounters;
+        if config.minibatch_unit != MinibatchUnit::Chunks {
+            config.minibatch_unit = MinibatchUnit::Encounters;
         }
         let index = benches.len();
         benches.push(UpdateBenchmark::synthetic(method, shape, config));

@@ -36,8 +36,8 @@ pub struct BenchPlayArgs {
     #[arg(long, default_value = "60", value_parser = super::seconds)]
     seconds: Duration,
     /// Ramp-up time in seconds; not measured.
-    #[arg(long, default_value_t = 10.0, value_parser = number(0.0..=3600.0))]
-    arrival: f64,
+    #[arg(long, alias = "arrival", default_value_t = 10.0, value_parser = number(0.0..=3600.0))]
+    ramp_up: f64,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -103,7 +103,7 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
         address: server.address,
         n_bots: args.sessions as usize,
         rate: args.rate,
-        arrival: Duration::from_secs_f64(args.arrival),
+        arrival: Duration::from_secs_f64(args.ramp_up),
         duration: args.seconds,
         name: "bot".to_owned(),
         seed: 1,
@@ -133,7 +133,7 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
         "sessions": args.sessions,
         "rate": args.rate,
         "seconds": args.seconds.as_secs_f64(),
-        "arrival": args.arrival,
+        "arrival": args.ramp_up,
         "sent": report.sent,
         "acknowledged": report.acknowledged,
         "refused": report.refused,
@@ -230,8 +230,8 @@ impl ServerProcess {
         command.arg("play").args(&args.runs).args(["--port", "0"]);
         let sessions = (args.sessions + 16).to_string();
         // All bots have the same address.
-        command.args(["--most-sessions", &sessions, "--max-sessions-per-address", &sessions]);
-        command.arg("--study").arg(study).arg("--store").arg(store);
+        command.args(["--max-sessions", &sessions, "--max-sessions-per-address", &sessions]);
+        command.arg("--study").arg(study).arg("--database").arg(store);
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -36,16 +36,16 @@ pub struct BenchTrainArgs {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Measure one game in this process; the command starts itself with this option.
-    #[arg(long, hide = true)]
-    in_this_process: bool,
+    #[arg(long, alias = "in-this-process", hide = true)]
+    worker: bool,
 }
 
 pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    if args.in_this_process {
+    if args.worker {
         let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
-            anyhow::bail!("--in-this-process: expected one game and --threads");
+            anyhow::bail!("--worker: expected one game and --threads");
         };
-        let preset = Preset::parse(args.preset.as_deref().unwrap_or_default())?;
+        let preset = args.preset.as_deref().unwrap_or_default().parse::<Preset>()?;
         return Ok(writeln!(out, "{}", measure(game, preset, n_threads, args.seconds, &args.overrides)?)?);
     }
     let games: Vec<&str> = match args.games.as_slice() {
@@ -57,7 +57,7 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         None => super::thread_counts(all_threads()),
     };
     let presets = match &args.preset {
-        Some(preset) => vec![Preset::parse(preset)?],
+        Some(preset) => vec![preset.parse::<Preset>()?],
         None => vec![Preset::Best, Preset::Paper],
     };
     let mut rows = Vec::new();
@@ -90,7 +90,7 @@ fn measure_in_process(
 ) -> anyhow::Result<Value> {
     let program = std::env::current_exe().context("locating the pace executable")?;
     let mut command = Command::new(program);
-    command.args(["bench", "train", game, "--preset", preset, "--in-this-process"]);
+    command.args(["bench", "train", game, "--preset", preset, "--worker"]);
     command.args(["--threads", &n_threads.to_string(), "--seconds", &args.seconds.as_secs_f64().to_string()]);
     for pair in &args.overrides {
         command.args(["--set", pair]);
@@ -142,7 +142,7 @@ fn measure(
         "game": config.game,
         "preset": config.preset,
         "epochs": config.train.epochs,
-        "minibatch": config.train.minibatch,
+        "minibatch_unit": config.train.minibatch_unit,
         "threads": n_threads,
         "steps_per_second": (steps as f64 / secs).round(),
         "peak_rss_mb": peak_rss_mb(),

@@ -54,10 +54,10 @@ pub struct WatchArgs {
     #[arg(long, value_name = "MS", value_parser = whole::<u64>(0..=60_000))]
     delay: Option<u64>,
     /// First episode shown step by step; earlier ones take one line each.
-    #[arg(long, value_name = "EPISODE", default_value_t = 1, value_parser = whole::<usize>(1..=MAX_EPISODES))]
-    from: usize,
+    #[arg(long, alias = "from", value_name = "EPISODE", default_value_t = 1, value_parser = whole::<usize>(1..=MAX_EPISODES))]
+    from_episode: usize,
     /// Show only this episode step by step.
-    #[arg(long, value_name = "EPISODE", conflicts_with = "from", value_parser = whole::<usize>(1..=MAX_EPISODES))]
+    #[arg(long, value_name = "EPISODE", conflicts_with = "from_episode", value_parser = whole::<usize>(1..=MAX_EPISODES))]
     only_episode: Option<usize>,
     /// Write the encounter to a replay file for `pace report` instead of showing it. Default: replays/ in the run folder.
     #[arg(long, value_name = "FILE", num_args = 0..=1)]
@@ -149,7 +149,7 @@ impl WatchArgs {
     ) -> anyhow::Result<EncounterPrinter<'a>> {
         let (name, first) = match self.only_episode {
             Some(only) => ("--only-episode", only),
-            None => ("--from", self.from),
+            None => ("--from-episode", self.from_episode),
         };
         anyhow::ensure!(
             (1..=n_episodes).contains(&first),
