@@ -1,4 +1,4 @@
-// The page in a headless Chromium, played like a person would. Screenshots are left in `target/web`.
+// The play pages in a headless Chromium, used as a person would use them. Screenshots are written to `target/web`.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -25,8 +25,10 @@ const DESKTOP = { width: 1280, height: 900 };
 const PHONE = { width: 390, height: 844 };
 const SMALL_PHONE = { width: 390, height: 664 };
 
-/** A page whose complaints fail the test, with the messages of the server by hand. */
+/** Seed of every session, so that tests are repeatable. */
 const SEED = 1;
+
+/** Opens a page. Errors and warnings of its console fail the test; the last messages of the server are fields of the view. */
 
 async function open(address, { viewport = DESKTOP, ...more } = {}) {
   const context = await browser.newContext({ viewport, ...more });
@@ -45,13 +47,13 @@ async function open(address, { viewport = DESKTOP, ...more } = {}) {
     }
     if (message.type === "over") view.over = message;
   }));
-  // The same cards, kitchens and paths every time: what happens then depends on what is played alone.
+  // Every session gets the same seed.
   await page.route("**/api/sessions", (route) => {
     const asked = route.request().postDataJSON();
     view.requests.push(asked);
     return asked ? route.continue({ postData: JSON.stringify({ seed: SEED, ...asked }) }) : route.continue();
   });
-  // For work on the page itself: its files as they are, and not as they were built in.
+  // For work on the pages: the files of the source tree instead of those of the binary.
   if (process.env.PACE_ASSETS) {
     await page.route("**/assets/**", (route) => {
       const path = assetFile(new URL(route.request().url()).pathname.slice("/assets/".length));
@@ -63,7 +65,7 @@ async function open(address, { viewport = DESKTOP, ...more } = {}) {
 }
 
 async function close(view) {
-  assert.deepEqual(view.complaints, [], "the console is silent");
+  assert.deepEqual(view.complaints, [], "no errors and warnings in the console");
   await view.context.close();
 }
 
@@ -71,44 +73,44 @@ async function shoot(view, name) {
   await view.page.screenshot({ path: join(shots, `${name}.png`), fullPage: true });
 }
 
-async function isAsWideAsTheScreen(view) {
+async function fitsTheWidth(view) {
   const [content, screen] = await view.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-  assert.ok(content <= screen, `nothing sticks out: ${content} of ${screen}`);
+  assert.ok(content <= screen, `the page is as wide as the screen: ${content} of ${screen}`);
 }
 
-/** No finding of axe-core, in light and in dark. */
+/** Checks that axe-core has no finding, in both colour schemes. */
 async function isAccessible(view, name) {
   for (const colorScheme of ["dark", "light"]) {
-    // Without motion, no colour is seen halfway to another.
+    // Without motion, no colour is measured during a transition.
     await view.page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     assert.deepEqual(await findings(view.page), [], `${name}, ${colorScheme}`);
     if (colorScheme === "dark") await shoot(view, `${name}-dark`);
   }
 }
 
-/** Starts a session from the first page. */
-async function startSession(view, { game, agent, episodes, mind = "after", slot, beat }) {
+/** Starts a session from the start page. */
+async function startSession(view, { game, agent, episodes, beliefs = "after", slot, speed }) {
   const { page } = view;
   await page.getByRole("radio", { name: game }).check({ force: true });
   await page.getByLabel("Agent", { exact: true }).selectOption(agent);
   if (slot !== undefined) await page.getByLabel("Your seat").selectOption(String(slot));
   await page.getByLabel("Length").selectOption(String(episodes));
-  await page.getByLabel("The agent’s beliefs").selectOption(mind);
+  await page.getByLabel("The agent’s beliefs").selectOption(beliefs);
   await page.getByRole("button", { name: "Start" }).click();
   await page.locator(".scene svg").waitFor();
-  if (beat !== undefined) await page.getByLabel("Speed", { exact: true }).selectOption(beat);
+  if (speed !== undefined) await page.getByLabel("Speed", { exact: true }).selectOption(speed);
 }
 
-/** Waits until the server asks for action number `seq`, or the encounter is over. */
+/** Waits until a condition holds; `what` names it in the error. */
 async function until(view, holds, what) {
   for (let wait = 0; wait < 1500; wait += 1) {
     if (holds()) return;
     await new Promise((done) => setTimeout(done, 10));
   }
-  throw new Error(`waited in vain for ${what}`);
+  throw new Error(`timed out while waiting for ${what}`);
 }
 
-/** Presses a key once per step: the page queues one key ahead, so the answer is awaited. */
+/** Presses a key and waits for the step. The page queues one key press ahead, so the next one must wait. */
 async function step(view, key) {
   const before = view.seq;
   for (let attempt = 0; attempt < 40 && view.seq === before && !view.over; attempt += 1) {
@@ -118,43 +120,43 @@ async function step(view, key) {
   assert.ok(view.seq > before || view.over, `the server took ${key}`);
 }
 
-/** A spectator is not addressed as the player, in what is to be read and in what is to be heard. */
+/** Checks that text and labels do not address a spectator as the player. */
 async function isAboutThePlayer({ page }) {
   const names = await page.evaluate(() => [...document.querySelectorAll("[aria-label]")].map((node) => node.getAttribute("aria-label")).join("\n"));
   assert.doesNotMatch(`${await page.locator("main").innerText()}\n${names}`, /\byou(r|rs)?\b/i, "a spectator is not addressed as the player");
 }
 
-/** Ten replays one after the other in one tab leave one listener for keys behind. */
-async function isOneReplay(view) {
+/** Checks that ten replays in one tab leave only one key listener. */
+async function hasOneKeyListener(view) {
   const { page, context } = view;
   const link = decodeURIComponent(new URL(page.url()).hash.slice(1));
   for (let count = 1; count <= 10; count += 1) {
-    // The same link, written in another way each time.
+    // The same link with different escapes.
     const escaped = [...link].map((sign, place) => (place < count ? `%${sign.charCodeAt(0).toString(16)}` : sign)).join("");
     const answer = page.waitForResponse("**/api/replay");
     await page.evaluate((hash) => { location.hash = hash; }, escaped);
     await answer;
-    await page.getByLabel("Moment of the encounter").waitFor();
+    await page.getByLabel("Step of the encounter").waitFor();
   }
   const session = await context.newCDPSession(page);
   const { result } = await session.send("Runtime.evaluate", { expression: "document" });
   const { listeners } = await session.send("DOMDebugger.getEventListeners", { objectId: result.objectId });
-  assert.equal(listeners.filter(({ type }) => type === "keydown").length, 1, "the replays before have stopped listening");
+  assert.equal(listeners.filter(({ type }) => type === "keydown").length, 1, "earlier replays have removed their listeners");
   await session.detach();
 }
 
-test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary and the replay", async () => {
+test("a Kuhn encounter with a reload, a spectator, beliefs, summary and replay", async () => {
   const view = await open(server.address);
   await view.page.getByRole("heading", { name: "Meet an agent" }).waitFor();
-  await shoot(view, "lobby-desktop");
-  await isAccessible(view, "lobby");
-  await startSession(view, { game: "Kuhn Poker", agent: "kuhn-poker.bayes", episodes: 10, mind: "live" });
+  await shoot(view, "start-desktop");
+  await isAccessible(view, "start");
+  await startSession(view, { game: "Kuhn Poker", agent: "kuhn-poker.bayes", episodes: 10, beliefs: "live" });
   const { page } = view;
   await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
   await shoot(view, "kuhn-desktop");
   await isAccessible(view, "kuhn");
   assert.equal(await page.locator("button.main").count(), 0, "no action is recommended by its colour");
-  await page.locator(".mind", { hasText: "Action probabilities" }).getByText("Its last action.").waitFor();
+  await page.locator(".beliefs", { hasText: "Action probabilities" }).getByText("Its last action.").waitFor();
 
   const link = await page.locator("#watch-link").getAttribute("data-link");
   const spectator = await open(link);
@@ -164,7 +166,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
 
   const play = async (n) => {
     for (let hand = 0; hand < n && !view.over; hand += 1) {
-      // By mouse and by key in turn; both buttons are offered only when it is our turn.
+      // By mouse and by key in turn; the buttons are enabled only at the player's turn.
       const button = page.locator("button[data-action='1']:not([aria-disabled=true])");
       await Promise.race([button.waitFor({ timeout: 20000 }), page.getByRole("heading", { name: "The encounter is over" }).waitFor({ timeout: 20000 })]).catch(() => {});
       if (await page.getByRole("heading", { name: "The encounter is over" }).isVisible()) return;
@@ -172,7 +174,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
       if (hand % 2 === 0) await button.click();
       else await page.keyboard.press("c");
       await until(view, () => view.seq > seq, "an answer");
-      // Space hurries a hand that is over.
+      // Space skips the delay after a hand.
       await page.keyboard.press("Space");
     }
   };
@@ -181,8 +183,8 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   const [mine, theirs] = [view, spectator].map((one) => one.frame);
   await until(spectator, () => JSON.stringify(spectator.frame) === JSON.stringify(view.frame), "the spectator to catch up");
   assert.deepEqual(theirs?.scene && spectator.frame.scene, mine && view.frame.scene, "the spectator sees the same");
-  const words = await page.locator(".say").textContent();
-  await spectator.page.locator(".say", { hasText: words.replace("Your turn", "The player’s turn") }).waitFor();
+  const words = await page.locator(".status-text").textContent();
+  await spectator.page.locator(".status-text", { hasText: words.replace("Your turn", "The player’s turn") }).waitFor();
   await isAboutThePlayer(spectator);
 
   const seq = view.seq;
@@ -190,7 +192,7 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
   view.seq = -1;
   await page.reload();
   await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
-  assert.equal(view.seq, seq, "a reload goes on with the same action");
+  assert.equal(view.seq, seq, "a reload continues at the same action");
   assert.equal(view.frame.episode, episode);
   await play(40);
   await page.getByRole("heading", { name: "The encounter is over" }).waitFor();
@@ -202,33 +204,33 @@ test("a whole Kuhn encounter, with a reload, a spectator, the mind, the summary 
 
   await page.locator("#replay-link").click();
   await page.getByRole("heading", { name: /^Replay/ }).waitFor();
-  const range = page.getByLabel("Moment of the encounter");
+  const range = page.getByLabel("Step of the encounter");
   const last = Number(await range.getAttribute("max"));
-  assert.ok(last > 20, "every moment is there");
+  assert.ok(last > 20, "all steps are there");
   await range.fill(String(Math.floor(last / 2)));
   await shoot(view, "kuhn-replay-desktop");
   await isAccessible(view, "kuhn-replay");
   const address = page.url();
-  await isOneReplay(view);
-  // What the player did not see is drawn dim, and is not there when only that is shown.
+  await hasOneKeyListener(view);
+  // Parts that the player did not see are dim, and absent with the box checked.
   const unseen = page.locator(".stage .unseen");
-  await page.getByLabel("Moment of the encounter").fill("0");
+  await page.getByLabel("Step of the encounter").fill("0");
   assert.ok((await unseen.count()) > 0, "the agent’s card is dim");
   await page.getByLabel("only what you saw").check();
   assert.equal(await unseen.count(), 0);
   await page.locator("h1").first().click();
   await page.keyboard.press("ArrowRight");
-  assert.equal(await page.locator(".stage").getAttribute("data-moment"), "1", "keys step, wherever the focus is");
+  assert.equal(await page.locator(".stage").getAttribute("data-step"), "1", "keys step with any focus");
   await close(spectator);
   await close(view);
 
-  // The link alone is enough, in another browser.
+  // The link works in another browser.
   const other = await open(address);
   await other.page.getByRole("heading", { name: /^Replay/ }).waitFor();
   await close(other);
 });
 
-// A cook who brings its ingredient to the middle, waits at the bell, and serves its own dish.
+// The next key of a cook that brings its ingredient to the middle, waits at the bell, and serves the ordered dish.
 const KEYS = { left: "ArrowLeft", right: "ArrowRight", up: "ArrowUp", down: "ArrowDown" };
 const WAYS = { left: [-1, 0], right: [1, 0], up: [0, -1], down: [0, 1] };
 
@@ -278,10 +280,10 @@ function cookKey({ frame, welcome }) {
 
 test("a dish is served in Overcooked with the Bayes agent", async () => {
   const view = await open(server.address);
-  await startSession(view, { game: "PO-Overcooked", agent: "overcooked.bayes", episodes: 5, mind: "live", beat: "0" });
+  await startSession(view, { game: "PO-Overcooked", agent: "overcooked.bayes", episodes: 5, beliefs: "live", speed: "0" });
   await shoot(view, "overcooked-desktop");
   await isAccessible(view, "overcooked");
-  await view.page.locator(".mind", { hasText: "Action probabilities" }).getByText("Its next action.").waitFor();
+  await view.page.locator(".beliefs", { hasText: "Action probabilities" }).getByText("Its next action.").waitFor();
   let isShot = false;
   while (!view.over) {
     await step(view, cookKey(view));
@@ -298,7 +300,7 @@ test("a dish is served in Overcooked with the Bayes agent", async () => {
   await close(view);
 });
 
-// A predator who looks at prey A from a tower, guesses its path, waits in the middle of it, and chases what comes by.
+// The next key of a predator that observes prey A from a tower, predicts its path, waits there, and chases it.
 function chaseKey({ frame, welcome }, seen) {
   const { scene } = frame;
   const { setting, slot } = welcome;
@@ -315,9 +317,9 @@ function chaseKey({ frame, welcome }, seen) {
   return Math.abs(x) > Math.abs(y) ? (x > 0 ? "ArrowRight" : "ArrowLeft") : y > 0 ? "ArrowUp" : "ArrowDown";
 }
 
-test("a chase in Predator-Prey-W, on a key and on a beat", async () => {
+test("a chase in Predator-Prey-W, by key press and at a fixed speed", async () => {
   const view = await open(server.address);
-  await startSession(view, { game: "Predator-Prey-W", agent: "predator-prey.bayes", episodes: 5, mind: "live", slot: 0, beat: "0" });
+  await startSession(view, { game: "Predator-Prey-W", agent: "predator-prey.bayes", episodes: 5, beliefs: "live", slot: 0, speed: "0" });
   let closest = Infinity;
   const seen = [];
   while (view.frame.episode < 4 && closest > 0.15) {
@@ -328,39 +330,39 @@ test("a chase in Predator-Prey-W, on a key and on a beat", async () => {
     if (view.frame.scene.sees_everything && view.frame.n_moves % 5 === 0) await shoot(view, "predator-prey-tower-desktop");
   }
   assert.ok(closest < 0.3, `the prey was near: ${closest}`);
-  // The same on a beat of 8 steps a second, with a key held.
+  // At 8 steps a second, with a key held down.
   await view.page.getByLabel("Speed", { exact: true }).selectOption("8");
   const seq = view.seq;
   await view.page.keyboard.down("ArrowRight");
   const ready = view.page.getByRole("button", { name: "Ready" });
-  // An episode may end meanwhile; the next one waits until we are ready.
+  // If an episode ends meanwhile, the next one waits for the button.
   for (let look = 0; look < 200 && view.seq < seq + 7; look += 1) {
     if (await ready.isVisible()) await ready.click();
     await new Promise((done) => setTimeout(done, 50));
   }
-  assert.ok(view.seq >= seq + 7, "the beat goes on by itself");
+  assert.ok(view.seq >= seq + 7, "steps continue at a fixed speed");
   await view.page.keyboard.up("ArrowRight");
   await shoot(view, "predator-prey-desktop");
   await isAccessible(view, "predator-prey");
   await close(view);
 });
 
-test("phone width: every page fits, touch plays, and nothing needs motion", async () => {
+test("phone: every page fits the width and works by touch without motion", async () => {
   const phone = { viewport: PHONE, hasTouch: true, isMobile: true, reducedMotion: "reduce" };
   const view = await open(server.address, phone);
   const { page } = view;
   await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
-  await isAsWideAsTheScreen(view);
-  await shoot(view, "lobby-phone");
-  const tables = [["Kuhn Poker", "kuhn-poker.nash", 10, "kuhn"], ["PO-Overcooked", "overcooked.bayes", 1, "overcooked"], ["Predator-Prey-W", "predator-prey.static", 1, "predator-prey"]];
-  for (const [game, agent, episodes, name] of tables) {
-    await startSession(view, { game, agent, episodes, mind: "live", beat: name === "kuhn" ? undefined : "0" });
+  await fitsTheWidth(view);
+  await shoot(view, "start-phone");
+  const sessions = [["Kuhn Poker", "kuhn-poker.nash", 10, "kuhn"], ["PO-Overcooked", "overcooked.bayes", 1, "overcooked"], ["Predator-Prey-W", "predator-prey.static", 1, "predator-prey"]];
+  for (const [game, agent, episodes, name] of sessions) {
+    await startSession(view, { game, agent, episodes, beliefs: "live", speed: name === "kuhn" ? undefined : "0" });
     const action = page.locator("button[data-action='1']:not([aria-disabled=true])");
     await action.waitFor();
     const seq = view.seq;
     await action.tap();
     await until(view, () => view.seq > seq, "a tap to be taken");
-    await isAsWideAsTheScreen(view);
+    await fitsTheWidth(view);
     await shoot(view, `${name}-phone`);
     await page.getByRole("button", { name: "Leave" }).tap();
     await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
@@ -450,11 +452,11 @@ is_optional = true
   const seq = view.seq;
   await view.page.reload();
   await button().waitFor();
-  assert.equal(view.seq, seq, "a reload goes on at the same step");
+  assert.equal(view.seq, seq, "a reload continues at the same step");
   await act();
   await button().waitFor();
   const kept = view.seq;
-  assert.equal(await view.page.locator(".mind").count(), 0, "participants do not see its mind");
+  assert.equal(await view.page.locator(".beliefs").count(), 0, "participants do not see the beliefs");
   await study.stop("SIGKILL");
   await view.context.close();
   study = await startServer("--study", file);
@@ -488,7 +490,7 @@ is_optional = true
 
   const phone = await open(`${study.address}/study?participant=p-2`, { viewport: PHONE, hasTouch: true, isMobile: true });
   await phone.page.getByRole("button", { name: "I agree" }).waitFor();
-  await isAsWideAsTheScreen(phone);
+  await fitsTheWidth(phone);
   await shoot(phone, "study-consent-phone");
   await phone.page.getByRole("button", { name: "I do not want" }).tap();
   await phone.page.getByRole("heading", { name: "Thank you" }).waitFor();
@@ -515,7 +517,7 @@ is_optional = true
   assert.equal((await run("study", "export", store, "--csv")).trim().split("\n").length, 1);
 });
 
-test("a full server says so", async () => {
+test("a full server refuses new sessions", async () => {
   const small = await startServer("--max-sessions", "1");
   const first = await open(small.address);
   await startSession(first, { game: "Kuhn Poker", agent: "kuhn-poker.nash", episodes: 10 });
@@ -524,14 +526,14 @@ test("a full server says so", async () => {
   await second.page.getByRole("heading", { name: "No free place" }).waitFor();
   await shoot(second, "full-desktop");
   await isAccessible(second, "full");
-  // The refusal itself is an answer of the server that the browser notes.
+  // The browser logs the refusal with its status.
   second.complaints = second.complaints.filter((text) => !text.includes("503"));
   await close(first);
   await close(second);
   await small.stop();
 });
 
-test("a full study says so, and goes on by itself when there is room", async () => {
+test("participants of a full study wait for a free place", async () => {
   const folder = mkdtempSync(join(tmpdir(), "pace-full-"));
   const file = join(folder, "study.toml");
   writeFileSync(file, `
@@ -559,14 +561,14 @@ completion_code = "CODE"
   const second = await begin("p-2");
   await second.page.getByRole("heading", { name: "No free place" }).waitFor();
   await shoot(second, "study-full-desktop");
-  // A closed tab makes room.
+  // A closed tab frees the place.
   await close(first);
   await second.page.locator(".scene svg").waitFor();
   await close(second);
   await small.stop();
 });
 
-test("the length that is offered first is long enough to adapt, and the next session keeps what was chosen", async () => {
+test("the default length allows adaptation, and the next session keeps the choice", async () => {
   const view = await open(server.address);
   const { page } = view;
   const length = page.getByLabel("Length");
@@ -574,7 +576,7 @@ test("the length that is offered first is long enough to adapt, and the next ses
     await page.getByRole("radio", { name: game }).check({ force: true });
     assert.equal(await length.inputValue(), episodes, game);
   }
-  await startSession(view, { game: "PO-Overcooked", agent: "overcooked.static", episodes: 1, mind: "live", beat: "0" });
+  await startSession(view, { game: "PO-Overcooked", agent: "overcooked.static", episodes: 1, beliefs: "live", speed: "0" });
   while (!view.over) await step(view, ".");
   await page.getByRole("button", { name: "Play again" }).click();
   await page.locator("button[data-action='1']").waitFor();
@@ -586,7 +588,7 @@ test("the length that is offered first is long enough to adapt, and the next ses
   await close(view);
 });
 
-test("Kuhn Poker takes the keys that it shows: C calls a bet and F folds", async () => {
+test("Kuhn Poker accepts the keys that it shows: C calls a bet and F folds", async () => {
   const view = await open(server.address);
   const { page } = view;
   await startSession(view, { game: "Kuhn Poker", agent: "kuhn-poker.random", episodes: 50 });
@@ -608,29 +610,29 @@ test("Kuhn Poker takes the keys that it shows: C calls a bet and F folds", async
   await close(view);
 });
 
-test("on a small phone a whole step is in sight", async () => {
+test("on a small phone the board and all controls are visible", async () => {
   const view = await open(server.address, { viewport: SMALL_PHONE, hasTouch: true, isMobile: true, reducedMotion: "reduce" });
   const { page } = view;
   for (const [game, agent, name] of [["Kuhn Poker", "kuhn-poker.nash", "kuhn"], ["PO-Overcooked", "overcooked.bayes", "overcooked"], ["Predator-Prey-W", "predator-prey.bayes", "predator-prey"]]) {
-    await startSession(view, { game, agent, episodes: name === "kuhn" ? 10 : 1, mind: "live", beat: name === "kuhn" ? undefined : "0" });
+    await startSession(view, { game, agent, episodes: name === "kuhn" ? 10 : 1, beliefs: "live", speed: name === "kuhn" ? undefined : "0" });
     await page.locator("button[data-action='1']:not([aria-disabled=true])").waitFor();
     await page.evaluate(() => scrollTo(0, 0));
     await page.screenshot({ path: join(shots, `${name}-small-phone.png`) });
-    const boxes = await page.locator(".scene svg, .say, button[data-action]").evaluateAll((nodes) => nodes.map((node) => node.getBoundingClientRect().toJSON()));
+    const boxes = await page.locator(".scene svg, .status-text, button[data-action]").evaluateAll((nodes) => nodes.map((node) => node.getBoundingClientRect().toJSON()));
     const screen = SMALL_PHONE.height;
     assert.ok(boxes.every((box) => box.bottom <= screen), `${game}: the lowest control ends at ${Math.max(...boxes.map((box) => box.bottom))} of ${screen}`);
     const buttons = boxes.slice(2);
     assert.ok(buttons.every((box) => box.width >= 44 && box.height >= 44), `${game}: targets are large enough`);
-    await isAsWideAsTheScreen(view);
+    await fitsTheWidth(view);
     await page.getByRole("button", { name: "Leave" }).tap();
   }
   await close(view);
 });
 
-test("a prey that leaves the map stays in the picture, and is told the way back", async () => {
+test("a prey outside the map stays in the picture and gets a direction", async () => {
   const view = await open(server.address, { reducedMotion: "reduce" });
   const { page } = view;
-  await startSession(view, { game: "Predator-Prey-W", agent: "predator-prey.static", episodes: 1, slot: 1, beat: "0" });
+  await startSession(view, { game: "Predator-Prey-W", agent: "predator-prey.static", episodes: 1, slot: 1, speed: "0" });
   const own = () => view.frame.scene.agents[2].position;
   for (let count = 0; count < 30 && own()[0] < 1.6 && !view.over; count += 1) await step(view, "ArrowRight");
   assert.ok(own()[0] >= 1.6, `the prey is outside: ${own()}`);
@@ -639,12 +641,12 @@ test("a prey that leaves the map stays in the picture, and is told the way back"
     return [label.closest("g"), document.querySelector(".board")].map((node) => node.getBoundingClientRect().toJSON());
   });
   assert.ok(figure.left >= picture.left && figure.right <= picture.right, `the figure is in the picture: ${figure.right} of ${picture.right}`);
-  assert.match(await page.locator(".say").textContent(), /^Outside the map by \d\.\d\. Push west to come back\.$/);
+  assert.match(await page.locator(".status-text").textContent(), /^Outside the map by \d\.\d\. Push west to come back\.$/);
   await shoot(view, "predator-prey-outside-desktop");
   await close(view);
 });
 
-test("the summary: a verdict that follows from the belief, bars that say who won, and axes", async () => {
+test("the summary has a verdict from the belief, coloured bars and axes", async () => {
   const view = await open(server.address);
   const { page } = view;
   await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
@@ -664,7 +666,7 @@ test("the summary: a verdict that follows from the belief, bars that say who won
   };
   await summaryOf(about, summary);
   await shoot(view, "predator-prey-summary-desktop");
-  // The part is a suggestion here: who is believed to do what they did was recognised.
+  // The role is only suggested in this game, so the belief is neither right nor wrong.
   assert.match(await main.innerText(), /Its belief in the end: a predator after prey A, since move 14 of episode 1, final probability 100\s%\./);
   assert.doesNotMatch(await main.innerText(), /did not (identify|recognise)/);
   const fills = () => page.locator(".chart rect").evaluateAll((nodes) => nodes.map((node) => node.getAttribute("fill")));
@@ -675,7 +677,7 @@ test("the summary: a verdict that follows from the belief, bars that say who won
   assert.ok(bars.at(-1).right - bars[0].left > 0.85 * chart.width, "the bars fill the width");
   assert.deepEqual(await page.locator(".chart-x span").allTextContents(), ["1", "2", "3"]);
   assert.deepEqual(await page.locator(".chart-y span").allTextContents(), ["−10", "−5", "0"]);
-  // Where the rules hold the player to their part, the belief is right or wrong.
+  // In a game that enforces the role, the belief is right or wrong.
   const cook = { game: "overcooked", slot: 0, role: "cook", setting: { horizon_steps: 40 } };
   const order = { ...summary, recognition: { ...summary.recognition, kind: "Tomato and Onion", data: { left: "Tomato", right: "Onion" } } };
   await summaryOf(cook, order);
@@ -689,21 +691,21 @@ test("the expected return has a horizon and a unit", async () => {
   const view = await open(server.address);
   await view.page.getByRole("heading", { name: "Meet an agent" }).waitFor();
   await view.page.evaluate(async () => {
-    const { Beliefs } = await import("/assets/beliefs.js");
+    const { BeliefPanel } = await import("/assets/beliefs.js");
     const { gameOf } = await import("/assets/games/index.js");
     const about = { game: "kuhn-poker", slot: 0, action_names: ["pass", "bet"], peers: [], is_simultaneous: false };
-    const panel = new Beliefs(gameOf(about), about);
+    const panel = new BeliefPanel(gameOf(about), about);
     document.getElementById("main").replaceChildren(panel.node);
     panel.add({ scene: { stage: "ego-speaks" }, mind: { slots: [], probabilities: [0.25, 0.75], value: 0.4, place: null } });
   });
-  const text = await view.page.locator(".mind").innerText();
+  const text = await view.page.locator(".beliefs").innerText();
   assert.match(text, /Expected return/);
   assert.match(text, /discounted reward from this step to the end of the encounter\. Unit: chips\./);
   assert.match(text, /Its next action\./);
   await close(view);
 });
 
-/** Rewrites what page and server say to each other, in both directions. */
+/** Rewrites the messages between page and server. Returns a function that sends a message to the page. */
 async function rewrite(page, toPage, toServer) {
   let send;
   await page.routeWebSocket(/\/ws$/, (client) => {
@@ -715,7 +717,7 @@ async function rewrite(page, toPage, toServer) {
   return (message) => send(message);
 }
 
-test("a spectator is told that the player has left, until they are back", async () => {
+test("a spectator is told while the player is away", async () => {
   const view = await open(server.address);
   await startSession(view, { game: "Kuhn Poker", agent: "kuhn-poker.nash", episodes: 10 });
   const link = await view.page.locator("#watch-link").getAttribute("data-link");
@@ -732,7 +734,7 @@ test("a spectator is told that the player has left, until they are back", async 
   await notice.waitFor({ state: "detached" });
   for (const [game, agent, slot] of [["PO-Overcooked", "overcooked.bayes"], ["Predator-Prey-W", "predator-prey.bayes", 1]]) {
     await view.page.getByRole("button", { name: "Leave" }).click();
-    await startSession(view, { game, agent, episodes: 1, mind: "live", slot, beat: "0" });
+    await startSession(view, { game, agent, episodes: 1, beliefs: "live", slot, speed: "0" });
     await spectator.page.goto(await view.page.locator("#watch-link").getAttribute("data-link"));
     await spectator.page.getByRole("heading", { name: "What the agent believes" }).waitFor();
     await step(view, "ArrowUp");
@@ -742,14 +744,14 @@ test("a spectator is told that the player has left, until they are back", async 
   await close(view);
 });
 
-test("a game of one's own without a page is shown as text, from the first page to the replay", async (test) => {
+test("a game without a drawing is shown as text on all pages", async (test) => {
   const own = await startServer({ program: example("own_game") });
   test.after(() => own.stop());
   const view = await open(own.address);
   const { page } = view;
   await page.getByRole("heading", { name: "Meet an agent" }).waitFor();
   assert.equal(await page.getByRole("radio").count(), 4, "it is offered next to the others");
-  await shoot(view, "text-game-lobby-desktop");
+  await shoot(view, "text-game-start-desktop");
   await page.getByRole("radio", { name: "Matching pennies" }).check({ force: true });
   await page.getByLabel("Agent", { exact: true }).selectOption("pennies.bayes");
   await page.getByLabel("The agent’s beliefs").selectOption("live");
@@ -757,7 +759,7 @@ test("a game of one's own without a page is shown as text, from the first page t
   await page.getByRole("button", { name: "Start" }).click();
   await page.getByText("Round 1 of 10").waitFor();
   const text = page.getByLabel("The state of the game");
-  await page.locator(".say", { hasText: "Choose an action." }).waitFor();
+  await page.locator(".status-text", { hasText: "Choose an action." }).waitFor();
   assert.equal(await text.textContent(), "both hands are closed");
   await isAccessible(view, "text-game");
   for (let round = 0; !view.over; round += 1) {

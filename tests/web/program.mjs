@@ -15,12 +15,12 @@ mkdirSync(shots, { recursive: true });
 
 /** Chromium: the one named by `CHROMIUM`, or Debian's. */
 export function startBrowser() {
-  // A browser of a root user, as in a container, has no sandbox to run in.
+  // Chromium's sandbox does not work for the root user, as in a container.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   return chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args });
 }
 
-/** The program under test: `PACE_BIN`, or what cargo has built last. */
+/** The program under test: `PACE_BIN`, or the debug or release build. */
 export function program() {
   if (process.env.PACE_BIN) return process.env.PACE_BIN;
   const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
@@ -36,7 +36,7 @@ export function example(name) {
   return found;
 }
 
-/** The source of a file below `/assets/`; null for one that the server makes. */
+/** The source of a file below `/assets/`; null for a generated one. */
 export function assetFile(path) {
   const game = /^games\/(.*)\.js$/.exec(path)?.[1];
   const folders = game ? [] : ["crates/pace-play/assets", "crates/pace-report/assets"];
@@ -67,7 +67,7 @@ export async function startServer(...args) {
   };
 }
 
-/** Runs another command of the program and gives what it prints. */
+/** Runs another command of the program and returns its output. */
 export async function run(...args) {
   const child = spawn(program(), args, { stdio: ["ignore", "pipe", "inherit"] });
   let out = "";
@@ -79,7 +79,7 @@ export async function run(...args) {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** Findings of axe-core about the page as it is, each as a line: the rule, the element and the reason. */
+/** Findings of axe-core about the page, one line each: the rule, the element and the reason. */
 export async function findings(page) {
   await page.evaluate(axe);
   return page.evaluate(async () => {

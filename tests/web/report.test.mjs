@@ -1,5 +1,5 @@
-// Pages of `pace report` in a headless Chromium, as a person would open them: at a desk and on a phone, in light and in dark. A page must
-// have no error, ask nothing of a network, fit its screen, and its encounters must step forward and back.
+// Pages of `pace report` in a headless Chromium, on a desktop and a phone, in both colour schemes. A page must have no error, send no
+// request, fit the screen, and step its encounters forward and back.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -79,7 +79,7 @@ async function check(path, name, screen) {
   assert.deepEqual(await findings(page), [], `${name} on ${screen.name}`);
   assert.deepEqual(await overlaps(page), [], `texts of figures on ${screen.name}`);
   const links = await page.$$eval(".files a", (nodes) => nodes.map((node) => node.getAttribute("href")));
-  assert.ok(links.length > 0, "the files beside the page are linked");
+  assert.ok(links.length > 0, "the files next to the page are linked");
   for (const link of links) assert.ok(existsSync(join(dirname(path), decodeURIComponent(link))), `${link} exists`);
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
   assert.ok(beyond <= 0, `${name} is ${beyond} pixels wider than a screen of ${width}`);
@@ -88,7 +88,7 @@ async function check(path, name, screen) {
   await context.close();
 }
 
-// Texts of figures that cover each other or leave their figure.
+// Texts of figures that overlap or leave their figure.
 function overlaps(page) {
   return page.evaluate(() => {
     const found = [];
@@ -108,13 +108,13 @@ function overlaps(page) {
   });
 }
 
-// Forward and back, by button, by key and by hand, and what is shown follows.
+// Steps forward and back by button, key and slider, and checks the shown step.
 async function stepThrough(page, stage) {
-  const now = () => stage.evaluate((node) => Number(node.dataset.moment));
+  const now = () => stage.evaluate((node) => Number(node.dataset.step));
   const shown = () => stage.evaluate((node) => node.querySelector(".stage-view").innerHTML);
   const press = async (label) => (await stage.$(`button[aria-label="${label}"]`)).click();
   const last = await stage.evaluate((node) => Number(node.querySelector("input[type=range]").max));
-  assert.ok(last >= 4, `an encounter of ${last + 1} moments`);
+  assert.ok(last >= 4, `an encounter of ${last + 1} steps`);
   assert.equal(await now(), 0);
   const first = await shown();
   assert.match(first, /<(svg|pre)/, "the game is drawn");
@@ -123,12 +123,12 @@ async function stepThrough(page, stage) {
 
   await press("step forward");
   assert.equal(await now(), 1);
-  assert.notEqual(await shown(), first, "the next moment looks otherwise");
+  assert.notEqual(await shown(), first, "the next step looks different");
   await press("step back");
   assert.equal(await now(), 0);
-  assert.equal(await shown(), first, "back is where it was");
+  assert.equal(await shown(), first, "stepping back restores the picture");
   await press("step back");
-  assert.equal(await now(), 0, "before the beginning there is nothing");
+  assert.equal(await now(), 0, "the first step has no predecessor");
 
   await stage.focus();
   await page.keyboard.press("ArrowRight");
@@ -143,7 +143,7 @@ async function stepThrough(page, stage) {
   await page.keyboard.press("End");
   assert.equal(await now(), last);
   await page.keyboard.press("ArrowRight");
-  assert.equal(await now(), last, "after the end there is nothing");
+  assert.equal(await now(), last, "the last step has no successor");
   await page.keyboard.press("Home");
   assert.equal(await now(), 0);
 
@@ -154,26 +154,26 @@ async function stepThrough(page, stage) {
   await chips[1].click();
   assert.equal(await now(), second, "a chip is an episode");
 
-  // As the agent sees it: what it does not see is not there, and comes back.
+  // As the agent sees it: unseen parts are absent.
   const unseen = () => stage.evaluate((node) => node.querySelectorAll(".unseen").length);
   await scrubber.fill("0");
-  assert.ok((await unseen()) > 0, "what the agent does not see is marked");
-  const eyes = await stage.$(".stage-eyes input");
-  await eyes.check();
+  assert.ok((await unseen()) > 0, "unseen parts are marked");
+  const isSeenOnly = await stage.$(".stage-seen input");
+  await isSeenOnly.check();
   assert.equal(await unseen(), 0);
-  await eyes.uncheck();
+  await isSeenOnly.uncheck();
   assert.ok((await unseen()) > 0);
 
   await stage.focus();
   await page.keyboard.press("Home");
   await press("play");
-  await page.waitForFunction((node) => Number(node.dataset.moment) >= 2, stage);
+  await page.waitForFunction((node) => Number(node.dataset.step) >= 2, stage);
   await press("pause");
-  // Something in the middle is more to look at than the beginning.
+  // The screenshot shows a step in the middle.
   await scrubber.fill(String(Math.floor(last / 2)));
 }
 
-// A number shows the runs behind it, and hides them again.
+// Opens and closes the list of runs of a score.
 async function showOrigin(page, button) {
   const id = await button.getAttribute("popovertarget");
   const popover = page.locator(`[id="${id}"]`);

@@ -164,9 +164,10 @@ impl<G: Game, P: Peer<G>> Encounter<G, P> {
         game.acting_seats(&self.state).intersection(self.external_seats)
     }
 
-    /// Makes one move: `chosen` holds the actions of [`Encounter::seats_to_ask`], the scripted peers choose for themselves.
-    /// What the peers saw and did is added to `peers`.
-    #[inline]
+    /// Makes one move. `chosen` holds the actions of [`Encounter::seats_to_ask`]; the scripted peers choose for themselves.
+    /// The observations and actions of the peers are written to `peers`.
+    // As a function of its own it makes the steps of Predator-Prey-W 19 % and those of Kuhn Poker 7 % slower.
+    #[inline(always)]
     pub fn play(&mut self, game: &G, chosen: &JointAction, peers: &mut PeerStepBuffers<'_>) -> EncounterMove {
         let movers = game.acting_seats(&self.state);
         let n_actions = game.spec().n_actions();

@@ -174,21 +174,13 @@ pub fn adapt_run(view: &RunView, options: &AdaptOptions) -> Result<Adaptation, L
     prepare_folder(&view.adapt_path())?;
     let newest = view.checkpoints(CheckpointLimits::default()).steps()?.last().copied();
     let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
-    let manifest = view.manifest()?;
-    let run = RunRecord {
-        folder: view.path().display().to_string(),
-        seed: config.seed,
-        commit: manifest.spec.commit.clone(),
-        config_hash: Some(hash_of_run(&config, view.path())?),
-        steps,
-        wall_clock_secs: Some(manifest.wall_clock_secs),
-    };
+    let run = run_record(view, &config, steps)?;
     let skipped_checkpoint = newest.filter(|newest| *newest > steps);
     Ok(Adaptation { skipped_checkpoint, ..adapt_agent(&agent, &*game, &config, run, options)? })
 }
 
 /// Evaluates an agent. `trained` is the game with the keys of training, which are in `config`.
-pub fn adapt_agent(
+pub(crate) fn adapt_agent(
     agent: &Agent,
     trained: &dyn AnyGame,
     config: &RunConfig,
@@ -247,7 +239,7 @@ pub fn adapt_agent(
     };
     let mut record = AdaptRecord::of(head, &rows);
     for reference in game.reference_names() {
-        let meetings = ScriptedEvaluation {
+        let evaluation = ScriptedEvaluation {
             reference,
             split: options.split,
             n_tuples: pool.tuples.len(),
@@ -257,7 +249,7 @@ pub fn adapt_agent(
             seed: options.seed,
             n_threads: options.n_threads,
         };
-        record.add_reference(reference, &rows, &meetings.play(game)?);
+        record.add_reference(reference, &rows, &evaluation.play(game)?);
     }
     Ok(Adaptation { name: options.name(trained, game), record, latents, skipped_checkpoint: None })
 }
@@ -318,8 +310,21 @@ fn changed_keys(trained: &dyn AnyGame, game: &dyn AnyGame) -> BTreeMap<String, V
         .collect()
 }
 
+/// The facts about a run for the record of its agent after `steps` training steps.
+pub(crate) fn run_record(view: &RunView, config: &RunConfig, steps: u64) -> Result<RunRecord, LabError> {
+    let manifest = view.manifest()?;
+    Ok(RunRecord {
+        folder: view.path().display().to_string(),
+        seed: config.seed,
+        commit: manifest.spec.commit,
+        config_hash: Some(hash_of_run(config, view.path())?),
+        steps,
+        wall_clock_secs: Some(manifest.wall_clock_secs),
+    })
+}
+
 /// The record of a training run: its configuration and learning curves.
-pub fn train_record(view: &RunView) -> Result<TrainRecord, LabError> {
+pub(crate) fn train_record(view: &RunView) -> Result<TrainRecord, LabError> {
     let config = view.run_config()?;
     let manifest = view.manifest()?;
     let mut curves: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_reach_as_far_as_the_run_has_come() {
+    fn curves_end_at_the_current_step() {
         assert_eq!(
             half_way().lines(&line(), 63),
             [

@@ -299,7 +299,7 @@ mod tests {
     use crate::error::LabError;
 
     #[test]
-    fn a_file_is_old_or_new_wherever_the_writer_dies() {
+    fn an_atomic_write_leaves_the_old_or_the_new_file() {
         for fault in [Fault::DiskFull, Fault::Killed] {
             for n in 0.. {
                 let scratch = tempfile::tempdir().expect("a scratch folder");
@@ -358,7 +358,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_systems_own_full_disk_is_recognised() {
+    fn a_full_device_is_reported_as_full_storage() {
         // Every write to this device fails with "no space left".
         let error = write_file(std::path::Path::new("/dev/full"), b"x").expect_err("full");
         assert!(matches!(error, LabError::StorageFull { .. }), "{error}");

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::checkpoint::DamagedCheckpoint;
+use crate::signals::StopSignal;
 
 /// An error in the files of a run, or in the work on it. No error damages data that was durable before.
 #[derive(Debug, thiserror::Error)]
@@ -310,7 +311,7 @@ pub enum LabError {
     #[error("cannot listen for {signal}: {source}")]
     NoSignals {
         /// The signal.
-        signal: &'static str,
+        signal: StopSignal,
         /// The system's error.
         source: io::Error,
     },

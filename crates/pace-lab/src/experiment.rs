@@ -9,7 +9,7 @@ use std::path::Path;
 use pace_games::old_names::read_with_old_names;
 use pace_games::{ConfigError, Preset, Split, find_game};
 use pace_learn::preset::not_toml;
-use pace_learn::{ClearKeeps, Detector, RunConfig, RunRequest, find_method};
+use pace_learn::{ClearKeeps, Detector, Need, RunConfig, RunRequest, find_method};
 use pace_report::experiment_result::View;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -289,7 +289,7 @@ impl Experiment {
 
     /// Checks what the TOML schema cannot express.
     fn check(&self) -> Result<(), String> {
-        let said = |error: ConfigError| error.to_string();
+        let text = |error: ConfigError| error.to_string();
         if !(1..=1000).contains(&self.seeds) {
             return Err(format!("`seeds`: found {}, expected 1 to 1000", self.seeds));
         }
@@ -306,8 +306,8 @@ impl Experiment {
             if group.games.is_empty() || group.methods.is_empty() {
                 return Err("runs without games or without methods; expected at least one of each".to_owned());
             }
-            group.methods.iter().try_for_each(|method| find_method(method).map(drop)).map_err(said)?;
-            group.games.iter().try_for_each(|game| find_game(game).map(drop)).map_err(said)?;
+            group.methods.iter().try_for_each(|method| find_method(method).map(drop)).map_err(text)?;
+            group.games.iter().try_for_each(|game| find_game(game).map(drop)).map_err(text)?;
             let mut names = BTreeSet::new();
             if let Some(twice) = group.variants.iter().find(|variant| !names.insert(&variant.name)) {
                 return Err(format!("duplicate variant name \"{}\"; expected different names", twice.name));
@@ -317,7 +317,7 @@ impl Experiment {
                 let evaluation = self
                     .evaluations
                     .get(name)
-                    .ok_or_else(|| said(ConfigError::unknown("evaluation", name, known)))?;
+                    .ok_or_else(|| text(ConfigError::unknown("evaluation", name, known)))?;
                 for game in &group.games {
                     let encounters = evaluation.encounters.of(game).ok_or_else(|| {
                         format!("evaluation \"{name}\": found no encounters for {game}, expected a number for each game")
@@ -330,7 +330,7 @@ impl Experiment {
                 }
             }
         }
-        self.check_references().map_err(said)?;
+        self.check_references().map_err(text)?;
         self.paper.iter().try_for_each(|cell| self.check_cell(cell))
     }
 
@@ -445,28 +445,25 @@ impl Experiment {
         })
     }
 
-    /// Sets the ids of the runs with one seed. A run that needs a fallback run gets the Generalist of the same game.
+    /// Sets the ids of the runs with one seed. A run that needs a fallback run gets one of the same game.
     fn set_ids(&self, runs: &mut [ExperimentRun]) -> Result<(), LabError> {
-        let lacks_run = |run: &ExperimentRun| run.config.train.conservative_run() == Some("");
+        let lacks_run = |run: &ExperimentRun| run.config.need().is_some_and(|need| need.run.is_empty());
         for run in runs.iter_mut().filter(|run| !lacks_run(run)) {
             (run.id, run.folder_name) = (run.config.id()?, run.config.folder_name()?);
         }
         for index in 0..runs.len() {
-            if !lacks_run(&runs[index]) {
-                continue;
-            }
+            let Some(Need { key, run: "", method }) = runs[index].config.need() else { continue };
             let (game, variant) = (runs[index].config.game.clone(), runs[index].variant.clone());
-            let is_generalist =
-                |run: &&ExperimentRun| run.config.method == "generalist" && run.config.game == game;
-            let same_variant = runs.iter().find(|run| is_generalist(run) && run.variant == variant);
-            let Some(generalist) = same_variant.or_else(|| runs.iter().find(is_generalist)) else {
+            let is_fallback = |run: &&ExperimentRun| run.config.method == method && run.config.game == game;
+            let same_variant = runs.iter().find(|run| is_fallback(run) && run.variant == variant);
+            let Some(fallback) = same_variant.or_else(|| runs.iter().find(is_fallback)) else {
                 let reason = format!(
-                    "{} in {game} needs a Generalist run as fallback policy; add \"generalist\" to the methods of {game}, or set gscu.conservative",
+                    "{} in {game} needs a run of method \"{method}\" as fallback policy; add it to the methods of {game}, or set {key}",
                     runs[index].config.method
                 );
                 return Err(LabError::BadConfig { file: format!("experiment \"{}\"", self.name), reason });
             };
-            let (id, folder_name) = (generalist.id.clone(), generalist.folder_name.clone());
+            let (id, folder_name) = (fallback.id.clone(), fallback.folder_name.clone());
             let run = &mut runs[index];
             run.config.set_fallback_run(&folder_name)?;
             run.needs = Some(id);
@@ -508,7 +505,7 @@ impl Evaluation {
 
 impl EncounterCount {
     /// Returns the number for a game, if it has one.
-    pub fn of(&self, game: &str) -> Option<usize> {
+    pub(crate) fn of(&self, game: &str) -> Option<usize> {
         match self {
             EncounterCount::Same(encounters) => Some(*encounters),
             EncounterCount::ByGame(by_game) => by_game.get(game).copied(),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pace_games::ConfigError;
-use pace_learn::{MODEL_FILE, Need, Policy, RunConfig, find_method};
+use pace_learn::{MODEL_FILE, Need, Policy, RunConfig};
 
 use crate::durable::{self, STAGED};
 use crate::error::LabError;
@@ -28,7 +28,7 @@ impl FallbackAgent {
     /// Loads the fallback agent of a run, if its keys ask for one: the copy in its folder, or else the run that the keys name.
     pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<FallbackAgent>, LabError> {
         let kept = run.join(FOLDER);
-        if find_method(&config.method)?.need(&config.train).is_some() && kept.is_dir() {
+        if config.need().is_some() && kept.is_dir() {
             return FallbackAgent::read(&kept).map(Some);
         }
         FallbackAgent::named(config)
@@ -36,9 +36,7 @@ impl FallbackAgent {
 
     /// Loads the agent of the run that these keys name.
     pub(crate) fn named(config: &RunConfig) -> Result<Option<FallbackAgent>, LabError> {
-        let Some(Need { key, run: named }) = find_method(&config.method)?.need(&config.train) else {
-            return Ok(None);
-        };
+        let Some(Need { key, run: named, .. }) = config.need() else { return Ok(None) };
         // The learner reports an empty name, because it knows the alternatives.
         if named.is_empty() {
             return Ok(None);

@@ -47,7 +47,7 @@ mod tests {
     use super::renamed;
 
     #[test]
-    fn a_command_names_the_folder_of_today() {
+    fn commands_get_the_current_folder() {
         let check = |command: &str, expected: &str| {
             assert_eq!(renamed(command, "lab/runs/one", "two"), expected);
         };

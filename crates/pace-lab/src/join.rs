@@ -8,12 +8,13 @@ use pace_learn::{RunConfig, RunRequest, find_method};
 use pace_report::ReplayRecord;
 use pace_report::experiment_result::{ExperimentResult, PaperNumber, PaperScale, ResultCell, RunEntry};
 use pace_report::report::Report;
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::error::LabError;
 use crate::experiment::{
     EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell, SMOKE,
 };
+use crate::fallback_agent;
 use crate::folder_names;
 use crate::records::{RunRecords, find_runs};
 use crate::run_config::id_of_run;
@@ -103,8 +104,8 @@ fn read_runs(folder: &Path, damaged: &mut Vec<String>) -> Result<Vec<FoundRun>, 
 
 /// The id of the fallback run of a run without its own copy, if the fallback run is among these runs.
 fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> Option<&'a str> {
-    let name = Path::new(records.config.train.conservative_run()?).file_name()?;
-    if records.path.join("conservative").is_dir() {
+    let name = Path::new(records.config.need()?.run).file_name()?;
+    if records.path.join(fallback_agent::FOLDER).is_dir() {
         return None;
     }
     ids.get(&*name.to_string_lossy()).map(String::as_str)
@@ -113,17 +114,13 @@ fn fallback_id<'a>(records: &RunRecords, ids: &'a BTreeMap<String, String>) -> O
 fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
     let command = folder_names::train_command(&records, &name);
     let spec = &records.manifest.spec;
-    let status = match serde_json::to_value(records.manifest.status) {
-        Ok(Value::String(status)) => status,
-        _ => String::new(),
-    };
     RunEntry {
         name,
         id,
         changes: changes(&records.config),
         scale: records.config.scale,
         steps: records.config.train.total_steps,
-        status,
+        status: records.manifest.status.to_string(),
         command,
         processor: spec.cpu_model.clone(),
         train: records.train,

@@ -78,43 +78,43 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
-pub mod error;
+mod error;
 
 mod durable;
-pub mod manifest;
-pub mod run_folder;
+mod manifest;
+mod run_folder;
 
-pub mod checkpoint;
-pub mod metrics;
+mod checkpoint;
+mod metrics;
 mod step_log;
-pub mod tensorboard;
+mod tensorboard;
 
-pub mod crash;
-pub mod dashboard;
+mod crash;
+mod dashboard;
 pub mod progress;
-pub mod signals;
+mod signals;
 
 mod fallback_agent;
-pub mod run_config;
-pub mod trained_agent;
-pub mod training;
+mod run_config;
+mod trained_agent;
+mod training;
 
-pub mod adaptation;
+mod adaptation;
 mod embedding;
 mod episode_rows;
 pub mod folder_names;
-pub mod peer_beliefs;
-pub mod records;
-pub mod replay;
-pub mod scripted_evaluation;
+mod peer_beliefs;
+mod records;
+mod replay;
+mod scripted_evaluation;
 
 pub mod experiment;
-pub mod join;
-pub mod plan;
-pub mod reproduce;
-pub mod speeds;
+mod join;
+mod plan;
+mod reproduce;
+mod speeds;
 
-pub use adaptation::{AdaptOptions, Adaptation, adapt_agent, adapt_run, train_record};
+pub use adaptation::{AdaptOptions, Adaptation, adapt_run};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
 };
@@ -130,9 +130,9 @@ pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use pace_learn::{RunConfig, RunRequest};
 pub use peer_beliefs::{Guess, PeerBelief, PeerBeliefs};
-pub use plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
+pub use plan::{EvaluationState, Plan, PlannedRun, RunState};
 pub use progress::{LabProgress, ProgressLine, SpeedMeter};
-pub use records::{RunRecords, find_runs, write_record};
+pub use records::RunRecords;
 pub use replay::{ReplayOptions, write_replay};
 pub use reproduce::{PlanEvent, PlanOutcome, PlanRunner, STOP_ON_STDIN_EOF};
 pub use run_config::{hash_of_run, id_of_run};

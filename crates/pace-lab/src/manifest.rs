@@ -2,6 +2,7 @@
 //!
 //! `run_folder` writes the file. Only this file, `timing.jsonl` and the TensorBoard events contain clock times.
 
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -61,6 +62,17 @@ pub enum RunStatus {
     Stopped,
     /// It ended with an error. Its newest checkpoint is from before the error.
     Failed,
+}
+
+impl Display for RunStatus {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            RunStatus::Running => "running",
+            RunStatus::Finished => "finished",
+            RunStatus::Stopped => "stopped",
+            RunStatus::Failed => "failed",
+        })
+    }
 }
 
 /// The content of `manifest.json`.
@@ -172,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_processor_has_a_name() {
+    fn cpu_model_is_not_empty() {
         assert!(!cpu_model().is_empty());
     }
 }

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_rows_and_what_comes_after_them() {
+    fn incomplete_rows_and_damage_are_distinguished() {
         check("", &[], 0, false);
         check("{\"step\":1}\n{\"step\":2,\"a\":0.5}\n", &[1, 2], 30, false);
         // An incomplete end: within a row, before the line feed, or zeros in place of unwritten data.

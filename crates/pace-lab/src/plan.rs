@@ -225,7 +225,7 @@ impl PlannedRun {
     }
 
     /// The arguments of `pace` that train the run from the start. `fallback` is the folder of its fallback run, if it has one.
-    pub fn train_arguments(&self, scale: f64, fallback: Option<&Path>) -> Vec<String> {
+    pub(crate) fn train_arguments(&self, scale: f64, fallback: Option<&Path>) -> Vec<String> {
         let RunConfig { game, method, preset, seed, .. } = &self.run.config;
         let mut arguments: Vec<String> =
             ["train", game, "--method", method, "--preset", preset.name()].map(str::to_owned).to_vec();
@@ -234,8 +234,8 @@ impl PlannedRun {
             arguments.extend(["--scale".to_owned(), scale.to_string()]);
         }
         let mut overrides = self.run.overrides.clone();
-        if let Some(folder) = fallback {
-            overrides.insert("gscu.conservative_run".to_owned(), json!(folder.display().to_string()));
+        if let (Some(folder), Some(need)) = (fallback, self.run.config.need()) {
+            overrides.insert(need.key.to_owned(), json!(folder.display().to_string()));
         }
         arguments.extend(set_arguments(&overrides));
         arguments.extend(["--out".to_owned(), self.folder.display().to_string()]);
@@ -250,7 +250,7 @@ impl ExperimentEvaluation {
     }
 
     /// The path of the latents in a run folder. The file exists only if the evaluation keeps latents.
-    pub fn latents_path(&self, run: &Path) -> PathBuf {
+    pub(crate) fn latents_path(&self, run: &Path) -> PathBuf {
         run.join("adapt").join(format!("{}.csv", self.name))
     }
 
@@ -261,7 +261,7 @@ impl ExperimentEvaluation {
     }
 
     /// The arguments of `pace` that run this evaluation.
-    pub fn adapt_arguments(&self, run: &Path) -> Vec<String> {
+    pub(crate) fn adapt_arguments(&self, run: &Path) -> Vec<String> {
         let evaluation = &self.evaluation;
         let mut arguments = vec!["adapt".to_owned(), run.display().to_string()];
         let mut say = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
@@ -307,7 +307,7 @@ impl TimeEstimate {
 }
 
 /// The folder of a lab that contains the runs. `pace report` reads it as a folder of records.
-pub fn runs_folder(lab: &Path) -> PathBuf {
+pub(crate) fn runs_folder(lab: &Path) -> PathBuf {
     lab.join("runs")
 }
 

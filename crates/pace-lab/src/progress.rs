@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_the_last_and_one_too_many() {
+    fn progress_lines_at_the_start_and_beyond_the_end() {
         assert!(line(0, None).for_log().starts_with("step 0/10000000 0.0% ? steps/s ? left"));
         assert!(line(0, Some(0.0)).for_log().contains(" ? left"));
         assert!(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_is_one_line_too() {
+    fn progress_of_a_lab_is_one_line() {
         let progress = LabProgress {
             n_done: 3,
             n_runs: 12,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_speed_is_exact_when_steady_and_follows_a_change() {
+    fn speed_is_exact_when_constant_and_follows_changes() {
         let mut meter = SpeedMeter::default();
         assert_eq!(meter.observe(1_000_000, 5.0), None, "a resume is no burst");
         for second in 1..=10 {

@@ -98,13 +98,13 @@ impl RunRecords {
 /// The file name ending of records.
 pub(crate) const RECORD: &str = ".json";
 /// The file name ending of embeddings, which are next to the record of their evaluation.
-pub const EMBEDDING: &str = ".tsne.json";
+pub(crate) const EMBEDDING: &str = ".tsne.json";
 
 /// Maximum size of a record, for writers and readers. A record of thousands of single episodes has a few megabytes.
 const MAX_RECORD_BYTES: u64 = 1 << 26;
 
 /// Writes a record. Fails if it is larger than readers accept.
-pub fn write_record(path: &Path, text: &str) -> Result<(), LabError> {
+pub(crate) fn write_record(path: &Path, text: &str) -> Result<(), LabError> {
     if text.len() as u64 > MAX_RECORD_BYTES {
         return Err(LabError::RecordTooLarge { path: path.to_owned(), cap: MAX_RECORD_BYTES });
     }
@@ -140,7 +140,7 @@ fn read_all<R>(
 }
 
 /// Finds every run folder at or below `folder`, sorted by path. Run folders are not searched for further runs.
-pub fn find_runs(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
+pub(crate) fn find_runs(folder: &Path) -> Result<Vec<PathBuf>, LabError> {
     let mut runs = Vec::new();
     let mut waiting = vec![(folder.to_owned(), 0)];
     while let Some((path, depth)) = waiting.pop() {

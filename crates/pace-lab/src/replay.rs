@@ -3,17 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use pace_games::{Action, Inference, Moment, NO_ACTION, Seat, Seed, Split, Viewpoint};
-use pace_report::{
-    FormatVersion, ReplayEpisode, ReplayKind, ReplayPeer, ReplayRecord, ReplayStep, RunRecord,
-};
+use pace_report::{FormatVersion, ReplayEpisode, ReplayKind, ReplayPeer, ReplayRecord, ReplayStep};
 
-use crate::adaptation::words;
+use crate::adaptation::{run_record, words};
 use crate::durable;
 use crate::episode_rows::{episode_ending, score_metric};
 use crate::error::LabError;
 use crate::peer_beliefs::PeerBeliefs;
 use crate::records::write_record;
-use crate::run_config::hash_of_run;
 use crate::run_folder::RunView;
 use crate::trained_agent::TrainedAgent;
 
@@ -54,7 +51,6 @@ pub fn write_replay(
 /// Plays one encounter with the agent of a run's newest valid checkpoint.
 fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord, LabError> {
     let TrainedAgent { agent, game, config, steps, .. } = TrainedAgent::load(view)?;
-    let manifest = view.manifest()?;
     let spec = game.spec();
     let encounter_seed = Seed::new(options.seed).child("encounter", &[options.tuple as u64, 0]);
     let n_episodes = options.episodes.unwrap_or(spec.episodes_per_encounter);
@@ -112,14 +108,7 @@ fn record_replay(view: &RunView, options: &ReplayOptions) -> Result<ReplayRecord
         action_names: spec.action_names.iter().map(|name| (*name).to_owned()).collect(),
         peers: peers.collect(),
         seed: options.seed,
-        run: RunRecord {
-            folder: view.path().display().to_string(),
-            seed: config.seed,
-            commit: manifest.spec.commit.clone(),
-            config_hash: Some(hash_of_run(&config, view.path())?),
-            steps,
-            wall_clock_secs: Some(manifest.wall_clock_secs),
-        },
+        run: run_record(view, &config, steps)?,
         command: options.command.clone(),
         episodes,
     })

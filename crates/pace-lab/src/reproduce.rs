@@ -374,12 +374,12 @@ impl<'a> PlanState<'a> {
             first.map(|evaluation| (job, Task::Evaluate(evaluation)))
         });
         evaluation.or_else(|| {
-            let can_begin = |of: &RunJob<'_>| {
-                let has_what_it_needs =
+            let can_start = |of: &RunJob<'_>| {
+                let is_fallback_ready =
                     of.planned.needs.is_none_or(|needs| self.jobs[needs].training == Status::Done);
-                to_do(&of.training) && !of.is_in_use && has_what_it_needs
+                to_do(&of.training) && !of.is_in_use && is_fallback_ready
             };
-            self.jobs.iter().position(can_begin).map(|job| (job, Task::Train))
+            self.jobs.iter().position(can_start).map(|job| (job, Task::Train))
         })
     }
 
@@ -493,9 +493,9 @@ fn failure_reason(process: &Process, status: ExitStatus) -> String {
         Ok::<_, std::io::Error>(String::from_utf8_lossy(&bytes).into_owned())
     };
     let text = read().unwrap_or_default();
-    let said = text.lines().rev().find_map(|line| line.strip_prefix("error: "));
-    let said = said.map_or_else(|| format!("ended with {status}"), str::to_owned);
-    format!("{said} (see {})", process.log.display())
+    let message = text.lines().rev().find_map(|line| line.strip_prefix("error: "));
+    let reason = message.map_or_else(|| format!("ended with {status}"), str::to_owned);
+    format!("{reason} (see {})", process.log.display())
 }
 
 /// Renames a damaged file to a free name in the same folder.

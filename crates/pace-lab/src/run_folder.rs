@@ -256,12 +256,12 @@ impl RunView {
 
     /// The folder of evaluations. Several processes may write there, so each file is written by
     /// [`write_atomically`](crate::write_atomically).
-    pub fn adapt_path(&self) -> PathBuf {
+    pub(crate) fn adapt_path(&self) -> PathBuf {
         self.path.join(ADAPT)
     }
 
     /// The folder of replays. It may not exist.
-    pub fn replays_path(&self) -> PathBuf {
+    pub(crate) fn replays_path(&self) -> PathBuf {
         self.path.join(REPLAYS)
     }
 

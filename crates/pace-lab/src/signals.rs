@@ -3,6 +3,7 @@
 //! After the first signal, the caller finishes its update, saves a checkpoint and exits. The second signal ends the process at
 //! once; durable data is not lost.
 
+use std::fmt::{self, Display, Formatter};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -23,14 +24,6 @@ pub enum StopSignal {
 impl StopSignal {
     const ALL: [StopSignal; 2] = [StopSignal::Interrupt, StopSignal::Terminate];
 
-    /// The common name of the signal.
-    pub fn name(self) -> &'static str {
-        match self {
-            StopSignal::Interrupt => "SIGINT",
-            StopSignal::Terminate => "SIGTERM",
-        }
-    }
-
     /// The exit code of a process ended by this signal, as shells report it: 130 or 143.
     pub fn exit_code(self) -> i32 {
         128 + self.number()
@@ -41,6 +34,15 @@ impl StopSignal {
             StopSignal::Interrupt => SIGINT,
             StopSignal::Terminate => SIGTERM,
         }
+    }
+}
+
+impl Display for StopSignal {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            StopSignal::Interrupt => "SIGINT",
+            StopSignal::Terminate => "SIGTERM",
+        })
     }
 }
 
@@ -67,7 +69,7 @@ impl StopFlag {
             flag::register_conditional_shutdown(number, code, Arc::clone(&asked_before))
                 .and_then(|_| flag::register_usize(number, Arc::clone(&stop.signal), number as usize))
                 .and_then(|_| flag::register(number, Arc::clone(&asked_before)))
-                .map_err(|source| LabError::NoSignals { signal: signal.name(), source })?;
+                .map_err(|source| LabError::NoSignals { signal, source })?;
         }
         Ok(INSTALLED.get_or_init(|| stop).clone())
     }
@@ -94,7 +96,7 @@ mod tests {
     use super::{StopFlag, StopSignal};
 
     #[test]
-    fn clones_share_the_answer() {
+    fn clones_of_a_flag_share_its_state() {
         let stop = StopFlag::detached();
         let seen_by_the_loop = stop.clone();
         assert_eq!(seen_by_the_loop.requested(), None);
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn exit_codes_are_those_of_shells() {
+    fn exit_codes_are_128_plus_the_signal() {
         assert_eq!(StopSignal::Interrupt.exit_code(), 130);
         assert_eq!(StopSignal::Terminate.exit_code(), 143);
     }

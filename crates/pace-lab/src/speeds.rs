@@ -73,7 +73,7 @@ impl Speeds {
     }
 
     /// The estimated duration of an evaluation in seconds.
-    pub fn evaluation_secs(&self, config: &RunConfig, evaluation: &ExperimentEvaluation) -> f64 {
+    pub(crate) fn evaluation_secs(&self, config: &RunConfig, evaluation: &ExperimentEvaluation) -> f64 {
         let Ok(game) = config.open_game_with(&evaluation.evaluation.set) else { return 0.0 };
         let n_tuples = evaluation.evaluation.pool.parse::<Split>().map_or(0, |split| game.n_tuples(split));
         let usual = game.spec().episodes_per_encounter;

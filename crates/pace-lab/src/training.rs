@@ -68,10 +68,10 @@ impl TrainingRun {
             preset: config.preset.name().to_owned(),
             scale: config.scale,
         };
-        let conservative = FallbackAgent::named(config)?;
-        let policy = conservative.as_ref().map(FallbackAgent::policy).transpose()?;
+        let fallback = FallbackAgent::named(config)?;
+        let policy = fallback.as_ref().map(FallbackAgent::policy).transpose()?;
         let trainer = config.trainer(policy.as_ref(), n_threads)?;
-        let keep = || conservative.as_ref().map_or(Ok(()), |conservative| conservative.keep(path));
+        let keep = || fallback.as_ref().map_or(Ok(()), |fallback| fallback.keep(path));
         let run = RunFolder::create_with(path, &config.to_toml(), spec, keep)?;
         TrainingRun::assemble(run, trainer)
     }
@@ -83,11 +83,11 @@ impl TrainingRun {
         let run = RunFolder::open(path)?;
         let config = run.view().run_config()?;
         check_revision(run.manifest(), &*config.open_game()?)?;
-        let conservative = FallbackAgent::of(&config, path)?;
-        let policy = conservative.as_ref().map(FallbackAgent::policy).transpose()?;
+        let fallback = FallbackAgent::of(&config, path)?;
+        let policy = fallback.as_ref().map(FallbackAgent::policy).transpose()?;
         let trainer = config.trainer(policy.as_ref(), n_threads)?;
-        if let Some(conservative) = &conservative {
-            conservative.keep(path)?;
+        if let Some(fallback) = &fallback {
+            fallback.keep(path)?;
         }
         let mut training = TrainingRun::assemble(run, trainer)?;
         let mut step = 0;
@@ -265,7 +265,7 @@ mod tests {
                 drop(started);
                 // A folder with a manifest is a run, and has everything that the run needs.
                 let is_run = path.join("manifest.json").exists();
-                let needs_copy = config.train.conservative_run().is_some();
+                let needs_copy = config.need().is_some();
                 let has_copy = || path.join("conservative/model.safetensors").is_file();
                 assert!(!is_run || !needs_copy || has_copy(), "{place}");
                 let again = match is_run {

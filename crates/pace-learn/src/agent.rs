@@ -1,4 +1,4 @@
-//! A trained ego: it acts from observations, and shows what it thinks.
+//! A trained agent: it acts from observations, and reports its beliefs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::policy::{AnyPolicy, Policy, PolicyLanes};
 use crate::policy_runner::see;
 use crate::train::TrainError;
 
-/// A trained ego. No argument of it could carry a peer's identity.
+/// A trained agent. No argument of its functions could carry a peer's identity.
 #[derive(Clone, Debug)]
 pub struct Agent {
     inner: Arc<dyn AnyAgent>,
@@ -32,8 +32,8 @@ pub(crate) trait AnyAgent: AnyPolicy {
 impl<N: Network> AnyAgent for N {
     fn with_temperature(&self, temperature: f64) -> Agent {
         let mut net = self.clone();
-        for tensor in [self.policy_head().weights(), self.policy_head().biases()] {
-            let weights = &mut net.weights_mut()[tensor.range()];
+        for range in &self.spec().policy_head {
+            let weights = &mut net.weights_mut()[range.clone()];
             weights.iter_mut().for_each(|weight| *weight /= temperature as f32);
         }
         Agent::new(net)
@@ -45,7 +45,7 @@ impl Agent {
         Agent { inner: Arc::new(inner) }
     }
 
-    /// The agent whose weights a run saved, for the game it was trained with.
+    /// The agent with the weights that a run saved, for the game it was trained in.
     pub fn from_bytes(
         method: &Method,
         game: &dyn AnyGame,
@@ -55,7 +55,7 @@ impl Agent {
         Agent::with_needed(method, game, config, None, model)
     }
 
-    /// The same with the policy of the run that the method needs under these keys ([`Method::need`]).
+    /// Like [`Agent::from_bytes`], but with the policy of the run that the method needs under these keys ([`Method::need`]).
     pub fn with_needed(
         method: &Method,
         game: &dyn AnyGame,
@@ -68,32 +68,32 @@ impl Agent {
         Ok(agent.with_temperature(config.temperature))
     }
 
-    /// The same agent with the logits of its actions divided by `temperature`: below 1 it acts more decidedly.
+    /// A copy of the agent whose logits are divided by `temperature`. Values below 1 make likely actions more likely.
     pub fn with_temperature(&self, temperature: f64) -> Agent {
         if temperature == 1.0 { self.clone() } else { self.inner.with_temperature(temperature) }
     }
 
-    /// The length of the observations it can read, and the number of actions it chooses from.
+    /// The size of the observations that it expects, and its number of actions.
     pub fn shape(&self) -> (usize, usize) {
         self.policy().shape()
     }
 
-    /// How many peers it has an opinion about; none if its method has no identifier.
+    /// The number of peers that it identifies; 0 if its method has no identifier.
     pub fn n_identified(&self) -> usize {
         self.spec().slots.len()
     }
 
-    /// How many numbers its latent has.
+    /// The size of its latent.
     pub fn latent_width(&self) -> usize {
         self.spec().latent_size
     }
 
-    /// An encounter from this agent's side, with an empty context.
+    /// Starts an encounter as the agent's ego, with an empty context.
     pub fn encounter(&self) -> AgentEncounter {
         self.encounter_seeded(Seed::new(0))
     }
 
-    /// The same with chance of its own, for agents that need any beside the draw of their actions.
+    /// Like [`Agent::encounter`], but with a seed, for methods with randomness of their own.
     pub fn encounter_seeded(&self, seed: Seed) -> AgentEncounter {
         let policy = self.policy();
         let mut lanes = policy.new_state(1, None);
@@ -101,7 +101,7 @@ impl Agent {
         AgentEncounter { policy, lanes, side: None, seed, outputs: Box::default(), waiting: None, last: None }
     }
 
-    /// Whether it must be told what its peers saw ([`Ego::observe_feedback`]).
+    /// Whether it needs the peers' observations ([`Ego::observe_feedback`]).
     pub fn peer_observation_mode(&self) -> PeerObservationMode {
         self.spec().adaptation_sight
     }
@@ -124,34 +124,34 @@ impl Agent {
     }
 }
 
-/// One encounter from the agent's side: the [`Ego`] of a trained agent.
+/// The [`Ego`] of a trained agent in one encounter.
 #[derive(Debug)]
 pub struct AgentEncounter {
     policy: Policy,
     /// One lane.
     lanes: Box<dyn PolicyLanes>,
-    /// The side that the ego looks from, once it has seen something and the game has several.
+    /// The side of the canonical frame, known after the first observation; `None` without a canonical frame.
     side: Option<usize>,
     seed: Seed,
     outputs: Box<PolicyOutputs>,
-    /// The last decision as it is from there, until what followed is known.
+    /// The last decision in the canonical frame, until its feedback is known.
     waiting: Option<(Vec<f32>, Action)>,
     last: Option<Box<Inference>>,
 }
 
 impl AgentEncounter {
-    /// What the agent infers when it sees `observation` now. Asking is without consequence.
+    /// Computes the inference for `observation` at this point of the encounter. Does not change the context.
     pub fn infer(&mut self, observation: &[f32]) -> Inference {
         self.store_waiting(&StepFeedback::default());
-        let seen = self.look(observation);
-        self.lanes.forward_policy(&seen, &[0], &mut self.outputs);
+        let canonical = self.canonical_observation(observation);
+        self.lanes.forward_policy(&canonical, &[0], &mut self.outputs);
         let PolicyOutputs { logits, values, latents, posteriors, .. } = &*self.outputs;
         let (mut logs, mut probabilities) = (vec![0.0; logits.len()], vec![0.0; logits.len()]);
         softmax_rows(logits, &[logits.len()], &mut logs, &mut probabilities);
         let slots = self.policy.spec().slots.iter().cloned();
         let mut posteriors: Vec<Vec<f32>> = slots.map(|slot| posteriors[slot].to_vec()).collect();
         if let Some(transform) = self.transform() {
-            // As the game calls them.
+            // From the canonical frame to the game's numbering.
             transform.to_game_actions(&mut probabilities);
             for (posterior, classes) in posteriors.iter_mut().zip(&transform.classes) {
                 *posterior = classes.iter().map(|class| posterior[*class]).collect();
@@ -160,26 +160,26 @@ impl AgentEncounter {
         Inference { probabilities, value: values[0], latent: latents.clone(), posteriors }
     }
 
-    /// What a side changes.
+    /// The transform to the canonical frame.
     fn transform(&self) -> Option<&SymmetryTransform> {
         self.side.and_then(|side| self.policy.spec().transform(side))
     }
 
-    /// An observation from the ego's own side, which the first one settles.
-    fn look(&mut self, observation: &[f32]) -> Vec<f32> {
+    /// Returns an observation in the canonical frame, which the first observation determines.
+    fn canonical_observation(&mut self, observation: &[f32]) -> Vec<f32> {
         if self.side.is_none() {
             self.side = self.policy.spec().sides.as_ref().map(|sides| sides.canonical(observation));
         }
-        let mut seen = Vec::with_capacity(observation.len());
-        see(self.transform(), observation, &mut seen);
-        seen
+        let mut canonical = Vec::with_capacity(observation.len());
+        see(self.transform(), observation, &mut canonical);
+        canonical
     }
 
     fn store_waiting(&mut self, feedback: &StepFeedback<'_>) {
         let Some((observation, action)) = self.waiting.take() else { return };
-        // Whoever acts need not have asked us what we think.
+        // The context is updated from the last forward pass, and the caller may not have asked for an inference.
         self.lanes.forward_policy(&observation, &[0], &mut self.outputs);
-        // Fewer may be met than in training; those who are missing do nothing.
+        // There may be fewer peers than in training; missing peers do not act.
         let NetworkDims { observation: size, n_peers, .. } = self.policy.spec().sizes;
         let mut all_peers = feedback.peer_actions.to_vec();
         all_peers.resize(n_peers, NO_ACTION);
@@ -200,7 +200,7 @@ impl AgentEncounter {
 
 impl Ego for AgentEncounter {
     fn begin_encounter(&mut self) {
-        // Other peers, other luck.
+        // A new encounter has new random events.
         self.seed = self.seed.child("encounter", &[]);
         self.lanes.begin(0, self.seed);
         (self.side, self.waiting, self.last) = (None, None, None);
@@ -214,9 +214,9 @@ impl Ego for AgentEncounter {
 
     fn record_action(&mut self, observation: &[f32], action: Action) {
         self.store_waiting(&StepFeedback::default());
-        let seen = self.look(observation);
+        let canonical = self.canonical_observation(observation);
         let chosen = self.transform().map_or(action, |transform| transform.transform_action(action));
-        self.waiting = Some((seen, chosen));
+        self.waiting = Some((canonical, chosen));
     }
 
     fn observe_feedback(&mut self, feedback: &StepFeedback<'_>) {
@@ -225,8 +225,8 @@ impl Ego for AgentEncounter {
 
     fn end_episode(&mut self, terminal_observation: &[f32]) {
         self.store_waiting(&StepFeedback::default());
-        let seen = self.look(terminal_observation);
-        self.lanes.end_episodes(&seen, &[0]);
+        let canonical = self.canonical_observation(terminal_observation);
+        self.lanes.end_episodes(&canonical, &[0]);
         self.last = Some(Box::new(self.infer(terminal_observation)));
     }
 

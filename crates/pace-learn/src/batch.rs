@@ -131,6 +131,16 @@ impl Batch {
         self.episode_starts[encounter]..end
     }
 
+    /// The episodes of an encounter, each with its decisions.
+    pub(crate) fn episode_decisions(&self, encounter: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let mut start = self.decisions(encounter).start;
+        self.episodes(encounter).map(move |episode| {
+            let decisions = start..start + self.episode_lengths[episode] as usize;
+            start = decisions.end;
+            (episode, decisions)
+        })
+    }
+
     /// Opens the next encounter, looked at from the first side; what is pushed from now on belongs to it.
     pub(crate) fn open_encounter(&mut self, tuple: u32) {
         self.open_encounter_from(tuple, 0);

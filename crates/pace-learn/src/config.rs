@@ -302,11 +302,6 @@ impl TrainConfig {
         }
     }
 
-    /// The folder of the fallback run, if the keys ask for one.
-    pub fn conservative_run(&self) -> Option<&str> {
-        self.gscu.as_ref()?.conservative_run()
-    }
-
     /// Returns the indices of the training tuples to train with, out of `n_tuples`.
     pub fn training_tuples(&self, n_tuples: usize) -> Result<Vec<usize>, ConfigError> {
         if self.train_tuples.is_empty() {

@@ -1,7 +1,6 @@
-//! The running context of every lane: two vectors and two counts, O(1) per step.
+//! The running context of a lane: two vectors and two counts, updated in constant time per step.
 //!
-//! The same pooling over a whole encounter at once, with its way back, is `pace_nn::PrefixPool`; a test holds the two
-//! together.
+//! `pace_nn::PrefixPool` pools a whole encounter at once and has a backward pass; a test compares the two.
 
 use std::collections::VecDeque;
 
@@ -9,20 +8,20 @@ use pace_nn::kernels;
 
 use crate::config::EmptyEpisode;
 
-/// The pooled entries of one encounter so far.
+/// The pooled features of the entries of one encounter so far.
 #[derive(Clone, Debug)]
 pub(crate) struct RunningContext {
-    /// So many of the first features are averaged; of the others the highest counts.
+    /// The number of features, the first ones, that are averaged; the others are pooled by their maximum.
     n_means: usize,
     empty_episode: EmptyEpisode,
-    /// The most episodes kept, the current one included; the oldest is dropped beyond.
+    /// Maximum number of episodes, including the current one; older episodes are dropped.
     window: Option<usize>,
-    /// The means of the finished episodes added up, and their highest values.
+    /// Sums of the means of the finished episodes, and their maxima.
     finished: Vec<f32>,
     n_finished: usize,
-    /// Each episode's share in `finished`, kept only where there is a window.
+    /// The part of each episode in `finished`; used only with a window.
     episodes: VecDeque<Vec<f32>>,
-    /// The entries of the current episode added up, and their highest values.
+    /// Sums over the entries of the current episode, and their maxima.
     current: Vec<f32>,
     n_entries: usize,
 }
@@ -46,7 +45,6 @@ impl RunningContext {
         }
     }
 
-    /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.finished.fill(0.0);
         self.current.fill(0.0);
@@ -54,12 +52,12 @@ impl RunningContext {
         (self.n_finished, self.n_entries) = (0, 0);
     }
 
-    /// Whether nothing was seen yet.
+    /// Whether there are no entries yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.n_finished == 0 && self.n_entries == 0
     }
 
-    /// Writes the pooled vector as a decision sees it now.
+    /// Writes the pooled vector for a decision at this point.
     pub(crate) fn pool_into(&self, pooled: &mut [f32]) {
         let (means, highest) = pooled.split_at_mut(self.n_means);
         let (finished, current) = (&self.finished, &self.current);
@@ -77,7 +75,7 @@ impl RunningContext {
         kernels::max_assign(highest, &current[self.n_means..]);
     }
 
-    /// An entry of the current episode.
+    /// Adds an entry of the current episode.
     pub(crate) fn add_entry(&mut self, features: &[f32]) {
         let (sums, highest) = self.current.split_at_mut(self.n_means);
         kernels::add(sums, features);
@@ -85,7 +83,7 @@ impl RunningContext {
         self.n_entries += 1;
     }
 
-    /// The last entry of the current episode, which becomes one of the finished ones.
+    /// Adds the terminal entry of the current episode, and finishes the episode.
     pub(crate) fn end_episode(&mut self, terminal_features: &[f32]) {
         let inner = 1.0 / (self.n_entries + 1) as f32;
         let (sums, highest) = self.current.split_at_mut(self.n_means);
@@ -100,8 +98,8 @@ impl RunningContext {
             let (sums, means) = (&self.current[..self.n_means], &mut episode[..self.n_means]);
             kernels::linear_combination_into(means, sums, inner, terminal_features, inner);
             self.episodes.push_back(episode);
-            // The episode that begins now needs a place in the window too. Until something leaves, the sum stays as it is:
-            // the same bytes as without a window.
+            // The next episode counts, too. The sum is computed again only when an episode is dropped, so that until then the
+            // bytes equal those without a window.
             if self.episodes.len() + 1 > window.max(1) {
                 self.episodes.pop_front();
                 self.sum_up();
@@ -111,7 +109,7 @@ impl RunningContext {
         self.n_entries = 0;
     }
 
-    /// Forgets every finished episode but the last. Only a context with a window knows its episodes one by one.
+    /// Removes every finished episode except the last. Only a context with a window stores its episodes separately.
     pub(crate) fn keep_last_episode(&mut self) {
         assert!(self.window.is_some() && self.n_entries == 0, "between two episodes, with a window");
         self.episodes.drain(..self.episodes.len().saturating_sub(1));
@@ -146,8 +144,8 @@ mod tests {
         let decisions: Vec<f32> = (0..10 * width).map(|_| number()).collect();
         let terminals: Vec<f32> = (0..4 * width).map(|_| number()).collect();
         for (ours, theirs) in [
-            (EmptyEpisode::LeftOut, pace_nn::EmptyEpisode::LeftOut),
-            (EmptyEpisode::CountsAsZero, pace_nn::EmptyEpisode::CountsAsZero),
+            (EmptyEpisode::LeftOut, pace_nn::EmptyEpisodeMode::LeftOut),
+            (EmptyEpisode::CountsAsZero, pace_nn::EmptyEpisodeMode::CountsAsZero),
         ] {
             let mut whole = vec![0.0; decisions.len()];
             let mut pool = pace_nn::PrefixPool::new(width, n_means, theirs);
@@ -177,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_forgets_the_oldest_episode() {
+    fn a_window_drops_the_oldest_episode() {
         let mut context = RunningContext::new(2, 1, EmptyEpisode::LeftOut, Some(3));
         for (value, other) in [(1.0, 9.0), (2.0, 8.0), (3.0, 5.0), (4.0, 7.0)] {
             context.add_entry(&[value, 0.0]);
@@ -185,7 +183,7 @@ mod tests {
         }
         let mut pooled = [0.0; 2];
         context.pool_into(&mut pooled);
-        // Three episodes with the current one: the last two finished.
+        // The window has three episodes: the last two finished ones and the current one.
         assert_eq!(pooled, [3.5, 7.0]);
         context.add_entry(&[6.5, 7.5]);
         context.pool_into(&mut pooled);
@@ -204,14 +202,14 @@ mod tests {
         context.keep_last_episode();
         context.pool_into(&mut pooled);
         assert_eq!(pooled, [4.0, 5.0]);
-        // It counts like any other from then on.
+        // The kept episode is pooled like any other.
         context.add_entry(&[8.0, 3.0]);
         context.end_episode(&[8.0, 6.0]);
         context.pool_into(&mut pooled);
         assert_eq!(pooled, [6.0, 6.0]);
         context.clear();
         assert!(context.is_empty());
-        // Nothing to keep is nothing to forget.
+        // An empty context stays empty.
         context.keep_last_episode();
         assert!(context.is_empty());
         context.pool_into(&mut pooled);

@@ -1,6 +1,6 @@
 //! One gradient step: the weights, their optimiser, and the shards that make up a gradient.
 //!
-//! Which decisions a step is made of, and how many steps there are, is in `ppo`.
+//! The decisions of a step and the number of steps are chosen in `ppo`.
 
 use pace_games::Seed;
 use pace_nn::loss::PolicyLoss;
@@ -11,7 +11,7 @@ use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
 use crate::network::Network;
 
-/// The weights and all that changes them.
+/// The weights, their optimiser, and the buffers of a gradient.
 pub(crate) struct Learner<N: Network> {
     pub(crate) net: N,
     pub(crate) adam: Adam,
@@ -19,7 +19,7 @@ pub(crate) struct Learner<N: Network> {
     workspaces: Vec<N::Buffers>,
     shards: Vec<UpdateShard>,
     gradients: Vec<f32>,
-    /// The weights as the way back needs them.
+    /// The weights in the form that backward passes read.
     transposed: Vec<f32>,
 }
 
@@ -47,8 +47,8 @@ impl<N: Network> Learner<N> {
         self.workspaces.len()
     }
 
-    /// The due segments of each shard, nearly equally many. The larger shards come first: threads take shards in order, and
-    /// what is taken last should be small, so that no thread waits long for another.
+    /// Distributes segments over the shards, nearly equally many to each. The larger shards come first: threads take shards in
+    /// order, and small last shards keep threads from waiting for each other.
     pub(crate) fn split<'a>(&self, mut segment_indices: &'a [u32]) -> Vec<&'a [u32]> {
         let (n, n_shards) = (segment_indices.len(), self.shards.len());
         (0..n_shards)
@@ -60,24 +60,21 @@ impl<N: Network> Learner<N> {
             .collect()
     }
 
-    /// The gradient of one mini-batch. Its segments are cut into the fixed shards; the shards' gradients are added up in
-    /// their order, whichever thread made them.
+    /// Computes the gradient of one mini-batch. Its segments are distributed over a fixed number of shards, whose gradients are
+    /// added in their order, independently of the threads.
     pub(crate) fn gradient(&mut self, job: &UpdateJob<'_>) -> UpdateSums {
         let parts = self.split(job.segment_indices);
         let net = &self.net;
         net.spec().layout.transpose(net.weights(), &mut self.transposed);
         let transposed = &self.transposed;
-        for_each_shard_with(&mut self.workspaces, &mut self.shards, |rows, index, shard| {
+        for_each_shard_with(&mut self.workspaces, &mut self.shards, |buffers, index, shard| {
             shard.gradients.fill(0.0);
             shard.sums = UpdateSums::default();
-            net.accumulate(transposed, &UpdateJob { segment_indices: parts[index], ..*job }, rows, shard);
+            let job = UpdateJob { segment_indices: parts[index], ..*job };
+            net.accumulate(&mut ShardUpdate::new(net.weights(), transposed, &job, shard), buffers);
         });
-        let n_threads = self.n_threads();
         let parts: Vec<&[f32]> = self.shards.iter().map(|shard| &shard.gradients[..]).collect();
-        let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
-        for_each_shard(n_threads, &mut slices, |index, slice| {
-            kernels::sum_shards(slice, &parts, index * SLICE);
-        });
+        sum_gradients(self.workspaces.len(), &parts, &mut self.gradients);
         let mut sums = UpdateSums::default();
         self.shards.iter().for_each(|shard| sums.add(&shard.sums));
         sums
@@ -109,6 +106,14 @@ impl<N: Network> Learner<N> {
     }
 }
 
+/// Writes the sum of the shards' gradients, added in their order.
+pub(crate) fn sum_gradients(n_threads: usize, parts: &[&[f32]], sum: &mut [f32]) {
+    let mut slices: Vec<&mut [f32]> = sum.chunks_mut(SLICE).collect();
+    for_each_shard(n_threads, &mut slices, |index, slice| {
+        kernels::sum_shards(slice, parts, index * SLICE);
+    });
+}
+
 /// The weights of the terms of the loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossWeights {
@@ -117,29 +122,36 @@ pub(crate) struct LossWeights {
     pub(crate) auxiliary: f32,
     pub(crate) value: f32,
     pub(crate) value_clip: f32,
-    /// Absent during the warm-up.
+    /// `None` during the warm-up.
     pub(crate) policy: Option<PolicyLoss>,
 }
 
-/// What one shard has to do in one gradient step.
+impl LossWeights {
+    /// The weight of one decision in the auxiliary loss; `None` if there is no such loss.
+    pub(crate) fn auxiliary_per_row(&self) -> Option<f32> {
+        (self.auxiliary > 0.0).then_some(self.per_row * self.auxiliary)
+    }
+}
+
+/// The work of one shard in one gradient step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpdateJob<'a> {
     pub(crate) batch: &'a Batch,
     /// All segments of the batch, as [`Network::segments`] cut it.
     pub(crate) segments: &'a [Segment],
-    /// The segments that are segment_indices.
+    /// The indices of the segments that this shard learns from.
     pub(crate) segment_indices: &'a [u32],
-    /// The mini-batch each decision belongs to, and the one that is due; all decisions where absent.
+    /// The mini-batch of each decision, and the mini-batch of this step. `None` selects all decisions.
     pub(crate) minibatch_of_decision: Option<(&'a [u32], u32)>,
     /// The classes of each training tuple.
     pub(crate) classes: &'a [Vec<usize>],
     pub(crate) weights: LossWeights,
-    /// What this gradient step drops; nothing where absent.
+    /// The dropout of this gradient step; `None` disables dropout.
     pub(crate) dropout: Option<DropoutKey>,
 }
 
 impl<'a> UpdateJob<'a> {
-    /// Cuts the due segments into chunks of about `n_rows` decisions, to be passed through the network together.
+    /// Cuts the segments into chunks of about `n_rows` decisions that pass through the network together.
     pub(crate) fn chunks(&self, n_rows: usize) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         let (segments, mut segment_indices) = (self.segments, self.segment_indices);
         std::iter::from_fn(move || {
@@ -158,10 +170,9 @@ impl<'a> UpdateJob<'a> {
         })
     }
 
-    /// Whether a decision of a due segment is due itself.
+    /// Whether a decision of the segments belongs to the mini-batch of this step.
     pub(crate) fn is_in_minibatch(&self, decision: usize) -> bool {
-        self.minibatch_of_decision
-            .is_none_or(|(assigned, segment_indices)| assigned[decision] == segment_indices)
+        self.minibatch_of_decision.is_none_or(|(minibatches, minibatch)| minibatches[decision] == minibatch)
     }
 }
 
@@ -174,11 +185,11 @@ pub(crate) struct UpdateSums {
     pub(crate) entropy: f64,
     pub(crate) approx_kl: f64,
     pub(crate) clipped: f64,
-    /// What the method alone has, named by [`crate::network::NetworkSpec::metrics`].
+    /// Sums of the method's own losses, named by [`crate::network::NetworkSpec::metrics`].
     pub(crate) own: [f64; N_OWN],
 }
 
-/// The most sums of its own that a method may have.
+/// The maximum number of a method's own sums.
 const N_OWN: usize = 3;
 
 impl UpdateSums {
@@ -190,6 +201,28 @@ impl UpdateSums {
         self.approx_kl += other.approx_kl;
         self.clipped += other.clipped;
         self.own.iter_mut().zip(&other.own).for_each(|(sum, other)| *sum += other);
+    }
+}
+
+/// The inputs and outputs of a shard's losses: the job and the weights, and the gradient and sums that are added to.
+pub(crate) struct ShardUpdate<'a> {
+    pub(crate) job: &'a UpdateJob<'a>,
+    pub(crate) weights: &'a [f32],
+    /// The weights in the form that backward passes read ([`pace_nn::Layout::transpose`]).
+    pub(crate) transposed: &'a [f32],
+    pub(crate) gradients: &'a mut [f32],
+    pub(crate) sums: &'a mut UpdateSums,
+}
+
+impl<'a> ShardUpdate<'a> {
+    pub(crate) fn new(
+        weights: &'a [f32],
+        transposed: &'a [f32],
+        job: &'a UpdateJob<'a>,
+        shard: &'a mut UpdateShard,
+    ) -> ShardUpdate<'a> {
+        let UpdateShard { gradients, sums } = shard;
+        ShardUpdate { job, weights, transposed, gradients, sums }
     }
 }
 

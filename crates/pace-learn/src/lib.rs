@@ -1,7 +1,7 @@
-//! Training and adaptation: an ego that learns, over whole encounters with a pool of peers, to adapt to peers it has not met.
+//! Training and adaptation: an ego learns in encounters with a pool of peers to adapt to peers that it has not met.
 //!
-//! The modules stand in the order of the flow: what is chosen, what is played, how credit is given, how it is learned, who
-//! comes out, and how it adapts. No public signature mentions the engine.
+//! The modules are in the order of the flow: keys, networks, rollout, advantages, updates, agent, adaptation. No public signature
+//! has a type of the engine.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -18,19 +18,19 @@ mod rollout;
 
 mod gae;
 mod learner;
-pub mod methods;
+mod methods;
 mod minibatches;
 mod ppo;
 
 pub mod train;
 pub mod update_benchmark;
 
-pub mod agent;
-pub mod policy;
-pub mod run_keys;
+mod agent;
+mod policy;
+mod run_keys;
 mod session;
 
-pub mod adapt;
+mod adapt;
 
 pub use adapt::{
     AdaptConfig, Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, EncounterOutcome,
@@ -45,7 +45,7 @@ pub use run_keys::{RunConfig, RunRequest};
 pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
 pub use update_benchmark::{BatchShape, UpdateBenchmark};
 
-/// The vector instructions that the engine chose on this processor; results are byte-identical within one choice.
+/// The vector instructions that the engine uses on this processor. Results are byte-identical for equal instructions.
 pub fn simd_name() -> &'static str {
     pace_nn::SimdPath::detect().name()
 }

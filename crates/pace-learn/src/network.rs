@@ -1,8 +1,7 @@
-//! What a method brings: a [`NetworkSpec`] that describes its network as data, the [`Actor`] that plays, and the [`Network`]
-//! that learns.
+//! The interface of a method's network: a [`NetworkSpec`] describes it as data, an [`Actor`] plays, a [`Network`] also learns.
 //!
-//! Rollout and learner are generic over [`Network`], so that their loops know the method. Adaptation and play need an
-//! [`Actor`] alone, whose type may be erased (`policy`).
+//! Rollout and updates are generic over [`Network`], so that the compiler specialises their loops for each method. Adaptation
+//! and play need only an [`Actor`], whose type can be erased (`policy`).
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -10,11 +9,11 @@ use std::ops::Range;
 use pace_games::{
     Action, ConfigError, GameSpec, PeerObservationMode, PoolListing, Seed, Symmetries, SymmetryTransform,
 };
-use pace_nn::{Layout, Linear};
+use pace_nn::Layout;
 
 use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
-use crate::learner::{UpdateJob, UpdateShard};
+use crate::learner::ShardUpdate;
 
 /// The description of a network, or of another actor without weights.
 #[derive(Clone, Debug)]
@@ -22,35 +21,37 @@ pub(crate) struct NetworkSpec {
     pub(crate) sizes: NetworkDims,
     /// Names, shapes and places of the weights.
     pub(crate) layout: Layout,
-    /// Where each group of weights ends. If there are two, the warm-up trains the first alone. Weights behind the last end
-    /// are not trained.
+    /// The end of each group of weights. If there are two groups, the warm-up trains only the first. Weights after the last
+    /// end are not trained.
     pub(crate) group_ends: Vec<usize>,
     /// Whether the gradient of each group is clipped by its own norm.
     pub(crate) clips_groups_separately: bool,
+    /// The places of the weights and biases of the layer that computes the logits.
+    pub(crate) policy_head: Vec<Range<usize>>,
     pub(crate) latent_size: usize,
-    /// The place of each peer's posterior in a row of posteriors; none if the method identifies nobody.
+    /// The place of each peer's posterior in a row of posteriors; empty if the method has no identifier.
     pub(crate) slots: Vec<Range<usize>>,
-    /// The sides of the game, if the ego looks at every encounter from its own: the network's input and its choice are then
-    /// as they are from there.
+    /// The symmetries of the game, if observations and actions of the network are in the canonical frame.
     pub(crate) sides: Option<Symmetries>,
-    /// The names in the log of the method's own sums ([`crate::learner::UpdateSums::own`]).
+    /// The metric names of the method's own sums ([`crate::learner::UpdateSums::own`]).
     pub(crate) metrics: &'static [&'static str],
-    /// Whether a training batch holds the peers' observations.
+    /// Whether training batches hold the peers' observations.
     pub(crate) rollout_sight: PeerObservationMode,
-    /// Whether a context that adapts is told the peers' observations.
+    /// Whether contexts receive the peers' observations in adaptation.
     pub(crate) adaptation_sight: PeerObservationMode,
-    /// Episodes of an encounter in training.
+    /// Episodes per encounter in training.
     pub(crate) training_episodes: usize,
 }
 
 impl NetworkSpec {
-    /// One group of weights, no identifier, no sides, and no use of the peers' observations.
+    /// A network with one group of weights that has no identifier and uses neither symmetries nor the peers' observations.
     pub(crate) fn new(game: &GameSpec, layout: Layout, latent_size: usize) -> NetworkSpec {
         NetworkSpec {
             sizes: NetworkDims::of(game),
             group_ends: vec![layout.len()],
             layout,
             clips_groups_separately: false,
+            policy_head: Vec::new(),
             latent_size,
             slots: Vec::new(),
             sides: None,
@@ -61,23 +62,23 @@ impl NetworkSpec {
         }
     }
 
-    /// The transform of a side; `None` if the network knows of one side only.
+    /// The transform to the canonical frame from a side; `None` without a canonical frame.
     #[inline]
     pub(crate) fn transform(&self, side: usize) -> Option<&SymmetryTransform> {
         self.sides.as_ref().map(|sides| &sides.transforms[side])
     }
 
-    /// The class that the peer in `slot` has from a side.
+    /// The class of the peer in `slot`, seen from a side.
     #[inline]
     pub(crate) fn class_from(&self, side: usize, slot: usize, class: usize) -> usize {
         self.transform(side).map_or(class, |transform| transform.classes[slot][class])
     }
 }
 
-/// The numbers of a game that shape its networks and batches.
+/// The sizes of a game's observations, actions and peer tuples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NetworkDims {
-    /// Numbers in an observation.
+    /// Size of an observation.
     pub(crate) observation: usize,
     pub(crate) n_actions: usize,
     pub(crate) n_peers: usize,
@@ -93,30 +94,31 @@ impl NetworkDims {
     }
 }
 
-/// A network with its weights, or a scripted ego, in the ego's seat of many lanes.
+/// A network with its weights, or a scripted ego, that plays in many lanes.
 pub(crate) trait Actor: Debug + Send + Sync + 'static {
     /// The contexts of some lanes, and the buffers of a forward pass.
     type State: LaneStates;
 
     fn spec(&self) -> &NetworkSpec;
 
-    /// Empty contexts, each of which keeps at most `window` episodes, if the method can tell them apart.
+    /// Empty contexts. Each keeps at most `window` episodes, if the method stores episodes separately.
     fn new_state(&self, n_lanes: usize, window: Option<usize>) -> Self::State;
 
-    /// Makes a lane's context that of an encounter that begins. `seed` is for methods that act at random by themselves.
+    /// Resets a lane's context at the start of an encounter. `seed` is for methods with randomness of their own.
     fn begin(&self, state: &mut Self::State, lane: usize, _seed: Seed) {
         self.clear_context(state, lane);
     }
 
-    /// Makes a lane's context that of an encounter in which nothing was seen yet.
+    /// Removes all entries from a lane's context.
     fn clear_context(&self, state: &mut Self::State, lane: usize);
 
-    /// Clears all of a lane's context but the episode just finished; everything, if the method cannot tell episodes apart.
+    /// Removes all entries from a lane's context except the episode just finished. Removes everything if the method does not store
+    /// episodes separately.
     fn keep_last_episode(&self, state: &mut Self::State, lane: usize) {
         self.clear_context(state, lane);
     }
 
-    /// Tells a lane's context its training tuple, with a seed for what is random in training alone.
+    /// Gives a lane's context its training tuple, and a seed for randomness that occurs only in training.
     fn reveal_tuple(&self, _state: &mut Self::State, _lane: usize, _tuple: usize, _seed: Seed) {}
 
     /// Passes one decision of each of `lanes` through the network. Changes no context.
@@ -128,7 +130,8 @@ pub(crate) trait Actor: Debug + Send + Sync + 'static {
         out: &mut PolicyOutputs,
     );
 
-    /// The reward for knowing that the peer of a slot is of a class, from 0 to 1, in a row of [`Actor::forward_policy`].
+    /// Confidence that the peer of a slot is of a class, from 0 to 1, in a row of [`Actor::forward_policy`]: the exploration
+    /// reward before its weight.
     fn confidence(&self, _out: &PolicyOutputs, _row: usize, _slot: usize, _class: usize) -> f32 {
         0.0
     }
@@ -139,13 +142,13 @@ pub(crate) trait Actor: Debug + Send + Sync + 'static {
     /// Ends the episodes of some lanes with their terminal observations.
     fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut Self::State);
 
-    /// Appends what [`Network::accumulate`] needs of a lane's context, as it is before a decision.
+    /// Appends the part of a lane's context before a decision that [`Network::accumulate`] needs.
     fn save_state(&self, _state: &Self::State, _lane: usize, _saved: &mut Vec<f32>) {}
 }
 
 /// The contexts of some lanes.
 pub(crate) trait LaneStates: Debug + Send {
-    /// Copies of the contexts of these lanes, in this order.
+    /// Copies the contexts of these lanes, in this order.
     fn select(&self, lanes: &[usize]) -> Self;
 }
 
@@ -169,72 +172,62 @@ impl<C: Clone + Debug + Send, B: Debug + Default + Send> LaneStates for Contexts
     }
 }
 
-/// The outputs of a forward pass, one row per decision. They belong to the caller: no later pass changes them.
+/// The outputs of a forward pass, one row per decision. The caller owns them, so no later pass changes them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PolicyOutputs {
     pub(crate) logits: Vec<f32>,
     pub(crate) values: Vec<f32>,
     pub(crate) latents: Vec<f32>,
-    /// What the identifier says of all peers; empty, as the posteriors, if the method identifies nobody.
-    pub(crate) guesses: Vec<f32>,
+    /// The identifier's predictions about all peers; empty, like the posteriors, for methods without an identifier.
+    pub(crate) predictions: Vec<f32>,
     /// The posteriors of all peers, one after the other.
     pub(crate) posteriors: Vec<f32>,
 }
 
-/// Decisions that were carried out, one per lane.
+/// Decisions and the steps that followed, one per lane.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decisions<'a> {
     pub(crate) observations: &'a [f32],
     pub(crate) ego_actions: &'a [Action],
-    /// What all peers did in each step, one step after the other.
+    /// The actions of all peers, step after step.
     pub(crate) peer_actions: &'a [Action],
-    /// What they saw then; empty where nobody asked.
+    /// The observations of all peers; empty if they are not recorded.
     pub(crate) peer_observations: &'a [f32],
-    /// What the game paid; empty where that is not known.
+    /// Empty if unknown.
     pub(crate) task_rewards: &'a [f32],
 }
 
 /// A network of a method that is trained with PPO over encounters, with its weights.
 pub(crate) trait Network: Actor + Clone + Sized {
-    /// The inputs and activations of a chunk in [`Network::accumulate`]; each thread has its own.
+    /// The buffers of [`Network::accumulate`]; each thread has its own.
     type Buffers: Debug + Default + Send;
 
     /// The network for a game with these training peers; all weights are 0.
     fn new(game: &GameSpec, pool: &PoolListing, config: &TrainConfig) -> Self;
 
-    /// Refuses keys that the method could not follow.
+    /// Refuses keys that the method does not support.
     fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError>;
 
-    /// Writes first weights (docs/methods/pace.md).
+    /// Writes the initial weights (docs/methods/pace.md).
     fn initialise(&mut self, seed: Seed);
 
     fn weights(&self) -> &[f32];
 
     fn weights_mut(&mut self) -> &mut Vec<f32>;
 
-    /// The layer that the logits come from.
-    fn policy_head(&self) -> &Linear;
-
     /// The segments that mini-batches are made of.
     fn segments(&self, batch: &Batch) -> Vec<Segment> {
         batch.cut(usize::MAX)
     }
 
-    /// Changes the advantages that `gae` estimated, for methods that need others.
+    /// Replaces the advantages that `gae` estimated, if the method uses others.
     fn adjust_advantages(&self, _batch: &mut Batch) {}
 
-    /// Adds the gradient of the loss over the due decisions to the shard; `transposed` is what [`Layout::transpose`] made of
-    /// the weights.
-    fn accumulate(
-        &self,
-        transposed: &[f32],
-        job: &UpdateJob<'_>,
-        buffers: &mut Self::Buffers,
-        shard: &mut UpdateShard,
-    );
+    /// Adds the gradient and the sums of the loss over the job's decisions.
+    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut Self::Buffers);
 }
 
-/// Replaces the numbers in a buffer.
+/// Replaces the contents of a buffer.
 pub(crate) fn copy_to(to: &mut Vec<f32>, from: &[f32]) {
     to.clear();
     to.extend_from_slice(from);

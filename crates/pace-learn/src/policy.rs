@@ -1,6 +1,6 @@
-//! A policy for others to follow: that of a trained agent, or of a scripted ego without memory, for many lanes at once.
+//! A policy that another agent or training stage uses: of a trained agent, or of a scripted ego without memory.
 //!
-//! The type of the actor behind it is erased together with the contexts of all its lanes.
+//! The type of its actor is erased, together with the contexts of all lanes.
 
 use std::fmt::{self, Debug, Formatter};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use pace_nn::Layout;
 use crate::agent::Agent;
 use crate::network::{Actor, Decisions, LaneStates, NetworkDims, NetworkSpec, PolicyOutputs};
 
-/// A policy that others can follow.
+/// The policy of a trained agent or of a scripted ego without memory.
 #[derive(Clone, Debug)]
 pub struct Policy {
     inner: Arc<dyn AnyPolicy>,
@@ -20,7 +20,7 @@ pub struct Policy {
 /// An actor whose type is erased.
 pub(crate) trait AnyPolicy: Debug + Send + Sync {
     fn network_spec(&self) -> &NetworkSpec;
-    /// AnyArena with empty contexts that this actor plays in.
+    /// Empty contexts of this actor for some lanes.
     fn new_lanes(self: Arc<Self>, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes>;
 }
 
@@ -88,19 +88,19 @@ impl LaneStates for Box<dyn PolicyLanes> {
 }
 
 impl Policy {
-    /// The policy of a scripted ego that answers an observation alike at any time; others are refused.
+    /// The policy of a scripted ego. Refuses egos whose action probabilities depend on more than the observation.
     pub fn scripted(game: &dyn AnyGame, name: &str) -> Result<Policy, ConfigError> {
         let ego = Mutex::new(game.memoryless_reference(name)?);
         let spec = NetworkSpec::new(game.spec(), Layout::default(), 0);
         Ok(Policy { inner: Arc::new(ScriptedActor { ego, spec }) })
     }
 
-    /// The policy of an agent; one that looks from its own side is refused, since whoever follows a policy does not turn
-    /// what it sees.
+    /// The policy of an agent. Refuses agents that use a canonical frame, because observations are not transformed here.
     pub fn of(agent: &Agent) -> Result<Policy, ConfigError> {
         let policy = agent.policy();
         if policy.spec().sides.is_some() {
-            let expected = "false in an agent that another follows; for example one of `--method generalist`";
+            let expected =
+                "false in an agent that another one uses; for example one of `--method generalist`";
             return Err(ConfigError::bad_value("canonical_frame", &true, expected));
         }
         Ok(policy)
@@ -110,7 +110,7 @@ impl Policy {
         Policy { inner }
     }
 
-    /// The length of the observations that it can read, and the number of actions that it chooses from.
+    /// The size of the observations that it expects, and its number of actions.
     pub fn shape(&self) -> (usize, usize) {
         let sizes = self.spec().sizes;
         (sizes.observation, sizes.n_actions)
@@ -159,9 +159,9 @@ impl Actor for Policy {
     }
 }
 
-/// A scripted ego that remembers nothing.
+/// A scripted ego without memory.
 struct ScriptedActor {
-    /// Egos are asked by one thread at a time.
+    /// Used by one thread at a time.
     ego: Mutex<Box<dyn Ego>>,
     spec: NetworkSpec,
 }
@@ -172,7 +172,7 @@ impl Debug for ScriptedActor {
     }
 }
 
-/// The logit of an action that is never taken: so unlikely that no draw finds it, and still a number.
+/// The logit of an action with probability 0: too small to be ever sampled, but finite.
 const NEVER: f32 = -80.0;
 
 impl Actor for ScriptedActor {
@@ -195,7 +195,7 @@ impl Actor for ScriptedActor {
         for (observation, logits) in rows {
             ego.action_probabilities(observation, logits);
             for place in logits {
-                // Not `max`, which would turn what is not a number into a probability.
+                // Unlike `max`, the comparison keeps NaN, which is refused later.
                 let log = place.ln();
                 *place = if log < NEVER { NEVER } else { log };
             }

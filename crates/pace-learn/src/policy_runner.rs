@@ -333,7 +333,7 @@ mod tests {
             let config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
             let mut net = N::new(game.spec(), &game.pool(Split::Train), &config);
             net.initialise(Seed::new(2));
-            let head = net.policy_head().weights().range();
+            let head = net.spec().policy_head[0].clone();
             net.weights_mut()[head].iter_mut().for_each(&change);
             check(&format!("{method} in {}", entry.id), net, &*game);
         }

@@ -17,10 +17,9 @@ use crate::learner::{Learner, LossWeights, UpdateJob, UpdateSums};
 use crate::minibatches::{MinibatchSegments, Minibatches};
 use crate::network::Network;
 use crate::rollout::RolloutShard;
-use crate::train::{IterationContext, IterationResult, MODEL_FILE, NamedBytes, TrainError, Training};
-
-pub(crate) const FIRST_MOMENT_FILE: &str = "adam_first.safetensors";
-pub(crate) const SECOND_MOMENT_FILE: &str = "adam_second.safetensors";
+use crate::train::{
+    IterationContext, IterationResult, NamedBytes, TrainError, TrainingAlgorithm, read_weights, weight_files,
+};
 
 /// The weights of a method, and the lanes they are trained in.
 pub(crate) struct Ppo<N: Network> {
@@ -192,7 +191,7 @@ impl<N: Network> Ppo<N> {
     }
 }
 
-impl<N: Network> Training for Ppo<N> {
+impl<N: Network> TrainingAlgorithm for Ppo<N> {
     fn n_parameters(&self) -> usize {
         self.learner.net.weights().len()
     }
@@ -217,13 +216,8 @@ impl<N: Network> Training for Ppo<N> {
 
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
         let Learner { net, adam, .. } = &self.learner;
-        let layout = &net.spec().layout;
-        let files = vec![
-            (MODEL_FILE, layout.to_bytes(net.weights())),
-            (FIRST_MOMENT_FILE, layout.to_bytes(&adam.first_moment)),
-            (SECOND_MOMENT_FILE, layout.to_bytes(&adam.second_moment)),
-        ];
-        (files, adam.n_steps.clone())
+        let buffers = [net.weights(), &adam.first_moment, &adam.second_moment];
+        (weight_files(&net.spec().layout, buffers), adam.n_steps.clone())
     }
 
     fn restore(
@@ -231,17 +225,10 @@ impl<N: Network> Training for Ppo<N> {
         read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
         adam_steps: Vec<u64>,
     ) -> Result<(), TrainError> {
-        let layout = &self.learner.net.spec().layout;
-        let weights = layout.from_bytes(&read(MODEL_FILE)?)?;
-        let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
-        let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
-        let adam = &mut self.learner.adam;
-        if adam_steps.len() != adam.n_steps.len() {
-            let (found, expected) = (adam_steps.len(), adam.n_steps.len());
-            let reason = format!("the number of weight groups is {found}, this run has {expected}");
-            return Err(TrainError::State { reason });
-        }
-        *self.learner.net.weights_mut() = weights;
+        let Learner { net, adam, .. } = &mut self.learner;
+        let [weights, first, second] =
+            read_weights(&net.spec().layout, read, &adam_steps, adam.n_steps.len())?;
+        *net.weights_mut() = weights;
         (adam.first_moment, adam.second_moment, adam.n_steps) = (first, second, adam_steps);
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
 use crate::config::TrainConfig;
-use crate::methods::find_method;
+use crate::methods::{Need, find_method};
 use crate::policy::Policy;
 use crate::preset::{keys_of_game, keys_of_training, known_keys, not_toml, resolve, set_keys};
 use crate::train::{TrainError, Trainer};
@@ -112,9 +112,15 @@ impl RunConfig {
         Ok(())
     }
 
-    /// Sets the run folder of the fallback policy.
+    /// The run that this run needs, if any.
+    pub fn need(&self) -> Option<Need<'_>> {
+        find_method(&self.method).ok()?.need(&self.train)
+    }
+
+    /// Sets the folder of the run that this run needs. Without such a need there is no effect.
     pub fn set_fallback_run(&mut self, folder: &str) -> Result<(), ConfigError> {
-        self.set(&Map::from_iter([("gscu.conservative_run".to_owned(), json!(folder))]))
+        let Some(Need { key, .. }) = self.need() else { return Ok(()) };
+        self.set(&Map::from_iter([(key.to_owned(), json!(folder))]))
     }
 
     /// Opens the game and checks that the training keys fit it.
@@ -192,7 +198,7 @@ impl RunConfig {
 
     /// The id of the fallback run at the end of its folder's name, or the whole name if it has no id.
     pub fn fallback_named(&self) -> Option<&str> {
-        let folder = self.train.conservative_run()?;
+        let folder = self.need()?.run;
         Some(id_in_name(folder).unwrap_or(folder))
     }
 

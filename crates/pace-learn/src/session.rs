@@ -1,15 +1,15 @@
-//! A trained agent in an encounter that anybody can look at.
+//! Sessions of trained agents.
 //!
-//! The session itself is `pace_games::AgentSession`, which scripted egos share. Many encounters of one agent at once are in
-//! `policy_runner`; the tests there hold that both play the same.
+//! The session itself is `pace_games::AgentSession`, which scripted egos use, too. Many encounters of one agent at once are in
+//! `policy_runner`; the tests there check that both choose the same actions.
 
 use pace_games::{AgentSession, AnyGame, ConfigError, Seat, Seed, Split};
 
 use crate::agent::Agent;
 
 impl Agent {
-    /// A session of this agent with a tuple of peers; `people` play the seats of some of them. It plays as a lane of `adapt`
-    /// with the same seed does. An agent whose output is not a distribution over actions is refused.
+    /// Starts a session of this agent with a tuple of peers, in which people play in the seats `people`. It plays like a lane of
+    /// `adapt` with the same seed. Returns an error if the agent's output is not a distribution over actions.
     pub fn session(
         &self,
         game: &dyn AnyGame,
@@ -54,7 +54,7 @@ mod tests {
         Trainer::new(method, open(entry, keys), config, 7, 1).expect("good keys").agent()
     }
 
-    /// Compares the episodes of every encounter that `adapt` plays with those of a session.
+    /// Compares the episodes of every encounter of `adapt` with those of a session.
     fn check(label: &str, agent: &Agent, game: &dyn AnyGame) {
         let config = AdaptConfig::new(Split::Test, 1, N_EPISODES, 5);
         for outcome in adapt(agent, game, &config, 2).expect("finite weights") {
@@ -65,14 +65,14 @@ mod tests {
             for (alone, adapted) in alone.iter().zip(&outcome.episodes) {
                 let facts = (alone.n_steps, alone.ending, alone.keypoint_visited);
                 assert_eq!(facts, (adapted.n_steps, adapted.ending, adapted.keypoint_visited), "{label}");
-                // AnyArena keep rewards in single precision.
+                // Lanes keep rewards in single precision.
                 assert!((alone.task_return - adapted.task_return).abs() < 1e-4, "{label}");
             }
         }
     }
 
     #[test]
-    fn sessions_play_the_encounters_that_adaptation_counts() {
+    fn sessions_play_the_encounters_of_adaptation() {
         for (entry, method) in
             GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method)))
         {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_with_fewer_peers_than_in_training_play_as_lanes_do() {
+    fn sessions_with_fewer_peers_than_in_training_play_like_lanes() {
         let entry = find_game("predator-prey").expect("a game");
         for method in METHODS {
             let of_five = agent(entry, method, &[("n_peers", 5)]);

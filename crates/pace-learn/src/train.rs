@@ -1,13 +1,13 @@
-//! A `Trainer` is all there is to a run between two iterations, whatever its method; an iteration itself is in `ppo`.
+//! A `Trainer`: the state of a run between two iterations, for any method. An iteration itself is in `ppo`.
 //!
-//! Files, signals and progress are the caller's business; this module gives and takes bytes.
+//! The caller handles files, signals and progress; this module reads and writes bytes.
 
 use std::collections::BTreeMap;
 
 use pace_games::config::plain_reason;
 use pace_games::old_names::{read_with_old_names, with_current_names};
 use pace_games::{AnyGame, ConfigError, Split};
-use pace_nn::ParameterError;
+use pace_nn::{Layout, ParameterError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -17,33 +17,33 @@ use crate::methods::{Method, MethodInputs};
 use crate::policy::Policy;
 use crate::preset::keys_of_game;
 
-/// What can go wrong while training.
+/// An error of training.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrainError {
-    /// A key or a game that cannot be.
+    /// An invalid key or game.
     #[error(transparent)]
     Game(#[from] ConfigError),
-    /// Saved weights that do not fit.
+    /// Saved weights of another network, or damaged ones.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
     /// Saved state that cannot be read or belongs to another run.
     #[error("saved state: {reason}")]
     State {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A number stopped being finite.
+    /// A number that is not finite.
     #[error(
         "{what} is {value} in iteration {iteration} after {steps} steps: training diverged; try a smaller learning rate"
     )]
     NotFinite {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
         /// Its value.
         value: f64,
         /// The iteration.
         iteration: u64,
-        /// Steps done before it.
+        /// Steps before it.
         steps: u64,
     },
 }
@@ -51,11 +51,11 @@ pub enum TrainError {
 /// One row of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IterationReport {
-    /// Iterations done, this one included.
+    /// Number of finished iterations, including this one.
     pub iteration: u64,
-    /// Ego decisions done.
+    /// Number of ego decisions so far.
     pub steps: u64,
-    /// Named numbers; the names are those of the run's metrics.
+    /// The metrics by name.
     pub metrics: BTreeMap<&'static str, f64>,
 }
 
@@ -66,7 +66,7 @@ pub type NamedBytes = (&'static str, Vec<u8>);
 pub const MODEL_FILE: &str = "model.safetensors";
 const STATE_FILE: &str = "state.json";
 
-/// What a checkpoint holds beside the numbers.
+/// The contents of a checkpoint beside weights and moments.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SavedState {
@@ -83,44 +83,70 @@ struct SavedState {
     config: TrainConfig,
 }
 
-/// 2: the keys of the game are in it.
+/// Version 2 added the keys of the game.
 const FORMAT_VERSION: u32 = 2;
 
-/// A way to train, its type known to nobody but itself: what is between the weights and a [`Trainer`].
-pub(crate) trait Training: Send {
-    /// Weights in the network.
+/// A type-erased training algorithm with its weights: everything of a [`Trainer`] that depends on the method.
+pub(crate) trait TrainingAlgorithm: Send {
+    /// Number of weights in the network.
     fn n_parameters(&self) -> usize;
     /// Sets the number of threads; the result does not depend on it.
     fn set_threads(&mut self, n_threads: usize);
-    /// Plays what an iteration would learn from, and forgets it; returns the ego decisions.
+    /// Plays the encounters of an iteration and discards them; returns the number of ego decisions.
     fn roll_out(&mut self, at: &IterationContext<'_>) -> Result<usize, TrainError>;
-    /// One iteration; `rolled_out` is called when everything is played and nothing learned.
+    /// Runs one iteration; calls `rolled_out` between rollout and updates.
     fn iterate(
         &mut self,
         at: &IterationContext<'_>,
         rolled_out: &mut dyn FnMut(),
     ) -> Result<IterationResult, TrainError>;
-    /// Files, the weights first, and the steps of every optimiser's groups.
+    /// The files of a checkpoint, the weights first, and the number of steps of every weight group.
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>);
-    /// Takes back what `save` gave, or stays as it is.
+    /// Restores the state that `save` returned. An error leaves the state unchanged.
     fn restore(
         &mut self,
         read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
         adam_steps: Vec<u64>,
     ) -> Result<(), TrainError>;
-    /// The network as it is now.
+    /// The agent with the current weights.
     fn agent(&self) -> Agent;
 }
 
-/// Where a run stands: all that an iteration depends on, beside the weights.
+/// The files of weights and of Adam's two moments, in this order.
+const WEIGHT_FILES: [&str; 3] = [MODEL_FILE, "adam_first.safetensors", "adam_second.safetensors"];
+
+/// The files of weights, first moments and second moments.
+pub(crate) fn weight_files(layout: &Layout, buffers: [&[f32]; 3]) -> Vec<NamedBytes> {
+    WEIGHT_FILES.into_iter().zip(buffers).map(|(name, buffer)| (name, layout.to_bytes(buffer))).collect()
+}
+
+/// Reads weights, first moments and second moments. Checks that there is a number of steps for each of `n_groups` weight groups.
+pub(crate) fn read_weights(
+    layout: &Layout,
+    read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
+    adam_steps: &[u64],
+    n_groups: usize,
+) -> Result<[Vec<f32>; 3], TrainError> {
+    let [model, first, second] = WEIGHT_FILES;
+    let buffer = |name: &str| Ok::<_, TrainError>(layout.from_bytes(&read(name)?)?);
+    let buffers = [buffer(model)?, buffer(first)?, buffer(second)?];
+    if adam_steps.len() != n_groups {
+        let found = adam_steps.len();
+        let reason = format!("the number of weight groups is {found}, this run has {n_groups}");
+        return Err(TrainError::State { reason });
+    }
+    Ok(buffers)
+}
+
+/// The inputs of an iteration beside the weights.
 #[derive(Clone, Copy)]
 pub(crate) struct IterationContext<'a> {
     pub(crate) game: &'a dyn AnyGame,
     pub(crate) config: &'a TrainConfig,
     pub(crate) seed: u64,
-    /// Iterations done.
+    /// Number of finished iterations.
     pub(crate) iteration: u64,
-    /// Ego decisions done.
+    /// Number of ego decisions so far.
     pub(crate) steps: u64,
 }
 
@@ -132,7 +158,7 @@ impl IterationContext<'_> {
         Err(TrainError::NotFinite { what, value, iteration: self.iteration, steps: self.steps })
     }
 
-    /// An agent whose output cannot be sampled is a run that diverged.
+    /// Reports an agent whose output is not a distribution as a run that diverged.
     pub(crate) fn check_output(&self, failure: Option<&ConfigError>) -> Result<(), TrainError> {
         match failure {
             None => Ok(()),
@@ -144,9 +170,9 @@ impl IterationContext<'_> {
     }
 }
 
-/// What one iteration did.
+/// The steps and metrics of one iteration.
 pub(crate) struct IterationResult {
-    /// Ego decisions.
+    /// Number of ego decisions.
     pub(crate) n_steps: u64,
     pub(crate) metrics: BTreeMap<&'static str, f64>,
 }
@@ -159,11 +185,11 @@ pub struct Trainer {
     iteration: u64,
     steps: u64,
     pool_hash: String,
-    training: Box<dyn Training>,
+    training: Box<dyn TrainingAlgorithm>,
 }
 
 impl Trainer {
-    /// A run that has not begun.
+    /// A run before its first iteration.
     pub fn new(
         method: &Method,
         game: Box<dyn AnyGame>,
@@ -174,7 +200,7 @@ impl Trainer {
         Trainer::with_needed(method, game, config, None, seed, n_threads)
     }
 
-    /// The same with the policy of the run that the method needs under these keys ([`Method::need`]).
+    /// Like [`Trainer::new`], but with the policy of the run that the method needs under these keys ([`Method::need`]).
     pub fn with_needed(
         method: &Method,
         game: Box<dyn AnyGame>,
@@ -197,17 +223,17 @@ impl Trainer {
         })
     }
 
-    /// Whether the budget is spent: another batch of the usual size would exceed it.
+    /// Whether the budget is used up: another batch of the mean size would exceed it.
     pub fn is_finished(&self) -> bool {
         self.iteration > 0 && self.steps + self.steps / self.iteration > self.config.total_steps
     }
 
-    /// Ego decisions done.
+    /// Number of ego decisions so far.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Iterations done.
+    /// Number of finished iterations.
     pub fn iteration(&self) -> u64 {
         self.iteration
     }
@@ -217,12 +243,12 @@ impl Trainer {
         &self.config
     }
 
-    /// The game that is played.
+    /// The game of the run.
     pub fn game(&self) -> &dyn AnyGame {
         &*self.game
     }
 
-    /// Weights in the network.
+    /// Number of weights in the network.
     pub fn n_parameters(&self) -> usize {
         self.training.n_parameters()
     }
@@ -232,12 +258,12 @@ impl Trainer {
         self.training.set_threads(n_threads);
     }
 
-    /// One iteration: a batch of whole encounters and the updates on it.
+    /// Runs one iteration: a batch of whole encounters, and the updates on it.
     pub fn iterate(&mut self) -> Result<IterationReport, TrainError> {
         self.iterate_with(|| {})
     }
 
-    /// One iteration; `rolled_out` is called between its two halves, for a caller with a clock.
+    /// Like [`Trainer::iterate`], but calls `rolled_out` between rollout and updates, so that the caller can time both.
     pub fn iterate_with(&mut self, mut rolled_out: impl FnMut()) -> Result<IterationReport, TrainError> {
         let (at, training) = self.split();
         let IterationResult { n_steps, metrics } = training.iterate(&at, &mut rolled_out)?;
@@ -246,20 +272,21 @@ impl Trainer {
         Ok(IterationReport { iteration: self.iteration, steps: self.steps, metrics })
     }
 
-    /// Plays the encounters of the next iteration and forgets them, for a caller with a clock; returns the ego decisions.
+    /// Plays the encounters of the next iteration and discards them, so that the caller can time it; returns the number of ego
+    /// decisions.
     pub fn roll_out(&mut self) -> Result<usize, TrainError> {
         let (at, training) = self.split();
         training.roll_out(&at)
     }
 
-    fn split(&mut self) -> (IterationContext<'_>, &mut dyn Training) {
+    fn split(&mut self) -> (IterationContext<'_>, &mut dyn TrainingAlgorithm) {
         let Trainer { game, config, seed, iteration, steps, .. } = self;
         let at =
             IterationContext { game: &**game, config, seed: *seed, iteration: *iteration, steps: *steps };
         (at, &mut *self.training)
     }
 
-    /// Everything a resumed run needs, as files. Randomness needs none: it is keyed by iteration.
+    /// The files of a checkpoint. Random streams are not part of it, because they are derived from the seed and the iteration.
     pub fn save(&self) -> Vec<NamedBytes> {
         let (mut files, adam_steps) = self.training.save();
         let state = SavedState {
@@ -278,7 +305,7 @@ impl Trainer {
         files
     }
 
-    /// Goes on from what [`Trainer::save`] gave. The game, its pool, the keys and the seed must be the same.
+    /// Restores the state that [`Trainer::save`] returned. The game, its pool, the keys and the seed must be equal.
     pub fn restore(&mut self, file: impl Fn(&str) -> Option<Vec<u8>>) -> Result<(), TrainError> {
         let read = |name: &str| {
             file(name).ok_or_else(|| TrainError::State { reason: format!("the file {name} is missing") })
@@ -290,7 +317,7 @@ impl Trainer {
         let unreadable =
             |error: serde_json::Error| TrainError::State { reason: plain_reason(&error.to_string()) };
         let state: Value = serde_json::from_slice(&read(STATE_FILE)?).map_err(unreadable)?;
-        // The version first: another format may lack or rename anything else.
+        // The version is checked first, because another format may lack or rename any other field.
         let version = &state["format_version"];
         if *version != FORMAT_VERSION {
             return mismatch("the format version", version, &FORMAT_VERSION);
@@ -306,7 +333,7 @@ impl Trainer {
         if state.seed != self.seed {
             return mismatch("the seed", &state.seed, &self.seed);
         }
-        // A longer budget is a fair wish for a resumed run; everything else would make it another run.
+        // A resumed run may have another budget and other checkpoints; any other change would make it another run.
         let mut same = state.config.clone();
         same.total_steps = self.config.total_steps;
         same.checkpoint_every = self.config.checkpoint_every;
@@ -321,7 +348,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// The network as it is now, ready to meet peers.
+    /// The agent with the current weights.
     pub fn agent(&self) -> Agent {
         self.training.agent().with_temperature(self.config.temperature)
     }

@@ -1,6 +1,6 @@
-//! One update on made-up encounters, and its matrix products alone: segments of work for a caller with a clock to time.
+//! A benchmark of one update on synthetic encounters, and of its matrix products alone. The caller measures the time.
 //!
-//! Rollouts are timed on the real thing, `Trainer::roll_out`.
+//! Rollouts are measured with `Trainer::roll_out`.
 
 use pace_games::{Action, DisplayNames, Ending, GameSpec, Metric, PoolListing, Seed, Stream};
 use pace_nn::DropoutKey;
@@ -11,24 +11,24 @@ use pace_nn::threads::for_each_shard_with;
 use crate::batch::{Batch, Segment};
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
-use crate::learner::{Learner, LossWeights, UpdateJob, UpdateShard};
+use crate::learner::{Learner, LossWeights, ShardUpdate, UpdateJob, UpdateShard};
 use crate::methods::Method;
 use crate::network::{Actor, Decisions, Network, NetworkDims, PolicyOutputs};
 
-/// The shape of a mini-batch: all the speed of an update depends on.
+/// The shape of a mini-batch. The speed of an update depends on nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchShape {
-    /// Numbers in an observation.
+    /// Size of an observation.
     pub observation_size: usize,
-    /// Actions of the ego, at most eight.
+    /// Number of actions of the ego, at most eight.
     pub n_actions: usize,
-    /// Classes of each peer.
+    /// Number of classes of each peer.
     pub n_classes: Vec<usize>,
-    /// Encounters in the mini-batch.
+    /// Number of encounters in the mini-batch.
     pub n_encounters: usize,
-    /// Decisions of each episode of an encounter.
+    /// Number of decisions of each episode of an encounter.
     pub episode_lengths: Vec<u32>,
-    /// The observations that there are at decisions and at ends of episodes; all differ if not given.
+    /// Number of distinct observations at decisions and at ends of episodes; `None` makes all observations distinct.
     pub n_observations: Option<[usize; 2]>,
 }
 
@@ -37,7 +37,7 @@ pub struct UpdateBenchmark {
     inner: Box<dyn AnyBench>,
 }
 
-/// A bench whose method is known to nobody but itself; the methods are those of [`UpdateBenchmark`].
+/// A type-erased [`UpdateBench`]. The functions are those of [`UpdateBenchmark`].
 pub(crate) trait AnyBench {
     fn set_threads(&mut self, n_threads: usize);
     fn n_decisions(&self) -> usize;
@@ -47,7 +47,7 @@ pub(crate) trait AnyBench {
 }
 
 impl UpdateBenchmark {
-    /// Random observations, actions and rewards in a batch of this shape, for the network of a method with these keys.
+    /// Makes a batch of this shape with random observations, actions and rewards, and the network of a method with these keys.
     pub fn synthetic(method: &Method, shape: &BatchShape, config: TrainConfig) -> UpdateBenchmark {
         UpdateBenchmark { inner: method.bench(shape, config) }
     }
@@ -57,29 +57,30 @@ impl UpdateBenchmark {
         self.inner.set_threads(n_threads);
     }
 
-    /// Decisions in the mini-batch.
+    /// Number of decisions in the mini-batch.
     pub fn n_decisions(&self) -> usize {
         self.inner.n_decisions()
     }
 
-    /// One gradient step: forward, backward, sum over shards, clip, Adam.
+    /// Runs one gradient step: forward pass, backward pass, sum over shards, clipping, Adam.
     pub fn update(&mut self) {
         self.inner.update();
     }
 
-    /// All weights, for telling whether two benches have done the same.
+    /// All weights, for comparing the results of two benchmarks.
     pub fn weights(&self) -> &[f32] {
         self.inner.weights()
     }
 
-    /// The matrix products of one update and nothing else, shard by shard on the same number of threads; returns how many
-    /// floating-point operations they are.
+    /// Runs only the matrix products of one update, shard by shard on the same number of threads; returns their number of
+    /// floating-point operations.
     pub fn run_gemms_only(&mut self) -> f64 {
         self.inner.run_gemms_only()
     }
 }
 
-/// One product of two large square matrices, the most the engine reaches on one thread; returns its operations.
+/// Runs one product of two large square matrices, the maximum speed of the engine on one thread; returns its number of
+/// floating-point operations.
 pub fn run_square_product(buffers: &mut [Vec<f32>; 3]) -> f64 {
     const SIDE: usize = 768;
     let product = GemmShape::square(SIDE);
@@ -87,7 +88,7 @@ pub fn run_square_product(buffers: &mut [Vec<f32>; 3]) -> f64 {
     product.flops()
 }
 
-/// A bench for a method trained with PPO over encounters.
+/// The benchmark of a method that is trained with PPO.
 pub(crate) struct UpdateBench<N: Network> {
     learner: Learner<N>,
     config: TrainConfig,
@@ -95,7 +96,7 @@ pub(crate) struct UpdateBench<N: Network> {
     segments: Vec<Segment>,
     segment_indices: Vec<u32>,
     classes: Vec<Vec<usize>>,
-    /// The matrix products of each shard, once they were asked for.
+    /// The matrix products of each shard; empty before the first use.
     gemms: Vec<Vec<GemmShape>>,
     buffers: Vec<[Vec<f32>; 3]>,
 }
@@ -158,7 +159,7 @@ impl<N: Network> AnyBench for UpdateBench<N> {
     fn update(&mut self) {
         let UpdateBench { learner, config, batch, segments, segment_indices, classes, .. } = self;
         learner.gradient(&job(config, batch, segments, segment_indices, classes));
-        // A tiny step: however often it is timed, the network stays what it was.
+        // The step is tiny, so that repetitions hardly change the network.
         learner.step(learner.adam.n_steps.len(), 1e-7, config.gradient_clip as f32);
     }
 
@@ -180,7 +181,7 @@ impl<N: Network> AnyBench for UpdateBench<N> {
     }
 }
 
-/// The matrix products that each shard of an update calls.
+/// Records the matrix products of each shard of an update.
 fn gemms_of<N: Network>(learner: &Learner<N>, job: &UpdateJob<'_>) -> Vec<Vec<GemmShape>> {
     let net = &learner.net;
     let n_weights = net.weights().len();
@@ -188,12 +189,13 @@ fn gemms_of<N: Network>(learner: &Learner<N>, job: &UpdateJob<'_>) -> Vec<Vec<Ge
     net.spec().layout.transpose(net.weights(), &mut transposed);
     let mut gemms_of_part = |segment_indices| {
         let job = UpdateJob { segment_indices, ..*job };
-        recorded(|| net.accumulate(&transposed, &job, &mut N::Buffers::default(), &mut shard)).1
+        let mut update = ShardUpdate::new(net.weights(), &transposed, &job, &mut shard);
+        recorded(|| net.accumulate(&mut update, &mut N::Buffers::default())).1
     };
     learner.split(job.segment_indices).into_iter().map(&mut gemms_of_part).collect()
 }
 
-/// All of the mini-batch at once.
+/// The update on the whole mini-batch.
 fn job<'a>(
     config: &TrainConfig,
     batch: &'a Batch,
@@ -212,7 +214,7 @@ fn job<'a>(
     UpdateJob { batch, segments, segment_indices, minibatch_of_decision: None, classes, weights, dropout }
 }
 
-/// Leads a context through every encounter, as a rollout does, for what the network saves of it.
+/// Plays every encounter through a context, as a rollout does, and saves the states that the network needs.
 fn save_states<A: Actor>(actor: &A, batch: &mut Batch) {
     let NetworkDims { observation: size, n_peers, .. } = actor.spec().sizes;
     let mut outputs = PolicyOutputs::default();
@@ -241,13 +243,14 @@ fn save_states<A: Actor>(actor: &A, batch: &mut Batch) {
 }
 
 impl BatchShape {
-    /// Made-up observations.
+    /// Random observations.
     fn observe(&self, n: usize, rng: &mut Stream) -> Vec<f32> {
         (0..n * self.observation_size).map(|_| rng.unit() as f32).collect()
     }
 }
 
-/// `few` holds the observations that there are at decisions and at ends, if they recur.
+/// Adds a random encounter. `few` holds the distinct observations at decisions and at ends of episodes; `None` makes all
+/// observations distinct.
 fn add_encounter(batch: &mut Batch, shape: &BatchShape, few: Option<&[Vec<f32>; 2]>, rng: &mut Stream) {
     let n_decisions: u32 = shape.episode_lengths.iter().sum();
     let size = shape.observation_size;

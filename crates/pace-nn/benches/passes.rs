@@ -1,22 +1,24 @@
-//! The passes an update is made of, one thread, at the shapes of the three games: `cargo bench -p pace-nn`.
+//! Single passes of an update on one thread, with the sizes of the three games: `cargo bench -p pace-nn`.
 //!
-//! Items are floating-point operations of the matrix products for layers, and numbers for everything else. Whole updates
-//! beside their matrix products alone are timed by `pace bench engine`.
+//! Items are floating-point operations of the matrix products for layers, and numbers for everything else. `pace bench engine`
+//! times whole updates and their matrix products.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use pace_nn::loss::softmax_rows;
-use pace_nn::{Activation, Adam, AdamConfig, EmptyEpisode, InputPart, Layout, Linear, PrefixPool, WriteMode};
+use pace_nn::{
+    Activation, Adam, AdamConfig, EmptyEpisodeMode, InputPart, Layout, Linear, PrefixPool, WriteMode,
+};
 
 fn main() {
     divan::main();
 }
 
-/// Rows that a network passes through together.
+/// Number of rows in a chunk.
 const N_ROWS: usize = 160;
 const HIDDEN_WIDTH: usize = 128;
 
-/// The sizes of a network and of an encounter, as the paper has them for a game.
+/// The paper's sizes of network and encounter for one game.
 #[derive(Debug)]
 struct Shape {
     name: &'static str,
@@ -69,7 +71,7 @@ const SHAPES: [Shape; 3] = [
     },
 ];
 
-/// Numbers from −1 to 1, the same every time.
+/// Returns pseudo-random numbers from −1 to 1, the same in every run.
 fn numbers(n: usize) -> Vec<f32> {
     let mut state = 1u32;
     let mut next = || {
@@ -79,7 +81,7 @@ fn numbers(n: usize) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// A layer with its weights, its inputs, and room for everything that its passes write.
+/// A layer with weights, inputs and an output buffer.
 struct Bench {
     layout: Layout,
     layer: Linear,
@@ -91,12 +93,12 @@ struct Bench {
 }
 
 impl Bench {
-    /// The first layer of actor and critic, on the observation beside the latent.
+    /// Creates the first layer of actor and critic; its input is the observation and the latent.
     fn actor(shape: &Shape) -> Bench {
         Bench::new(&[shape.observation_size, shape.encoder_width], None, HIDDEN_WIDTH)
     }
 
-    /// The first layer of the encoder, on the observation beside an action.
+    /// Creates the first layer of the encoder; its input is an observation and an action.
     fn encoder(shape: &Shape) -> Bench {
         Bench::new(&[shape.observation_size], Some(shape.n_actions), shape.encoder_width)
     }
@@ -131,7 +133,7 @@ impl Bench {
         bencher.counter(ItemsCount::new(self.n_operations)).bench_local(|| self.forward());
     }
 
-    /// With the gradient of the last dense part, which is the only one that anything learns from.
+    /// Times the backward pass, with the gradient of the last dense part if `takes_gradient`.
     fn run_backward(mut self, bencher: Bencher<'_, '_>, takes_gradient: bool) {
         self.forward();
         let mut transposed = vec![0.0; self.weights.len()];
@@ -180,30 +182,44 @@ fn encoder_backward(bencher: Bencher<'_, '_>, shape: &Shape) {
     Bench::encoder(shape).run_backward(bencher, false);
 }
 
-/// All features averaged, or half of them.
+/// A pool with the entries of one encounter. The first `1 / SHARE` of the features are averaged.
+struct PoolBench<const SHARE: usize> {
+    pool: PrefixPool,
+    lengths: Vec<u32>,
+    decisions: Vec<f32>,
+    terminals: Vec<f32>,
+}
+
+impl<const SHARE: usize> PoolBench<SHARE> {
+    fn new(shape: &Shape) -> PoolBench<SHARE> {
+        let Shape { n_episodes, episode_length, encoder_width: width, .. } = *shape;
+        PoolBench {
+            pool: PrefixPool::new(width, width / SHARE, EmptyEpisodeMode::LeftOut),
+            lengths: vec![episode_length; n_episodes],
+            decisions: numbers(n_episodes * episode_length as usize * width),
+            terminals: numbers(n_episodes * width),
+        }
+    }
+}
+
+/// Divisors for all features and for half of them.
 const SHARES_OF_MEANS: [usize; 2] = [1, 2];
 
 #[divan::bench(args = &SHAPES, consts = SHARES_OF_MEANS)]
 fn prefix_pool_forward<const SHARE: usize>(bencher: Bencher<'_, '_>, shape: &Shape) {
-    let lengths = vec![shape.episode_length; shape.n_episodes];
-    let n_values = shape.n_episodes * shape.episode_length as usize * shape.encoder_width;
-    let (decisions, terminals) = (numbers(n_values), numbers(shape.n_episodes * shape.encoder_width));
-    let mut pooled = vec![0.0; n_values];
-    let mut pool = PrefixPool::new(shape.encoder_width, shape.encoder_width / SHARE, EmptyEpisode::LeftOut);
+    let PoolBench { mut pool, lengths, decisions, terminals } = PoolBench::<SHARE>::new(shape);
+    let mut pooled = vec![0.0; decisions.len()];
     bencher
-        .counter(ItemsCount::new(n_values))
+        .counter(ItemsCount::new(decisions.len()))
         .bench_local(|| pool.forward(&decisions, &terminals, &lengths, &mut pooled));
 }
 
 #[divan::bench(args = &SHAPES, consts = SHARES_OF_MEANS)]
 fn prefix_pool_backward<const SHARE: usize>(bencher: Bencher<'_, '_>, shape: &Shape) {
-    let lengths = vec![shape.episode_length; shape.n_episodes];
-    let n_values = shape.n_episodes * shape.episode_length as usize * shape.encoder_width;
-    let (decisions, terminals) = (numbers(n_values), numbers(shape.n_episodes * shape.encoder_width));
-    let d_pooled = numbers(n_values);
-    let (mut d_decisions, mut d_terminals) = (vec![0.0; n_values], vec![0.0; terminals.len()]);
-    let mut pool = PrefixPool::new(shape.encoder_width, shape.encoder_width / SHARE, EmptyEpisode::LeftOut);
-    bencher.counter(ItemsCount::new(n_values)).bench_local(|| {
+    let PoolBench { mut pool, lengths, decisions, terminals } = PoolBench::<SHARE>::new(shape);
+    let d_pooled = numbers(decisions.len());
+    let (mut d_decisions, mut d_terminals) = (vec![0.0; decisions.len()], vec![0.0; terminals.len()]);
+    bencher.counter(ItemsCount::new(decisions.len())).bench_local(|| {
         pool.backward(&decisions, &terminals, &lengths, &d_pooled, &mut d_decisions, &mut d_terminals);
     });
 }

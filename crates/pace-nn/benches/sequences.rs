@@ -1,4 +1,4 @@
-//! Layers over sequences, forward and back on one thread, beside their matrix products alone: `cargo bench -p pace-nn`.
+//! Forward and backward passes of layers over sequences on one thread, and their matrix products: `cargo bench -p pace-nn`.
 
 use pace_nn::product::recorded;
 use pace_nn::{
@@ -13,7 +13,7 @@ fn main() {
 const WIDTH: usize = 128;
 const N_STEPS: usize = 20;
 
-/// Numbers from [0, 1) that repeat from run to run.
+/// Returns a source of pseudo-random numbers from [0, 1), the same in every run.
 fn numbers() -> impl FnMut() -> f64 {
     let mut state = 1u64;
     move || {
@@ -27,7 +27,7 @@ fn inputs(n_rows: usize) -> Vec<f32> {
     (0..n_rows * WIDTH).map(|_| number() as f32 - 0.5).collect()
 }
 
-/// Times the matrix products of some passes without anything else.
+/// Times the matrix products of `passes` alone.
 fn bench_gemms(bencher: divan::Bencher<'_, '_>, passes: impl FnOnce()) {
     let ((), shapes) = recorded(passes);
     let mut buffers = Default::default();
@@ -42,16 +42,24 @@ fn gru(n_sequences: usize) -> impl FnMut() {
     let mut parameters = vec![0.0; layout.len()];
     gru.initialise(&mut parameters, &mut numbers());
     let (batch_sizes, n_rows) = (vec![n_sequences; N_STEPS], n_sequences * N_STEPS);
-    let (inputs, initial, keep) = (inputs(n_rows), vec![0.1; n_sequences * WIDTH], vec![1.0; n_rows]);
+    let (inputs, initial, state_mask) = (inputs(n_rows), vec![0.1; n_sequences * WIDTH], vec![1.0; n_rows]);
     let (mut transposed, mut gradients) = (vec![0.0; layout.len()], vec![0.0; layout.len()]);
     layout.transpose(&parameters, &mut transposed);
-    let (mut rows, mut d_inputs) = (GruBuffers::default(), vec![0.0; inputs.len()]);
+    let (mut buffers, mut d_inputs) = (GruBuffers::default(), vec![0.0; inputs.len()]);
     move || {
         let inputs = GruInputs::from(&inputs[..]);
-        gru.forward(&parameters, inputs, &batch_sizes, &initial, &keep, &mut rows);
-        rows.d_out.fill(0.01);
-        let place = Some((&mut d_inputs[..], WriteMode::Overwrite));
-        gru.backward(&transposed, &mut gradients, inputs, &batch_sizes, &keep, &mut rows, place);
+        gru.forward(&parameters, inputs, &batch_sizes, &initial, &state_mask, &mut buffers);
+        buffers.d_out.fill(0.01);
+        let d_inputs_and_mode = Some((&mut d_inputs[..], WriteMode::Overwrite));
+        gru.backward(
+            &transposed,
+            &mut gradients,
+            inputs,
+            &batch_sizes,
+            &state_mask,
+            &mut buffers,
+            d_inputs_and_mode,
+        );
     }
 }
 
@@ -61,11 +69,12 @@ fn gru_passes(bencher: divan::Bencher<'_, '_>, n_sequences: usize) {
 }
 
 #[divan::bench(args = N_SEQUENCES)]
-fn gru_products(bencher: divan::Bencher<'_, '_>, n_sequences: usize) {
+fn gru_gemms(bencher: divan::Bencher<'_, '_>, n_sequences: usize) {
     bench_gemms(bencher, gru(n_sequences));
 }
 
-/// All beginnings of a chain of this length: the steps of an episode, the episodes of an encounter, in Kuhn Poker too.
+/// Prefix lengths; each case has one sequence per length up to it. They are the entries of an episode, the episodes of an
+/// encounter, and the episodes of an encounter in Kuhn Poker.
 const LENGTHS: [usize; 3] = [41, 5, 100];
 
 fn transformer(length: usize) -> impl FnMut() {
@@ -79,14 +88,14 @@ fn transformer(length: usize) -> impl FnMut() {
     let sources: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
     let (mut transposed, mut gradients) = (vec![0.0; layout.len()], vec![0.0; layout.len()]);
     layout.transpose(&parameters, &mut transposed);
-    let (mut rows, mut d_inputs) = (TransformerBuffers::default(), vec![0.0; inputs.len()]);
+    let (mut buffers, mut d_inputs) = (TransformerBuffers::default(), vec![0.0; inputs.len()]);
     let key = Some(DropoutKey(1));
     move || {
-        let prefix_groups = &[PrefixGroup { n_sequences: length, n_links: length }];
+        let prefix_groups = &[PrefixGroup { n_sequences: length, prefix_len: length }];
         let sequences = Sequences { sources: &sources, lengths: &lengths, prefix_groups, prefix: &prefix };
-        layer.forward(&parameters, &inputs, sequences, key, &mut rows);
-        rows.d_out.fill(0.01);
-        layer.backward(&transposed, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
+        layer.forward(&parameters, &inputs, sequences, key, &mut buffers);
+        buffers.d_out.fill(0.01);
+        layer.backward(&transposed, &mut gradients, &inputs, sequences, key, &mut buffers, &mut d_inputs);
     }
 }
 
@@ -96,6 +105,6 @@ fn transformer_passes(bencher: divan::Bencher<'_, '_>, length: usize) {
 }
 
 #[divan::bench(args = LENGTHS)]
-fn transformer_products(bencher: divan::Bencher<'_, '_>, length: usize) {
+fn transformer_gemms(bencher: divan::Bencher<'_, '_>, length: usize) {
     bench_gemms(bencher, transformer(length));
 }

@@ -1,27 +1,27 @@
-//! Adam over a flat buffer, after the gradient's norm was clipped.
+//! Adam over a flat buffer, with gradient clipping by norm.
 
 use crate::kernels;
 use crate::threads::{SLICE, for_each_shard};
 
-/// The numbers of Adam that a person chooses.
+/// Hyperparameters of Adam.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamConfig {
-    /// Decay of the two moments.
+    /// Decay rates of the first and second moment.
     pub betas: [f32; 2],
-    /// Keeps the division finite.
+    /// Added to the denominator of the update.
     pub epsilon: f32,
 }
 
-/// The two moments of every weight, and how many steps were taken.
+/// Moments of every weight, and the number of steps of each parameter group.
 ///
-/// Weights come in groups, one after the other, each with a count of its own: a group that was left out of some steps has
-/// younger moments, and the correction for their youth must know it.
+/// The groups lie one after the other in the buffer of weights. Each counts its own steps: the bias correction of a group
+/// that skipped steps depends on the steps it took part in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adam {
     config: AdamConfig,
     /// Running mean of the gradient.
     pub first_moment: Vec<f32>,
-    /// Running mean of its square.
+    /// Running mean of the squared gradient.
     pub second_moment: Vec<f32>,
     /// Steps taken by each group.
     pub n_steps: Vec<u64>,
@@ -29,7 +29,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// For groups of weights that end at these places.
+    /// Creates the state for groups of weights that end at the indices `group_ends`.
     pub fn new(config: AdamConfig, group_ends: &[usize]) -> Adam {
         let n = group_ends.last().copied().unwrap_or(0);
         Adam {
@@ -41,8 +41,8 @@ impl Adam {
         }
     }
 
-    /// Clips the gradient of the first `n_groups` groups to `max_norm` and takes one step with them; returns the norm before
-    /// clipping. The other groups stay as they are.
+    /// Clips the gradient of the first `n_groups` groups to `max_norm` and takes one step with them; the other groups stay
+    /// unchanged. Returns the norm before clipping.
     pub fn step(
         &mut self,
         n_threads: usize,
@@ -65,15 +65,15 @@ impl Adam {
         let mut start = 0;
         for (n_steps, group_end) in self.n_steps[..n_groups].iter_mut().zip(&self.group_ends) {
             *n_steps += 1;
-            let age = (*n_steps).min(i32::MAX as u64) as i32;
-            let correction = |betas: f32| 1.0 - f64::from(betas).powi(age);
-            let rate = (f64::from(rate) / correction(betas[0])) as f32;
-            let second_scale = (1.0 / correction(betas[1]).sqrt()) as f32;
+            let exponent = (*n_steps).min(i32::MAX as u64) as i32;
+            let bias_correction = |beta: f32| 1.0 - f64::from(beta).powi(exponent);
+            let rate = (f64::from(rate) / bias_correction(betas[0])) as f32;
+            let second_scale = (1.0 / bias_correction(betas[1]).sqrt()) as f32;
             let n = group_end - start;
             let parts = (
-                values.split_off_mut(..n).expect("as many as there are"),
-                first.split_off_mut(..n).expect("as many as there are"),
-                second.split_off_mut(..n).expect("as many as there are"),
+                values.split_off_mut(..n).expect("a value and two moments for every weight"),
+                first.split_off_mut(..n).expect("a value and two moments for every weight"),
+                second.split_off_mut(..n).expect("a value and two moments for every weight"),
             );
             let moments = parts.1.chunks_mut(SLICE).zip(parts.2.chunks_mut(SLICE));
             let gradients = gradients[start..*group_end].chunks(SLICE);

@@ -1,12 +1,12 @@
 //! A gated recurrent unit over a block of sequences: `r, z = σ(…)`, `n = tanh(xW + b + r(hU + c))`, `h′ = (1 − z)n + zh`.
 //!
-//! A block is packed step by step, longest sequence first: the rows of step 0, then those of step 1, and so on, where `batch_sizes`
-//! says how many sequences are still going at each step. Every step is thus a prefix of the one before it, products are
-//! over real rows only, and nothing has to be masked out afterwards.
+//! A block is packed like PyTorch's packed sequences, longest sequence first: the rows of step 0, then those of step 1, and
+//! so on. `batch_sizes` holds the number of sequences that have a row at each step. The sequences of a step are the first
+//! ones of the step before it, so products cover existing rows only and no padding has to be masked.
 //!
-//! The inputs of all steps go through one product before the first step; only the product with the hidden state waits for
-//! the step before it. The way back does the reverse, and takes the gradient of both weight matrices in one product each.
-//! Inputs that recur go through theirs once.
+//! One product transforms the inputs of all steps before the first step. Only the product with the hidden state is computed
+//! step by step. The backward pass runs in reverse and computes the gradient of each weight matrix in one product. Repeated
+//! inputs can be transformed once (`GruInputs::indices`).
 
 use crate::initialise;
 use crate::kernels::{add_rows, sigmoid, tanh, vectorised};
@@ -15,7 +15,7 @@ use crate::linear::WriteMode;
 use crate::product::{multiply, multiply_transposed};
 use crate::rows::{self, ensure_len};
 
-/// Where the weights lie: `n_in × 3·width` and `width × 3·width`, the columns of r, z and n one after the other.
+/// A gated recurrent unit. The weights are `n_in × 3·width` and `width × 3·width`: the columns of r, then of z, then of n.
 #[derive(Clone, Debug)]
 pub struct Gru {
     n_in: usize,
@@ -29,37 +29,38 @@ pub struct Gru {
 /// The inputs of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct GruInputs<'a> {
-    /// One for every row of the block, or those that differ.
+    /// One input for every row of the block, or the distinct inputs if there are `indices`.
     pub rows: &'a [f32],
-    /// In the latter case, which of them each row of the block has.
-    pub places: Option<&'a [u32]>,
+    /// Index of the distinct input of each row of the block.
+    pub indices: Option<&'a [u32]>,
 }
 
 impl<'a> From<&'a [f32]> for GruInputs<'a> {
     fn from(rows: &'a [f32]) -> GruInputs<'a> {
-        GruInputs { rows, places: None }
+        GruInputs { rows, indices: None }
     }
 }
 
-/// The rows of one block, kept for the way back. Buffers are as long as the largest block so far; a smaller one lies at
-/// their beginning.
+/// Results of the forward pass over one block, kept for the backward pass. Buffers are as long as the largest block so far;
+/// a smaller block uses the start of each buffer.
 #[derive(Clone, Debug, Default)]
 pub struct GruBuffers {
-    /// The hidden state after every step.
+    /// Hidden state after every step.
     pub out: Vec<f32>,
-    /// The place for its gradient.
+    /// Gradient of `out`, written by the caller before the backward pass.
     pub d_out: Vec<f32>,
-    /// r, z and n after their activation; on the way back the gradient before it.
+    /// r, z and n after their activation; in the backward pass the gradient before the activation.
     gates: Vec<f32>,
-    /// The hidden state before every step, after the mask.
+    /// Hidden state before every step, after the mask.
     before: Vec<f32>,
-    /// What r is multiplied by.
+    /// `hU + c` of the formula, the factor of r.
     candidates: Vec<f32>,
-    /// The product of a step's hidden states; on the way back the gradient of every step's.
+    /// Product of the hidden state with its weights: of one step in the forward pass, its gradient for all steps in the
+    /// backward pass.
     recurrent: Vec<f32>,
-    /// The gradient of the hidden state that a step hands to the one before it.
+    /// Gradient of the hidden state that later steps pass to a step.
     carried: Vec<f32>,
-    /// What distinct inputs add to the gates, or the gradient of that.
+    /// Product of the distinct inputs with their weights, or its gradient.
     distinct: Vec<f32>,
 }
 
@@ -77,7 +78,7 @@ impl Gru {
         }
     }
 
-    /// Orthogonal weights, zero biases.
+    /// Initialises the weights with orthogonal matrices and the biases with zero.
     pub fn initialise(&self, parameters: &mut [f32], uniform: &mut dyn FnMut() -> f64) {
         for (weights, n_in) in [(self.input_weights, self.n_in), (self.hidden_weights, self.width)] {
             let weights = &mut parameters[weights.range()];
@@ -88,44 +89,39 @@ impl Gru {
         }
     }
 
-    /// Width of the input.
-    pub fn n_in(&self) -> usize {
-        self.n_in
-    }
-
-    /// Width of the hidden state.
+    /// Returns the width of the hidden state.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Writes the hidden state after every step of a block to `rows.out`.
+    /// Writes the hidden state after every step of a block to `buffers.out`.
     ///
-    /// `initial` holds one hidden state per sequence. Each row's number in `keep` multiplies the hidden state before that
-    /// row's step: 1 keeps it, 0 begins anew.
+    /// `initial` holds one hidden state per sequence. `state_mask` holds one factor per row, which multiplies the hidden
+    /// state before the row's step: 1 keeps the state, 0 resets it.
     pub fn forward(
         &self,
         parameters: &[f32],
         inputs: GruInputs<'_>,
         batch_sizes: &[usize],
         initial: &[f32],
-        keep: &[f32],
-        rows: &mut GruBuffers,
+        state_mask: &[f32],
+        buffers: &mut GruBuffers,
     ) {
         let (n_rows, width) = (n_rows(batch_sizes), self.width);
         let n_sequences = batch_sizes.first().copied().unwrap_or(0);
         assert_eq!(
-            (initial.len(), keep.len()),
+            (initial.len(), state_mask.len()),
             (n_sequences * width, n_rows),
             "a block of {batch_sizes:?} rows"
         );
         let hidden_weights = &parameters[self.hidden_weights.range()];
-        let gates = ensure_len(&mut rows.gates, n_rows * 3 * width);
+        let gates = ensure_len(&mut buffers.gates, n_rows * 3 * width);
         let weights = &parameters[self.input_weights.range()];
         let n_inputs = inputs.rows.len() / self.n_in;
-        match inputs.places {
+        match inputs.indices {
             None => multiply(inputs.rows, weights, gates, n_rows, self.n_in, 3 * width, WriteMode::Overwrite),
-            Some(places) => {
-                let distinct = ensure_len(&mut rows.distinct, n_inputs * 3 * width);
+            Some(indices) => {
+                let distinct = ensure_len(&mut buffers.distinct, n_inputs * 3 * width);
                 multiply(
                     inputs.rows,
                     weights,
@@ -135,14 +131,15 @@ impl Gru {
                     3 * width,
                     WriteMode::Overwrite,
                 );
-                rows::gather_rows(distinct, places, 3 * width, gates);
+                rows::gather_rows(distinct, indices, 3 * width, gates);
             }
         }
-        let candidates = ensure_len(&mut rows.candidates, n_rows * width);
-        let before = ensure_len(&mut rows.before, n_rows * width);
-        let out = ensure_len(&mut rows.out, n_rows * width);
-        // As long as the way back needs it, so that a step forward never makes it longer.
-        let recurrent = &mut ensure_len(&mut rows.recurrent, n_rows * 3 * width)[..n_sequences * 3 * width];
+        let candidates = ensure_len(&mut buffers.candidates, n_rows * width);
+        let before = ensure_len(&mut buffers.before, n_rows * width);
+        let out = ensure_len(&mut buffers.out, n_rows * width);
+        // The backward pass uses a row for every row of the block, the forward pass only those of one step.
+        let recurrent =
+            &mut ensure_len(&mut buffers.recurrent, n_rows * 3 * width)[..n_sequences * 3 * width];
         let mut first = 0;
         for (step, n) in batch_sizes.iter().copied().enumerate() {
             let here = first * width..(first + n) * width;
@@ -152,7 +149,7 @@ impl Gru {
                 0 => initial,
                 _ => &earlier[(first - batch_sizes[step - 1]) * width..][..n * width],
             };
-            scale_rows(before, previous, &keep[first..first + n], width);
+            scale_rows(before, previous, &state_mask[first..first + n], width);
             let recurrent = &mut recurrent[..n * 3 * width];
             multiply(before, hidden_weights, recurrent, n, width, 3 * width, WriteMode::Overwrite);
             gates_forward(
@@ -166,24 +163,24 @@ impl Gru {
             );
             first += n;
         }
-        ensure_len(&mut rows.d_out, n_rows * width);
+        ensure_len(&mut buffers.d_out, n_rows * width);
     }
 
-    /// One step of many sequences: `hidden` becomes the state after it, as in a block of one step.
+    /// Advances many sequences by one step, like a block of one step, and updates `hidden`.
     pub fn step(
         &self,
         parameters: &[f32],
         inputs: &[f32],
-        keep: &[f32],
+        state_mask: &[f32],
         hidden: &mut [f32],
-        rows: &mut GruBuffers,
+        buffers: &mut GruBuffers,
     ) {
-        self.forward(parameters, inputs.into(), &[keep.len()], hidden, keep, rows);
-        hidden.copy_from_slice(&rows.out[..hidden.len()]);
+        self.forward(parameters, inputs.into(), &[state_mask.len()], hidden, state_mask, buffers);
+        hidden.copy_from_slice(&buffers.out[..hidden.len()]);
     }
 
-    /// Takes `rows.d_out` back through every step of the block that was last computed, but not into `initial`: adds to
-    /// `gradients`, and writes the gradient of the inputs if there is a place for it.
+    /// Backward pass from `buffers.d_out` through the block of the last forward pass, up to but excluding `initial`. Adds to
+    /// `gradients`, and writes the gradient of the inputs if `d_inputs` is given.
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
         &self,
@@ -191,17 +188,17 @@ impl Gru {
         gradients: &mut [f32],
         inputs: GruInputs<'_>,
         batch_sizes: &[usize],
-        keep: &[f32],
-        rows: &mut GruBuffers,
+        state_mask: &[f32],
+        buffers: &mut GruBuffers,
         d_inputs: Option<(&mut [f32], WriteMode)>,
     ) {
         let (n_rows, width) = (n_rows(batch_sizes), self.width);
         let n_sequences = batch_sizes.first().copied().unwrap_or(0);
         let hidden_weights = &transposed[self.hidden_weights.range()];
-        let gates = &mut rows.gates[..n_rows * 3 * width];
-        let d_recurrent = &mut rows.recurrent[..n_rows * 3 * width];
-        let before = &rows.before[..n_rows * width];
-        let carried = ensure_len(&mut rows.carried, n_sequences * width);
+        let gates = &mut buffers.gates[..n_rows * 3 * width];
+        let d_recurrent = &mut buffers.recurrent[..n_rows * 3 * width];
+        let before = &buffers.before[..n_rows * width];
+        let carried = ensure_len(&mut buffers.carried, n_sequences * width);
         carried.fill(0.0);
         let mut end = n_rows;
         for (step, n) in batch_sizes.iter().copied().enumerate().rev() {
@@ -211,9 +208,9 @@ impl Gru {
             let carried = &mut carried[..n * width];
             let d_recurrent = &mut d_recurrent[gates_here.clone()];
             gates_backward(
-                &rows.d_out[here.clone()],
+                &buffers.d_out[here.clone()],
                 &before[here.clone()],
-                &rows.candidates[here],
+                &buffers.candidates[here],
                 carried,
                 &mut gates[gates_here],
                 d_recurrent,
@@ -221,18 +218,19 @@ impl Gru {
             );
             if step > 0 {
                 multiply(d_recurrent, hidden_weights, carried, n, 3 * width, width, WriteMode::Accumulate);
-                scale_rows_in_place(carried, &keep[first..end], width);
+                scale_rows_in_place(carried, &state_mask[first..end], width);
             }
             end = first;
         }
         add_rows(gates, &mut gradients[self.input_biases.range()]);
         add_rows(d_recurrent, &mut gradients[self.hidden_biases.range()]);
         let n_inputs = inputs.rows.len() / self.n_in;
-        let d_sums: &[f32] = match inputs.places {
+        let d_sums: &[f32] = match inputs.indices {
             None => gates,
-            Some(places) => {
-                let distinct = ensure_len(&mut rows.distinct, n_inputs * 3 * width);
-                rows::scatter_add_rows(gates, places, 3 * width, distinct);
+            Some(indices) => {
+                let distinct = ensure_len(&mut buffers.distinct, n_inputs * 3 * width);
+                distinct.fill(0.0);
+                rows::scatter_add_rows(gates, indices, 3 * width, distinct);
                 distinct
             }
         };
@@ -243,21 +241,21 @@ impl Gru {
             let d_weights = &mut gradients[weights.range()];
             multiply_transposed(rows, d_sums, d_weights, n_rows, n_in, 3 * width, WriteMode::Accumulate);
         }
-        if let Some((d_inputs, store)) = d_inputs {
+        if let Some((d_inputs, mode)) = d_inputs {
             let weights = &transposed[self.input_weights.range()];
-            multiply(d_sums, weights, d_inputs, n_inputs, 3 * width, self.n_in, store);
+            multiply(d_sums, weights, d_inputs, n_inputs, 3 * width, self.n_in, mode);
         }
     }
 }
 
-/// All rows of a block.
+/// Returns the number of rows of a block.
 fn n_rows(batch_sizes: &[usize]) -> usize {
     assert!(batch_sizes.is_sorted_by(|one, next| one >= next), "longest sequence first: {batch_sizes:?}");
     batch_sizes.iter().sum()
 }
 
 vectorised! {
-    /// Multiplies every row by its factor.
+    /// Writes every row multiplied by its factor to `out`.
     fn scale_rows(out: &mut [f32], rows: &[f32], factors: &[f32], width: usize) {
         for ((out, row), factor) in out.chunks_exact_mut(width).zip(rows.chunks_exact(width)).zip(factors) {
             for (out, value) in out.iter_mut().zip(row) {
@@ -279,7 +277,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// The gates of one step. `gates` comes in holding the product of the inputs and goes out holding r, z and n.
+    /// Computes the gates and the hidden state of one step. `gates` holds the product of the inputs before and r, z and n
+    /// after the call.
     fn gates_forward(
         gates: &mut [f32],
         recurrent: &[f32],
@@ -290,7 +289,7 @@ vectorised! {
         out: &mut [f32],
     ) {
         let width = input_bias.len() / 3;
-        // Slices of one length that the compiler sees, so that no index is checked inside a loop.
+        // Slices of a length that the compiler knows, so that the loops have no bounds checks.
         let (input_rz, input_n) = (&input_bias[..2 * width], &input_bias[2 * width..][..width]);
         let (hidden_rz, hidden_n) = (&hidden_bias[..2 * width], &hidden_bias[2 * width..][..width]);
         let states = before.chunks_exact(width).zip(out.chunks_exact_mut(width));
@@ -319,9 +318,9 @@ vectorised! {
 }
 
 vectorised! {
-    /// The way back through the gates of one step. `gates` comes in holding r, z and n and goes out holding the gradient
-    /// before their activation; `carried` comes in holding what later steps want of the hidden state, and goes out holding
-    /// the part of the gradient that did not go through a product.
+    /// Backward pass through the gates of one step. `gates` holds r, z and n before and the gradient before their activation
+    /// after the call. `carried` holds the gradient of the hidden state from later steps before the call, and after it the
+    /// part for the step before that does not pass through a product.
     fn gates_backward(
         d_out: &[f32],
         before: &[f32],

@@ -1,6 +1,7 @@
-//! First weights. Randomness comes in as a function, so that the engine owns none.
+//! Initial weights. The caller passes randomness as a function `uniform` with values from [0, 1).
 
-/// Fills an `n_in × n_out` matrix so that its rows or its columns, whichever are fewer, are orthogonal and of length `gain`.
+/// Fills an `n_in × n_out` matrix with random orthogonal vectors of length `gain`: its rows if it has fewer rows than
+/// columns, else its columns.
 pub fn orthogonal(
     weights: &mut [f32],
     n_in: usize,
@@ -12,11 +13,11 @@ pub fn orthogonal(
     let mut vectors: Vec<Vec<f64>> = Vec::with_capacity(n_vectors);
     while vectors.len() < n_vectors {
         let mut vector: Vec<f64> = (0..length).map(|_| normal(uniform)).collect();
-        // Twice: once removes the projections, the second time what rounding left of them.
+        // Twice: the second round removes the rounding errors of the first.
         for _ in 0..2 {
             for other in &vectors {
-                let along: f64 = vector.iter().zip(other).map(|(one, two)| one * two).sum();
-                vector.iter_mut().zip(other).for_each(|(value, other)| *value -= along * other);
+                let projection: f64 = vector.iter().zip(other).map(|(one, two)| one * two).sum();
+                vector.iter_mut().zip(other).for_each(|(value, other)| *value -= projection * other);
             }
         }
         let norm = vector.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -32,12 +33,12 @@ pub fn orthogonal(
     }
 }
 
-/// Fills with numbers from ±`bound`.
+/// Fills `weights` with uniform numbers between `-bound` and `bound`.
 pub fn uniform_within(weights: &mut [f32], bound: f64, uniform: &mut dyn FnMut() -> f64) {
     weights.iter_mut().for_each(|weight| *weight = ((2.0 * uniform() - 1.0) * bound) as f32);
 }
 
-/// A standard normal number, by Box and Muller.
+/// Returns a standard normal number (Box–Muller transform).
 pub(crate) fn normal(uniform: &mut dyn FnMut() -> f64) -> f64 {
     let radius = (-2.0 * (1.0 - uniform()).ln()).sqrt();
     radius * (std::f64::consts::TAU * uniform()).cos()
@@ -48,7 +49,7 @@ mod tests {
     use super::orthogonal;
 
     #[test]
-    fn the_shorter_side_is_orthogonal() {
+    fn vectors_of_the_shorter_dimension_are_orthogonal() {
         let mut state = 1u64;
         let mut uniform = || {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

@@ -1,8 +1,11 @@
-//! The passes around the matrix products: one sweep each, compiled for every width of vector and chosen at run time.
+//! The passes around the matrix products: one pass over the data each, compiled for every vector width and selected at run
+//! time.
 //!
-//! The bodies are plain loops that the compiler vectorises; no sum is reordered, so every width gives the same bits.
+//! The bodies are plain loops that the compiler vectorises. No sum is reordered, so every vector width gives the same bits.
 
-/// Defines a function whose body is compiled for the vector widths of `SimdPath` and dispatched at run time.
+/// Defines a function whose body is compiled for the vector widths of `SimdPath`, and selects one of them at run time.
+///
+/// `unsafe` is allowed for this selection only; the lint applies to the body of the function.
 macro_rules! vectorised {
     ($(#[$meta:meta])* $visibility:vis fn $name:ident($($argument:ident: $kind:ty),* $(,)?) $(-> $result:ty)? $body:block) => {
         $(#[$meta])*
@@ -27,10 +30,11 @@ macro_rules! vectorised {
                         portable($($argument),*)
                     }
                 }
+                #[allow(unsafe_code, reason = "a function for an instruction set is called after its detection")]
                 match $crate::simd::SimdPath::detect() {
-                    // SAFETY: `detect` asks for every instruction set of the list that the function is compiled for.
+                    // SAFETY: `detect` checks every instruction set of the list that the function is compiled for.
                     $crate::simd::SimdPath::Avx512 => return unsafe { avx512($($argument),*) },
-                    // SAFETY: `detect` asks for every instruction set of the list that the function is compiled for.
+                    // SAFETY: `detect` checks every instruction set of the list that the function is compiled for.
                     $crate::simd::SimdPath::Avx2 => return unsafe { avx2($($argument),*) },
                     $crate::simd::SimdPath::Portable => {}
                 }
@@ -42,14 +46,14 @@ macro_rules! vectorised {
 
 pub(crate) use vectorised;
 
-/// `two` and `less` such that `e^x = two · (1 + less)`: a power of two, and e to the power of a rest near zero, less one.
+/// Returns `(power_of_two, fraction)` with `e^x = power_of_two · (1 + fraction)`.
 #[inline(always)]
 fn exp_parts(x: f32) -> (f32, f32) {
-    // Adding 1.5 · 2²³ rounds to a whole number and leaves it in the lowest bits.
+    // Adding 1.5 · 2²³ rounds to an integer and stores it in the lowest bits.
     const ROUNDER: f32 = 12_582_912.0;
     let shifted = x * std::f32::consts::LOG2_E + ROUNDER;
     let power = shifted - ROUNDER;
-    // ln 2 in two parts, the first of which has few enough bits for an exact product.
+    // ln 2 as a sum of two numbers; the first has few enough bits for an exact product.
     let rest = x - power * 0.693_359_4 + power * 2.121_944_4e-4;
     // The coefficients of Cephes' expf.
     let mut series = 1.987_569_1e-4;
@@ -59,44 +63,44 @@ fn exp_parts(x: f32) -> (f32, f32) {
     (f32::from_bits(shifted.to_bits().wrapping_add(127) << 23), series * rest * rest + rest)
 }
 
-/// e to the power of `x`, within two units in the last place; below −87.3 it is that of −87.3, above 88 that of 88.
+/// Returns `e^x`, within two units in the last place. `x` is clamped to −87.3 … 88; NaN gives NaN.
 ///
-/// Plain arithmetic without a branch or a table, so that loops over it are vectorised; not-a-number stays so.
+/// It has no branch and no table, so that loops over it are vectorised.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
-    let (two, less) = exp_parts(x.clamp(-87.3, 88.0));
-    (less + 1.0) * two
+    let (power_of_two, fraction) = exp_parts(x.clamp(-87.3, 88.0));
+    (fraction + 1.0) * power_of_two
 }
 
-/// The sigmoid function `1 / (1 + e^−x)`, within three units in the last place from −87 on.
+/// Returns the sigmoid `1 / (1 + e^−x)`, within three units in the last place for `x` of at least −87.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// The hyperbolic tangent, within three units in the last place; exactly odd.
+/// Returns the hyperbolic tangent, within three units in the last place. `tanh(−x)` is exactly `−tanh(x)`.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
-    // From e^−2|x| − 1, which near zero is `less` alone, without the loss of subtracting one from about one.
-    let (two, less) = exp_parts((-2.0 * x.abs()).clamp(-40.0, 0.0));
-    let fall = two * less + (two - 1.0);
-    (-fall / (fall + 2.0)).copysign(x)
+    // From e^−2|x| − 1. Near zero it is `fraction` alone: no precision is lost by subtracting 1 from about 1.
+    let (power_of_two, fraction) = exp_parts((-2.0 * x.abs()).clamp(-40.0, 0.0));
+    let exp_minus_one = power_of_two * fraction + (power_of_two - 1.0);
+    (-exp_minus_one / (exp_minus_one + 2.0)).copysign(x)
 }
 
 vectorised! {
-    /// `values = tanh(values)`.
-    pub fn tanh_inplace(values: &mut [f32]) {
+    /// Computes `values = tanh(values)`.
+    pub(crate) fn tanh_inplace(values: &mut [f32]) {
         for value in values {
             *value = tanh(*value);
         }
     }
 }
 
-/// Numbers that are worked on side by side: the widest vector there is.
+/// Length of the widest supported vector.
 pub(crate) const LANES: usize = 16;
 
-/// Folds the lanes into one number, half onto half: few steps that wait for each other, in an order that vectors of any
-/// width keep.
+/// Folds the lanes into one number, each time the upper half into the lower half. The chain of dependent steps is short, and
+/// the order is the same for every vector width.
 #[inline(always)]
 fn join_lanes(mut lanes: [f32; LANES], fold: impl Fn(f32, f32) -> f32) -> f32 {
     let mut half = LANES / 2;
@@ -109,7 +113,7 @@ fn join_lanes(mut lanes: [f32; LANES], fold: impl Fn(f32, f32) -> f32) -> f32 {
     lanes[0]
 }
 
-/// Folds a row into interleaved lanes and these into one number.
+/// Folds a row into interleaved lanes, then the lanes into one number.
 #[inline(always)]
 fn fold_lanes(row: &[f32], start: f32, fold: impl Fn(f32, f32) -> f32) -> f32 {
     let mut lanes = [start; LANES];
@@ -125,19 +129,19 @@ fn fold_lanes(row: &[f32], start: f32, fold: impl Fn(f32, f32) -> f32) -> f32 {
     join_lanes(lanes, fold)
 }
 
-/// The sum of a row.
+/// Returns the sum of a row.
 #[inline(always)]
 pub(crate) fn sum_of(row: &[f32]) -> f32 {
     fold_lanes(row, 0.0, |sum, value| sum + value)
 }
 
-/// The highest number of a row.
+/// Returns the maximum of a row.
 #[inline(always)]
 pub(crate) fn max_of(row: &[f32]) -> f32 {
     fold_lanes(row, f32::NEG_INFINITY, f32::max)
 }
 
-/// The sum of the products of two rows, in the lanes of [`sum_of`].
+/// Returns the dot product of two rows, with the same lanes as [`sum_of`].
 #[inline(always)]
 pub(crate) fn sum_of_products(one: &[f32], other: &[f32]) -> f32 {
     let mut lanes = [0.0f32; LANES];
@@ -154,8 +158,8 @@ pub(crate) fn sum_of_products(one: &[f32], other: &[f32]) -> f32 {
 }
 
 vectorised! {
-    /// `out = e^values`.
-    pub fn exp_into(out: &mut [f32], values: &[f32]) {
+    /// Computes `out = e^values`.
+    pub(crate) fn exp_into(out: &mut [f32], values: &[f32]) {
         for (out, value) in out.iter_mut().zip(values) {
             *out = exp(*value);
         }
@@ -174,8 +178,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds `bias` to every row and cuts negatives off.
-    pub fn add_bias_relu(rows: &mut [f32], bias: &[f32]) {
+    /// Adds `bias` to every row and applies a ReLU.
+    pub(crate) fn add_bias_relu(rows: &mut [f32], bias: &[f32]) {
         for row in rows.chunks_exact_mut(bias.len()) {
             for (value, bias) in row.iter_mut().zip(bias) {
                 *value = (*value + bias).max(0.0);
@@ -185,8 +189,9 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds `bias` and the table row named by each row's class, and cuts negatives off where `is_relu`.
-    pub fn add_bias_and_class(rows: &mut [f32], bias: &[f32], table: &[f32], classes: &[u8], is_relu: bool) {
+    /// Adds `bias` and the table row of its class to every row, and applies a ReLU if `is_relu`. A class without a table row
+    /// adds the bias only.
+    pub(crate) fn add_bias_and_class(rows: &mut [f32], bias: &[f32], table: &[f32], classes: &[u8], is_relu: bool) {
         let width = bias.len();
         let floor = if is_relu { 0.0 } else { f32::NEG_INFINITY };
         for (row, class) in rows.chunks_exact_mut(width).zip(classes) {
@@ -207,10 +212,10 @@ vectorised! {
 }
 
 vectorised! {
-    /// Takes the gradient back through a ReLU (zero where the output is zero) and adds its column sums to `d_bias`.
-    pub fn relu_backward(d_rows: &mut [f32], outputs: &[f32], d_bias: &mut [f32]) {
+    /// Backward pass of a ReLU (gradient 0 where the output is 0); adds the column sums of the gradient to `d_bias`.
+    pub(crate) fn relu_backward(d_rows: &mut [f32], outputs: &[f32], d_bias: &mut [f32]) {
         let width = d_bias.len();
-        // A block of columns at a time, the sums of which stay in registers from row to row.
+        // One block of columns at a time, whose sums stay in registers from row to row.
         let (blocks, rest) = d_bias.as_chunks_mut::<64>();
         for (block, d_bias) in blocks.iter_mut().enumerate() {
             let mut sums = *d_bias;
@@ -236,8 +241,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// Takes the gradient back through a tanh whose outputs are given, and adds its column sums to `d_bias`.
-    pub fn tanh_backward(d_rows: &mut [f32], outputs: &[f32], d_bias: &mut [f32]) {
+    /// Backward pass of a tanh with the given outputs; adds the column sums of the gradient to `d_bias`.
+    pub(crate) fn tanh_backward(d_rows: &mut [f32], outputs: &[f32], d_bias: &mut [f32]) {
         let width = d_bias.len();
         for (d_row, output) in d_rows.chunks_exact_mut(width).zip(outputs.chunks_exact(width)) {
             for ((d_value, output), d_bias) in d_row.iter_mut().zip(output).zip(d_bias.iter_mut()) {
@@ -249,7 +254,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds the rows up, column by column.
+    /// Adds the column sums of the rows to `sums`.
     pub fn add_rows(rows: &[f32], sums: &mut [f32]) {
         for row in rows.chunks_exact(sums.len()) {
             for (sum, value) in sums.iter_mut().zip(row) {
@@ -260,8 +265,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds each row to the table row named by its class; rows without a class are left out.
-    pub fn add_rows_by_class(rows: &[f32], classes: &[u8], width: usize, table: &mut [f32]) {
+    /// Adds each row to the table row of its class; rows whose class has no table row are skipped.
+    pub(crate) fn add_rows_by_class(rows: &[f32], classes: &[u8], width: usize, table: &mut [f32]) {
         for (row, class) in rows.chunks_exact(width).zip(classes) {
             if let Some(sums) = table.chunks_exact_mut(width).nth(usize::from(*class)) {
                 for (sum, value) in sums.iter_mut().zip(row) {
@@ -273,7 +278,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `sums += values`.
+    /// Computes `sums += values`.
     pub fn add(sums: &mut [f32], values: &[f32]) {
         for (sum, value) in sums.iter_mut().zip(values) {
             *sum += value;
@@ -282,16 +287,16 @@ vectorised! {
 }
 
 vectorised! {
-    /// `highest = max(highest, values)`.
-    pub fn max_assign(highest: &mut [f32], values: &[f32]) {
-        for (highest, value) in highest.iter_mut().zip(values) {
-            *highest = if *value > *highest { *value } else { *highest };
+    /// Computes `maxima = max(maxima, values)`.
+    pub fn max_assign(maxima: &mut [f32], values: &[f32]) {
+        for (maximum, value) in maxima.iter_mut().zip(values) {
+            *maximum = if *value > *maximum { *value } else { *maximum };
         }
     }
 }
 
 vectorised! {
-    /// `sums += factor · values`.
+    /// Computes `sums += factor · values`.
     pub fn add_scaled(sums: &mut [f32], values: &[f32], factor: f32) {
         for (sum, value) in sums.iter_mut().zip(values) {
             *sum += factor * value;
@@ -300,7 +305,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `values = factor · values`.
+    /// Computes `values = factor · values`.
     pub fn scale(values: &mut [f32], factor: f32) {
         for value in values {
             *value *= factor;
@@ -309,8 +314,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// `values −= others`; returns the sum of squares of the result.
-    pub fn subtract_and_square(values: &mut [f32], others: &[f32]) -> f32 {
+    /// Computes `values −= others` and returns the sum of squares of the result.
+    pub(crate) fn subtract_and_square(values: &mut [f32], others: &[f32]) -> f32 {
         for (value, other) in values.iter_mut().zip(others) {
             *value -= other;
         }
@@ -319,7 +324,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `out = factor · values`.
+    /// Computes `out = factor · values`.
     pub fn scale_into(out: &mut [f32], values: &[f32], factor: f32) {
         for (out, value) in out.iter_mut().zip(values) {
             *out = factor * value;
@@ -328,7 +333,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// `out = first_factor · first + second_factor · second`.
+    /// Computes `out = first_factor · first + second_factor · second`.
     pub fn linear_combination_into(out: &mut [f32], first: &[f32], first_factor: f32, second: &[f32], second_factor: f32) {
         for ((out, first), second) in out.iter_mut().zip(first).zip(second) {
             *out = first_factor * first + second_factor * second;
@@ -337,14 +342,14 @@ vectorised! {
 }
 
 vectorised! {
-    /// Writes the sums over `others`, each read from place `start` on, in their order: the fixed order of shards.
-    pub fn sum_shards(sums: &mut [f32], others: &[&[f32]], start: usize) {
-        // A block at a time, so that the sums stay in the first cache while the shards pass by.
+    /// Writes the sums over the shards, in the order of the shards. Each shard is read from index `start` on.
+    pub fn sum_shards(sums: &mut [f32], shards: &[&[f32]], start: usize) {
+        // One block at a time, so that the sums stay in the first-level cache.
         for (block, sums) in sums.chunks_mut(1024).enumerate() {
             sums.fill(0.0);
-            for other in others {
-                let other = &other[start + block * 1024..][..sums.len()];
-                for (sum, value) in sums.iter_mut().zip(other) {
+            for shard in shards {
+                let shard = &shard[start + block * 1024..][..sums.len()];
+                for (sum, value) in sums.iter_mut().zip(shard) {
                     *sum += value;
                 }
             }
@@ -353,7 +358,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The sum of squares in double precision, in sixteen interleaved lanes of fixed order.
+    /// Returns the sum of squares in double precision, summed in sixteen interleaved lanes.
     pub fn sum_of_squares(values: &[f32]) -> f64 {
         let mut lanes = [0.0f64; 16];
         let (chunks, rest) = values.as_chunks::<16>();
@@ -370,8 +375,8 @@ vectorised! {
 }
 
 vectorised! {
-    /// One step of Adam over a flat buffer; `rate` and `second_scale` carry the bias corrections.
-    pub fn adam_step(
+    /// Takes one step of Adam over a flat buffer; `rate` and `second_scale` include the bias corrections.
+    pub(crate) fn adam_step(
         values: &mut [f32],
         gradients: &[f32],
         first: &mut [f32],

@@ -1,4 +1,4 @@
-//! Names, shapes and places of the weights of a network in one flat buffer, and the bytes of such a buffer.
+//! The weights of a network in one flat buffer: names, shapes and ranges of the tensors, and the file format.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 
 use crate::product::transpose;
 
-/// Where one tensor lies in the flat buffer.
+/// Range of one tensor in the flat buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorId {
     start: usize,
@@ -14,21 +14,21 @@ pub struct TensorId {
 }
 
 impl TensorId {
-    /// Its place in the flat buffer.
+    /// Returns the tensor's range in the flat buffer.
     #[inline]
     pub fn range(self) -> std::ops::Range<usize> {
         self.start..self.end
     }
 }
 
-/// The name, shape and place of one tensor.
+/// Name, shape and range of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorSpec {
-    /// Its name in files.
+    /// Name in files.
     pub name: String,
-    /// Its shape, the slowest dimension first.
+    /// Shape, the slowest dimension first.
     pub shape: Vec<usize>,
-    /// Its place.
+    /// Range in the flat buffer.
     pub id: TensorId,
     backward: BackwardForm,
 }
@@ -37,61 +37,61 @@ pub struct TensorSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum BackwardForm {
     Unread,
-    AsItIs,
-    /// A matrix whose rows are divided into parts, each of them transposed.
+    Unchanged,
+    /// A matrix whose rows are divided into parts; each part is transposed.
     Transposed {
         part_widths: Vec<usize>,
     },
 }
 
-/// Names, shapes and places of all weights of a network. The weights themselves are a buffer of [`Layout::len`] numbers.
+/// Tensors of a network in the flat buffer of its weights, which has [`Layout::len`] numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     tensors: Vec<TensorSpec>,
 }
 
-/// What can be wrong with the bytes of a network.
+/// Error in a file of weights.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
-    /// Not safetensors, or broken.
+    /// The file is not valid safetensors.
     #[error("not a readable safetensors file: {reason}")]
     Unreadable {
-        /// The reader's reason.
+        /// Reason given by the reader.
         reason: String,
     },
-    /// A tensor the network needs is not there.
+    /// A tensor of the network is missing in the file.
     #[error("tensor \"{name}\" is missing; the file was made for another network")]
     Missing {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
     },
-    /// A tensor of another type or shape.
+    /// A tensor has another type or shape than in the network.
     #[error("tensor \"{name}\" is {found}, expected f32 {expected:?}; the file was made for another network")]
     WrongShape {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
-        /// What the file has.
+        /// Type and shape in the file.
         found: String,
-        /// What the network needs.
+        /// Shape in the network.
         expected: Vec<usize>,
     },
-    /// A tensor the network does not know.
+    /// The file has another number of tensors than the network.
     #[error("{found} tensors, expected {expected}; the file was made for another network")]
     WrongCount {
-        /// What the file has.
+        /// Number of tensors in the file.
         found: usize,
-        /// What the network has.
+        /// Number of tensors of the network.
         expected: usize,
     },
-    /// A number that is not finite.
+    /// A tensor contains a number that is not finite.
     #[error("tensor \"{name}\" holds a number that is not finite")]
     NotFinite {
-        /// Its name.
+        /// Name of the tensor.
         name: String,
     },
 }
 
-/// The most bytes a file of weights may have.
+/// Maximum size of a file of weights in bytes.
 const MAX_BYTES: usize = 1 << 30;
 
 impl Layout {
@@ -100,12 +100,12 @@ impl Layout {
         self.add(name, shape, BackwardForm::Unread)
     }
 
-    /// Adds a tensor that a backward pass reads as it is.
+    /// Adds a tensor that a backward pass reads unchanged.
     pub(crate) fn reserve_factors(&mut self, name: &str, shape: &[usize]) -> TensorId {
-        self.add(name, shape, BackwardForm::AsItIs)
+        self.add(name, shape, BackwardForm::Unchanged)
     }
 
-    /// Adds the weights of a product with an input of several parts; a backward pass reads each part transposed.
+    /// Adds the weight matrix for an input of several parts; a backward pass reads each part transposed.
     pub(crate) fn reserve_matrix(&mut self, name: &str, part_widths: &[usize], n_out: usize) -> TensorId {
         let shape = [part_widths.iter().sum(), n_out];
         self.add(name, &shape, BackwardForm::Transposed { part_widths: part_widths.to_vec() })
@@ -119,30 +119,30 @@ impl Layout {
         id
     }
 
-    /// All tensors in their order.
+    /// Returns all tensors in the order of the buffer.
     pub fn tensors(&self) -> &[TensorSpec] {
         &self.tensors
     }
 
-    /// Number of weights.
+    /// Returns the number of weights.
     pub fn len(&self) -> usize {
         self.tensors.last().map_or(0, |tensor| tensor.id.end)
     }
 
-    /// Whether nothing was reserved.
+    /// Whether there are no weights.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes the weights in the form that backward passes read to the same places in `transposed`.
+    /// Writes the weights in the form that backward passes read to the same ranges of `transposed`.
     ///
-    /// A backward pass multiplies by transposed weights. Transposing them once per gradient step is cheaper than once per
-    /// product, of which a step has as many as the batch has chunks.
+    /// A backward pass multiplies by transposed weights, once per chunk of the batch. Transposing them once per gradient step
+    /// is cheaper than once per product.
     pub fn transpose(&self, weights: &[f32], transposed: &mut [f32]) {
         for TensorSpec { shape, id, backward, .. } in &self.tensors {
             match backward {
                 BackwardForm::Unread => {}
-                BackwardForm::AsItIs => transposed[id.range()].copy_from_slice(&weights[id.range()]),
+                BackwardForm::Unchanged => transposed[id.range()].copy_from_slice(&weights[id.range()]),
                 BackwardForm::Transposed { part_widths } => {
                     let mut start = id.start;
                     for width in part_widths {
@@ -155,7 +155,7 @@ impl Layout {
         }
     }
 
-    /// Returns the safetensors file of `values`. Its bytes depend on nothing else.
+    /// Returns `values` as a safetensors file. Equal values give equal bytes.
     pub fn to_bytes(&self, values: &[f32]) -> Vec<u8> {
         assert_eq!(values.len(), self.len(), "one value per weight");
         let bytes: Vec<Vec<u8>> = self
@@ -170,7 +170,7 @@ impl Layout {
         safetensors::serialize(views, None).expect("tensors have distinct names")
     }
 
-    /// Reads what [`Layout::to_bytes`] wrote; every name, type and shape must be as in this layout.
+    /// Reads a file written by [`Layout::to_bytes`]. All names, types and shapes must match this layout.
     pub fn from_bytes(&self, bytes: &[u8]) -> Result<Vec<f32>, ParameterError> {
         let unreadable = |reason: String| ParameterError::Unreadable { reason };
         if bytes.len() > MAX_BYTES {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_back_and_strangers_are_refused() {
+    fn weights_survive_writing_and_reading_and_invalid_files_are_refused() {
         let layout = layout(&[2, 3]);
         let values: Vec<f32> = (0..8).map(|index| index as f32 / 7.0).collect();
         let bytes = layout.to_bytes(&values);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn backward_passes_read_every_part_of_a_matrix_transposed() {
+    fn matrices_are_transposed_part_by_part() {
         let mut layout = Layout::default();
         layout.reserve("unread", &[1]);
         layout.reserve_matrix("matrix", &[2, 1], 2);

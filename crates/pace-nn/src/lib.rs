@@ -1,32 +1,33 @@
 //! The numerical engine: layers with explicit forward and backward passes over buffers the caller owns.
 //!
-//! No tape, no tensor type, no allocation in a pass. All weights of a network lie in one flat buffer, their gradients in
-//! another of the same layout (`layout`), so that adding shards up, clipping and Adam are single passes. The engine
-//! knows nothing of games, peers or files, and is the only crate that may hold `unsafe`, SIMD and GEMM code.
+//! There is no autograd tape and no tensor type, and a pass does not allocate once its buffers have grown. All weights of a
+//! network lie in one flat buffer, their gradients in another of the same layout (`layout`). Summing shards, clipping and
+//! Adam are therefore single passes over flat buffers. The engine knows nothing of games, peers or files. It is the only
+//! crate that may contain `unsafe`, SIMD and GEMM code; `unsafe` occurs in `kernels` and `product` only.
 #![warn(missing_docs)]
 
-pub mod layout;
-pub mod simd;
+mod layout;
+mod simd;
 
 pub mod kernels;
 pub mod product;
 pub mod rows;
 
-pub mod attention;
-pub mod dropout;
-pub mod gru;
-pub mod linear;
-pub mod mlp;
-pub mod norm;
-pub mod positions;
+mod attention;
+mod dropout;
+mod gru;
+mod linear;
+mod mlp;
+mod norm;
+mod positions;
 mod prefix_attention;
-pub mod prefix_pooling;
-pub mod transformer;
+mod prefix_pooling;
+mod transformer;
 
 pub mod gaussian;
 pub mod loss;
 
-pub mod adam;
+mod adam;
 pub mod initialise;
 pub mod threads;
 
@@ -39,6 +40,6 @@ pub use linear::{Activation, InputPart, Linear, WriteMode};
 pub use mlp::{Mlp, MlpBuffers};
 pub use norm::LayerNorm;
 pub use positions::PositionEmbedding;
-pub use prefix_pooling::{EmptyEpisode, PrefixPool};
+pub use prefix_pooling::{EmptyEpisodeMode, PrefixPool};
 pub use simd::SimdPath;
 pub use transformer::{TransformerBuffers, TransformerConfig, TransformerLayer};

@@ -1,29 +1,29 @@
 //! A fully connected layer on an input of several parts: `y = activation(x₁W₁ + x₂W₂ + … + b)`.
 //!
-//! The parts of a concatenated input are never copied together, and a one-hot part is a row of the weights, not a vector:
-//! an input `[observation ⊕ one-hot action]` costs one product and one row added in the pass that adds the bias.
+//! The parts of a concatenated input are not copied into one buffer. A one-hot part is given as a class and selects a row of
+//! the weights. The input `[observation ⊕ one-hot action]` thus costs one product, and one row added together with the bias.
 
 use crate::kernels;
 use crate::layout::{Layout, TensorId};
 use crate::product::{multiply, multiply_transposed};
 
-/// Whether a result replaces what is there or is added to it.
+/// Whether a result replaces the numbers of its buffer or is added to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
-    /// It replaces it.
+    /// The result replaces them.
     Overwrite,
-    /// It is added.
+    /// The result is added to them.
     Accumulate,
 }
 
-/// What follows the sum.
+/// Activation function of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// Nothing.
+    /// No activation function.
     Identity,
-    /// Negatives are cut off.
+    /// Rectified linear unit.
     Relu,
-    /// The hyperbolic tangent.
+    /// Hyperbolic tangent.
     Tanh,
 }
 
@@ -32,11 +32,11 @@ pub enum Activation {
 pub enum InputPart<'a> {
     /// Rows of numbers, one after the other.
     Dense(&'a [f32]),
-    /// One class per row; a class past the last one stands for no class.
+    /// One class per row; a number above the last class means no class.
     OneHot(&'a [u8]),
 }
 
-/// Where the weights of a layer lie. Weights are stored input by input: `n_in × n_out`.
+/// A fully connected layer. Its weights are stored input by input: `n_in × n_out`.
 #[derive(Clone, Debug)]
 pub struct Linear {
     widths: Vec<usize>,
@@ -64,27 +64,27 @@ impl Linear {
         }
     }
 
-    /// Width of the output.
+    /// Returns the width of the output.
     pub fn n_out(&self) -> usize {
         self.n_out
     }
 
-    /// Width of the whole input.
+    /// Returns the width of the whole input.
     pub fn n_in(&self) -> usize {
         self.widths.iter().sum()
     }
 
-    /// The tensor of the weights.
+    /// Returns the tensor of the weights.
     pub fn weights(&self) -> TensorId {
         self.weights
     }
 
-    /// The tensor of the biases.
+    /// Returns the tensor of the biases.
     pub fn biases(&self) -> TensorId {
         self.biases
     }
 
-    /// The rows of the weight matrix that belong to one part.
+    /// Returns the range of one part's rows in the weight matrix.
     fn part_range(&self, part: usize) -> std::ops::Range<usize> {
         let first: usize = self.widths[..part].iter().sum();
         first * self.n_out..(first + self.widths[part]) * self.n_out
@@ -95,19 +95,19 @@ impl Linear {
         assert_eq!(parts.len(), self.widths.len(), "parts of the input");
         let weights = &parameters[self.weights.range()];
         let bias = &parameters[self.biases.range()];
-        let mut store = WriteMode::Overwrite;
+        let mut mode = WriteMode::Overwrite;
         let mut one_hot = None;
         for (index, part) in parts.iter().enumerate() {
             let part_weights = &weights[self.part_range(index)];
             match part {
                 InputPart::Dense(rows) => {
-                    multiply(rows, part_weights, output, n_rows, self.widths[index], self.n_out, store);
-                    store = WriteMode::Accumulate;
+                    multiply(rows, part_weights, output, n_rows, self.widths[index], self.n_out, mode);
+                    mode = WriteMode::Accumulate;
                 }
                 InputPart::OneHot(classes) => one_hot = Some((part_weights, *classes)),
             }
         }
-        if store == WriteMode::Overwrite {
+        if mode == WriteMode::Overwrite {
             output.fill(0.0);
         }
         let is_relu = self.activation == Activation::Relu;
@@ -123,8 +123,8 @@ impl Linear {
         }
     }
 
-    /// Takes the gradient of the output back, with what [`Layout::transpose`] wrote: adds to `gradients`, and writes the gradient
-    /// of each dense part that `d_parts` has a place for. `d_output` is left holding the gradient before the activation.
+    /// Backward pass with the weights that [`Layout::transpose`] wrote. Adds to `gradients`, and writes the gradient of every
+    /// dense part for which `d_parts` has a buffer. `d_output` holds the gradient before the activation after the call.
     pub fn backward(
         &self,
         transposed: &[f32],
@@ -157,8 +157,8 @@ impl Linear {
                         self.n_out,
                         WriteMode::Accumulate,
                     );
-                    if let Some(Some((d_rows, store))) = d_parts.get_mut(index) {
-                        multiply(d_output, &transposed[range], d_rows, n_rows, self.n_out, width, *store);
+                    if let Some(Some((d_rows, mode))) = d_parts.get_mut(index) {
+                        multiply(d_output, &transposed[range], d_rows, n_rows, self.n_out, width, *mode);
                     }
                 }
                 InputPart::OneHot(classes) => {

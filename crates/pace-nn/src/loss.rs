@@ -1,12 +1,13 @@
-//! Losses: softmax over many rows at once, and then one row at a time, each writing the gradient of its own term.
+//! Losses: a softmax over many rows, and losses of rows with their gradients.
 //!
-//! Sums over rows and their weights are the caller's; every gradient is multiplied by `weight`, the row's share in the mean.
+//! The caller sums the losses over rows. Every gradient is multiplied by `weight`, the weight of a row in the caller's mean.
 
 use crate::kernels;
 
-/// Turns logits into log-probabilities and probabilities: the one softmax there is, so that equal logits give equal bits in
-/// training, evaluation and play. A row consists of groups of these widths, each a distribution of
-/// its own.
+/// Computes log-probabilities and probabilities from logits.
+///
+/// A row consists of groups of these widths; each group is a distribution. All crates use this softmax, so that equal logits
+/// give equal bits in training, evaluation and play.
 pub fn softmax_rows(
     logits: &[f32],
     groups: &[usize],
@@ -25,7 +26,7 @@ pub fn softmax_rows(
         }
         start += n;
     }
-    // All rows in one sweep: groups are often too short to fill a vector.
+    // All rows in one pass: groups are often too short to fill a vector.
     kernels::exp_into(probabilities, log_probabilities);
     let mut start = 0;
     for n in all_groups() {
@@ -38,31 +39,31 @@ pub fn softmax_rows(
     }
 }
 
-/// The numbers of the policy loss that a person chooses.
+/// Hyperparameters of PPO's policy loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PolicyLoss {
-    /// How far the probability ratio may move before its gradient stops.
+    /// Clip range of the probability ratio around 1.
     pub clip: f32,
     /// Weight of the entropy bonus.
     pub entropy_weight: f32,
 }
 
-/// What the policy loss of one row came to.
+/// Terms of the policy loss of one row.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PolicyTerms {
-    /// The clipped surrogate.
+    /// Clipped surrogate loss.
     pub loss: f32,
-    /// The entropy of the policy.
+    /// Entropy of the policy.
     pub entropy: f32,
-    /// An estimate of the divergence from the old policy: ratio − 1 − log ratio.
+    /// Estimate of the KL divergence from the old policy: ratio − 1 − log ratio.
     pub approx_kl: f32,
     /// Whether the ratio left the clip range.
     pub is_clipped: bool,
 }
 
 impl PolicyLoss {
-    /// The clipped surrogate with its entropy bonus, from a row of [`softmax_rows`]. `d_logits` comes in holding the
-    /// log-probabilities and goes out holding the gradient.
+    /// Computes the clipped surrogate loss with its entropy bonus for a row of [`softmax_rows`]. `d_logits` holds the
+    /// log-probabilities before and the gradient after the call.
     #[inline]
     pub fn row(
         &self,
@@ -76,18 +77,19 @@ impl PolicyLoss {
         let log_ratio = d_logits[action] - old_log_probability;
         let ratio = kernels::exp(log_ratio);
         let clipped = ratio.clamp(1.0 - self.clip, 1.0 + self.clip);
-        let (free, bound) = (ratio * advantage, clipped * advantage);
-        // The smaller of the two counts; where they tie, clipping does nothing and the gradient is the free one's.
-        let d_log_probability = if free <= bound { -free } else { 0.0 };
+        let (unclipped, clipped) = (ratio * advantage, clipped * advantage);
+        // The loss is minus the smaller one. If they are equal, the gradient is that of the unclipped one.
+        let d_log_probability = if unclipped <= clipped { -unclipped } else { 0.0 };
         let pairs = d_logits.iter().zip(probabilities);
         let entropy: f32 = -pairs.map(|(log, probability)| probability * log).sum::<f32>();
-        for (place, probability) in d_logits.iter_mut().zip(probabilities) {
-            let bonus = self.entropy_weight * (*place + entropy);
-            *place = weight * probability * (bonus - d_log_probability);
+        for (d_logit, probability) in d_logits.iter_mut().zip(probabilities) {
+            let log_probability = *d_logit;
+            let bonus = self.entropy_weight * (log_probability + entropy);
+            *d_logit = weight * probability * (bonus - d_log_probability);
         }
         d_logits[action] += weight * d_log_probability;
         PolicyTerms {
-            loss: -free.min(bound),
+            loss: -unclipped.min(clipped),
             entropy,
             approx_kl: ratio - 1.0 - log_ratio,
             is_clipped: (ratio - 1.0).abs() > self.clip,
@@ -95,34 +97,36 @@ impl PolicyLoss {
     }
 }
 
-/// Half the squared error of a value, clipped around the old value; returns the loss and its gradient.
+/// Returns half the squared error of a value, clipped around the old value, and its gradient.
 #[inline]
 pub fn clipped_value(value: f32, old_value: f32, target: f32, clip: f32) -> (f32, f32) {
-    let moved = value - old_value;
-    let near = old_value + moved.clamp(-clip, clip);
-    let (free, bound) = ((value - target).powi(2), (near - target).powi(2));
-    if free >= bound {
-        (0.5 * free, value - target)
+    let change = value - old_value;
+    let clipped_value = old_value + change.clamp(-clip, clip);
+    let (unclipped, clipped) = ((value - target).powi(2), (clipped_value - target).powi(2));
+    if unclipped >= clipped {
+        (0.5 * unclipped, value - target)
     } else {
-        // The clipped branch counts, and inside it the value has no gradient once it left the range.
-        (0.5 * bound, if moved.abs() < clip { near - target } else { 0.0 })
+        // Outside the clip range the clipped error does not depend on the value.
+        (0.5 * clipped, if change.abs() < clip { clipped_value - target } else { 0.0 })
     }
 }
 
-/// Cross-entropy of one class, from a row of [`softmax_rows`]. `d_logits` comes in holding the log-probabilities and goes
-/// out holding the gradient. Returns the loss.
+/// Returns the cross-entropy of one class for a row of [`softmax_rows`]. `d_logits` holds the log-probabilities before and
+/// the gradient after the call.
 #[inline]
 pub fn cross_entropy(probabilities: &[f32], class: usize, weight: f32, d_logits: &mut [f32]) -> f32 {
     let loss = -d_logits[class];
-    for (place, probability) in d_logits.iter_mut().zip(probabilities) {
-        *place = weight * probability;
+    for (d_logit, probability) in d_logits.iter_mut().zip(probabilities) {
+        *d_logit = weight * probability;
     }
     d_logits[class] -= weight;
     loss
 }
 
-/// The mean over the groups of a row of [`softmax_rows`] of the cross-entropy of each group's class; `d_logits` as in
-/// [`cross_entropy`]. A class past a group's last one stands for none: its term is zero, the divisor stays.
+/// Returns the mean over groups of the cross-entropy of each group's class, for a row of [`softmax_rows`].
+///
+/// `d_logits` is used as in [`cross_entropy`]. A number above a group's last class means no class: its term is zero, and
+/// the divisor of the mean does not change.
 pub fn mean_cross_entropy(
     probabilities: &[f32],
     groups: &[usize],
@@ -146,8 +150,9 @@ pub fn mean_cross_entropy(
     total * share
 }
 
-/// The squared error of every row, averaged over its `width` numbers and multiplied by its number in `mask`; returns the
-/// sum over rows. `d_rows` comes in holding the predictions and goes out holding the gradient.
+/// Returns the sum over rows of the mean squared error of each row, multiplied by the row's factor in `mask`.
+///
+/// `d_rows` holds the predictions before and the gradient after the call.
 pub fn mean_squared_errors(
     targets: &[f32],
     width: usize,

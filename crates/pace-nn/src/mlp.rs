@@ -1,28 +1,29 @@
-//! A multilayer perceptron: fully connected layers, each on the output of the one before.
+//! A multilayer perceptron: a sequence of fully connected layers.
 
 use crate::layout::Layout;
 use crate::linear::{Activation, InputPart, Linear, WriteMode};
 use crate::rows::ensure_len;
 
-/// The layers. The input of the first may have several parts.
+/// A multilayer perceptron. The input of the first layer may have several parts.
 #[derive(Clone, Debug)]
 pub struct Mlp {
     layers: Vec<Linear>,
 }
 
-/// The outputs of all layers for one chunk of rows, and their gradients.
+/// Outputs of all layers for one chunk of rows, and their gradients.
 #[derive(Clone, Debug, Default)]
 pub struct MlpBuffers {
     /// Output of the last layer.
     pub out: Vec<f32>,
-    /// The place for its gradient.
+    /// Gradient of `out`, written by the caller before the backward pass.
     pub d_out: Vec<f32>,
     hidden: Vec<Vec<f32>>,
     d_hidden: Vec<Vec<f32>>,
 }
 
 impl Mlp {
-    /// Reserves the layers `name.0`, `name.1` and so on, one for each of `widths`; `output` follows the last one.
+    /// Reserves the layers `name.0`, `name.1` and so on, one for each of `widths`. `output` is the activation function of the
+    /// last layer, `hidden` that of the others.
     pub fn new(
         layout: &mut Layout,
         name: &str,
@@ -39,22 +40,22 @@ impl Mlp {
         Mlp { layers: widths.iter().enumerate().map(layer).collect() }
     }
 
-    /// All layers in their order.
+    /// Returns all layers in order.
     pub fn layers(&self) -> &[Linear] {
         &self.layers
     }
 
-    /// The last layer and those before it.
+    /// Returns the last layer and the layers before it.
     pub fn output_and_hidden(&self) -> (&Linear, &[Linear]) {
         self.layers.split_last().expect("at least one layer")
     }
 
-    /// Width of the output.
+    /// Returns the width of the output.
     pub fn n_out(&self) -> usize {
         self.output_and_hidden().0.n_out()
     }
 
-    /// Writes `n_rows` outputs to `buffers.out`, which may be longer, and makes room for their gradients.
+    /// Writes `n_rows` outputs to the start of `buffers.out`, and extends `buffers.d_out` for their gradients.
     pub fn forward(
         &self,
         parameters: &[f32],
@@ -75,8 +76,8 @@ impl Mlp {
         ensure_len(d_out, n_out);
     }
 
-    /// Takes `buffers.d_out` back through the rows that were last computed: adds to `gradients` and writes the gradient of
-    /// each dense part that `d_parts` has a place for.
+    /// Backward pass from `buffers.d_out` through the rows of the last forward pass. Adds to `gradients`, and writes the
+    /// gradient of every dense part for which `d_parts` has a buffer.
     pub fn backward(
         &self,
         transposed: &[f32],
@@ -107,7 +108,13 @@ impl Mlp {
     }
 }
 
-/// A layer on the output of the one before it; the first is on `parts`.
+impl From<Linear> for Mlp {
+    fn from(layer: Linear) -> Mlp {
+        Mlp { layers: vec![layer] }
+    }
+}
+
+/// Computes one layer from the output of the layer before it, or from `parts` if it is the first.
 fn forward_after(
     layer: &Linear,
     parameters: &[f32],

@@ -1,12 +1,12 @@
-//! Layer normalisation: every row to mean 0 and variance 1, then a gain and a bias per column.
+//! Layer normalisation: scales every row to mean 0 and variance 1, then applies a gain and a bias per column.
 
-use crate::kernels::{sum_of, sum_of_products, vectorised};
+use crate::kernels::{add_rows, sum_of, sum_of_products, vectorised};
 use crate::layout::{Layout, TensorId};
 
-/// Added to the variance, so that a row of equal numbers has a finite scale.
+/// Term added to the variance, so that a row of equal numbers has a finite scale.
 const EPSILON: f32 = 1e-5;
 
-/// Where the gains and biases lie.
+/// A layer normalisation with its gains and biases.
 #[derive(Clone, Debug)]
 pub struct LayerNorm {
     width: usize,
@@ -24,14 +24,14 @@ impl LayerNorm {
         }
     }
 
-    /// Gains one, biases zero.
-    pub fn initialise(&self, parameters: &mut [f32]) {
+    /// Initialises the gains with one and the biases with zero.
+    pub(crate) fn initialise(&self, parameters: &mut [f32]) {
         parameters[self.gains.range()].fill(1.0);
         parameters[self.biases.range()].fill(0.0);
     }
 
-    /// Computes the outputs. `rows` comes in holding the inputs and goes out normalised; with one scale per row it is what
-    /// the way back needs.
+    /// Computes the outputs. `rows` holds the inputs before and the normalised rows after the call. The backward pass needs
+    /// these and the scales of the rows.
     pub fn forward(&self, parameters: &[f32], rows: &mut [f32], scales: &mut [f32], output: &mut [f32]) {
         let n = scales.len() * self.width;
         assert_eq!((rows.len(), output.len()), (n, n), "{} rows of {}", scales.len(), self.width);
@@ -39,7 +39,8 @@ impl LayerNorm {
         normalise(rows, scales, gains, biases, output);
     }
 
-    /// Adds to `gradients`. `d_rows` comes in holding the gradient of the output and goes out holding that of the input.
+    /// Backward pass; adds to `gradients`. `d_rows` holds the gradient of the output before and that of the input after the
+    /// call.
     pub fn backward(
         &self,
         transposed: &[f32],
@@ -52,7 +53,7 @@ impl LayerNorm {
         assert_eq!((normalised.len(), d_rows.len()), (n, n), "{} rows of {}", scales.len(), self.width);
         let gains = &transposed[self.gains.range()];
         add_products_of_rows(normalised, d_rows, &mut gradients[self.gains.range()]);
-        crate::kernels::add_rows(d_rows, &mut gradients[self.biases.range()]);
+        add_rows(d_rows, &mut gradients[self.biases.range()]);
         normalise_backward(normalised, scales, gains, d_rows);
     }
 }
@@ -77,7 +78,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// With x the normalised row and d the gradient times the gain: `scale · (d − mean(d) − x · mean(d · x))`.
+    /// Computes `scale · (d − mean(d) − x · mean(d · x))` with the normalised row x and d = gradient times gain.
     fn normalise_backward(normalised: &[f32], scales: &[f32], gains: &[f32], d_rows: &mut [f32]) {
         let width = gains.len();
         let share = 1.0 / width as f32;
@@ -87,16 +88,16 @@ vectorised! {
                 *d_value *= gain;
             }
             let mean = sum_of(d_row) * share;
-            let along = sum_of_products(d_row, normalised) * share;
+            let mean_product = sum_of_products(d_row, normalised) * share;
             for (d_value, normalised) in d_row.iter_mut().zip(normalised) {
-                *d_value = scale * (*d_value - mean - normalised * along);
+                *d_value = scale * (*d_value - mean - normalised * mean_product);
             }
         }
     }
 }
 
 vectorised! {
-    /// Adds the products of two buffers of rows up, column by column.
+    /// Adds the column sums of the element-wise product of two buffers of rows to `sums`.
     fn add_products_of_rows(rows: &[f32], others: &[f32], sums: &mut [f32]) {
         let width = sums.len();
         for (row, other) in rows.chunks_exact(width).zip(others.chunks_exact(width)) {

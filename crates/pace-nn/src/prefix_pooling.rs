@@ -1,59 +1,59 @@
-//! The pooling of a context at every point in time: of some features the mean over episodes of the mean over each episode's
-//! entries, of the others the highest value that any entry had.
+//! Pooling of the context at every decision of an encounter: the mean over episodes of the mean over each episode's entries
+//! for some features, the maximum over all entries for the others.
 //!
-//! One sweep over an encounter gives the pooled vector before every decision, and one sweep back gives the gradient: the
-//! cost is linear in the length of the encounter.
+//! One pass over an encounter computes the pooled vectors before all decisions, and one pass their gradient. The cost is
+//! linear in the length of the encounter.
 
 use crate::kernels;
 
-/// What an episode counts for before it has an entry.
+/// Treatment of the current episode in the mean over episodes before it has an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EmptyEpisode {
-    /// It does not count: the mean is over the episodes that have entries.
+pub enum EmptyEpisodeMode {
+    /// The mean is over the episodes that have entries.
     LeftOut,
-    /// It counts as a vector of zeros.
+    /// The episode counts as a vector of zeros.
     CountsAsZero,
 }
 
-/// The sweep over one encounter. An episode of `n` decisions has `n` entries and one more when it has ended.
+/// Pooling over one encounter. A finished episode of `n` decisions has `n + 1` entries: the last one is terminal.
 #[derive(Clone, Debug)]
 pub struct PrefixPool {
     width: usize,
     n_means: usize,
-    empty_episode: EmptyEpisode,
-    /// The means of the finished episodes added up, or the gradient of that.
+    empty_episode: EmptyEpisodeMode,
+    /// Sum of the means of the finished episodes, or its gradient.
     finished: Vec<f32>,
-    /// The entries of the current episode added up, or the gradient of that.
+    /// Sum of the entries of the current episode, or its gradient.
     current: Vec<f32>,
-    /// The highest values so far.
-    highest: Vec<f32>,
-    /// Which entry had each of them first; nobody as long as none was above zero. Ends of episodes are numbered after all
-    /// decisions.
-    holders: Vec<Option<usize>>,
+    /// Maximum of each feature so far, at least zero.
+    maxima: Vec<f32>,
+    /// Index of the first entry with each maximum; `None` if no entry was above zero. Terminal entries are numbered after
+    /// all decisions.
+    max_indices: Vec<Option<usize>>,
 }
 
 impl PrefixPool {
-    /// Room for vectors of `width` numbers, the first `n_means` of which are averaged. Of the others the highest counts, and
-    /// nothing below zero.
-    pub fn new(width: usize, n_means: usize, empty_episode: EmptyEpisode) -> PrefixPool {
+    /// Creates the buffers for vectors of `width` features. The first `n_means` are averaged; the result for each other
+    /// feature is its maximum, or zero if that is negative.
+    pub fn new(width: usize, n_means: usize, empty_episode: EmptyEpisodeMode) -> PrefixPool {
         assert!(n_means <= width, "{n_means} means in a width of {width}");
-        let n_highest = width - n_means;
+        let n_maxima = width - n_means;
         PrefixPool {
             width,
             n_means,
             empty_episode,
             finished: vec![0.0; n_means],
             current: vec![0.0; n_means],
-            highest: vec![0.0; n_highest],
-            holders: vec![None; n_highest],
+            maxima: vec![0.0; n_maxima],
+            max_indices: vec![None; n_maxima],
         }
     }
 
-    /// The divisor of the outer mean at the first decision of episode `episode`.
-    fn first_divisor(empty_episode: EmptyEpisode, episode: usize) -> usize {
+    /// Returns the divisor of the mean over episodes at the first decision of episode `episode`.
+    fn first_divisor(empty_episode: EmptyEpisodeMode, episode: usize) -> usize {
         match empty_episode {
-            EmptyEpisode::LeftOut => episode.max(1),
-            EmptyEpisode::CountsAsZero => episode + 1,
+            EmptyEpisodeMode::LeftOut => episode.max(1),
+            EmptyEpisodeMode::CountsAsZero => episode + 1,
         }
     }
 
@@ -63,13 +63,13 @@ impl PrefixPool {
     pub fn forward(&mut self, decisions: &[f32], terminals: &[f32], lengths: &[u32], pooled: &mut [f32]) {
         let (width, n_means) = (self.width, self.n_means);
         self.finished.fill(0.0);
-        self.highest.fill(0.0);
+        self.maxima.fill(0.0);
         let mut rows = decisions.chunks_exact(width).zip(pooled.chunks_exact_mut(width));
         for (episode, (length, terminal)) in lengths.iter().zip(terminals.chunks_exact(width)).enumerate() {
             self.current.fill(0.0);
             for step in 0..*length {
                 let (entry, pooled) = rows.next().expect("a vector for every decision");
-                let (means, highest) = pooled.split_at_mut(n_means);
+                let (means, maxima) = pooled.split_at_mut(n_means);
                 if step == 0 {
                     let divisor = Self::first_divisor(self.empty_episode, episode);
                     kernels::scale_into(means, &self.finished, 1.0 / divisor as f32);
@@ -83,19 +83,19 @@ impl PrefixPool {
                         outer / step as f32,
                     );
                 }
-                highest.copy_from_slice(&self.highest);
+                maxima.copy_from_slice(&self.maxima);
                 kernels::add(&mut self.current, &entry[..n_means]);
-                kernels::max_assign(&mut self.highest, &entry[n_means..]);
+                kernels::max_assign(&mut self.maxima, &entry[n_means..]);
             }
             let inner = 1.0 / (length + 1) as f32;
             kernels::add_scaled(&mut self.finished, &self.current, inner);
             kernels::add_scaled(&mut self.finished, &terminal[..n_means], inner);
-            kernels::max_assign(&mut self.highest, &terminal[n_means..]);
+            kernels::max_assign(&mut self.maxima, &terminal[n_means..]);
         }
     }
 
-    /// Takes the gradient of the pooled vectors back to the entries; both outputs are overwritten. That of a highest value
-    /// goes to the first entry that had it.
+    /// Computes the gradient of the entries from that of the pooled vectors; overwrites `d_decisions` and `d_terminals`. The
+    /// gradient of a maximum goes to the first entry with this value.
     pub fn backward(
         &mut self,
         decisions: &[f32],
@@ -125,7 +125,7 @@ impl PrefixPool {
         d_finished.fill(0.0);
         let mut row = d_pooled.len() / width;
         for (episode, length) in lengths.iter().enumerate().rev() {
-            // The mean of this episode was used by all later ones, whose gradients are already in `d_finished`.
+            // All later episodes use the mean of this one; their gradients are already in `d_finished`.
             let inner = 1.0 / (length + 1) as f32;
             kernels::scale_into(d_current, d_finished, inner);
             d_terminals[episode * width..][..n_means].copy_from_slice(d_current);
@@ -156,32 +156,32 @@ impl PrefixPool {
         for entry in d_decisions.chunks_exact_mut(width).chain(d_terminals.chunks_exact_mut(width)) {
             entry[n_means..].fill(0.0);
         }
-        self.highest.fill(0.0);
-        self.holders.fill(None);
+        self.maxima.fill(0.0);
+        self.max_indices.fill(None);
         let n_decisions = d_pooled.len() / width;
         let mut row = 0;
         for (episode, length) in lengths.iter().enumerate() {
             for _ in 0..*length {
-                for (place, d_highest) in d_pooled[row * width..][n_means..width].iter().enumerate() {
-                    let Some(holder) = self.holders[place] else { continue };
-                    let (d_entries, entry) = match holder.checked_sub(n_decisions) {
-                        None => (&mut *d_decisions, holder),
+                for (feature, d_maximum) in d_pooled[row * width..][n_means..width].iter().enumerate() {
+                    let Some(entry) = self.max_indices[feature] else { continue };
+                    let (d_entries, index) = match entry.checked_sub(n_decisions) {
+                        None => (&mut *d_decisions, entry),
                         Some(episode) => (&mut *d_terminals, episode),
                     };
-                    d_entries[entry * width + n_means + place] += d_highest;
+                    d_entries[index * width + n_means + feature] += d_maximum;
                 }
-                self.take(row, &decisions[row * width..][n_means..width]);
+                self.update_maxima(row, &decisions[row * width..][n_means..width]);
                 row += 1;
             }
-            self.take(n_decisions + episode, &terminals[episode * width..][n_means..width]);
+            self.update_maxima(n_decisions + episode, &terminals[episode * width..][n_means..width]);
         }
     }
 
-    /// An entry takes the places in which it is above all before it.
-    fn take(&mut self, entry: usize, values: &[f32]) {
-        for ((highest, holder), value) in self.highest.iter_mut().zip(&mut self.holders).zip(values) {
-            if value > highest {
-                (*highest, *holder) = (*value, Some(entry));
+    /// Updates the maxima and their indices with the features of one entry.
+    fn update_maxima(&mut self, entry: usize, features: &[f32]) {
+        for ((maximum, index), value) in self.maxima.iter_mut().zip(&mut self.max_indices).zip(features) {
+            if value > maximum {
+                (*maximum, *index) = (*value, Some(entry));
             }
         }
     }

@@ -1,6 +1,7 @@
-//! Matrix products over row-major slices: the one place that calls the GEMM library.
+//! Matrix products over row-major slices. This module alone calls the GEMM library.
 //!
-//! [`recorded`] lists the products that a piece of work carries out, so that a benchmark can time them alone.
+//! [`recorded`] lists the matrix products of a function call, so that a benchmark can time them alone.
+#![allow(unsafe_code, reason = "the GEMM library takes raw pointers")]
 
 use std::cell::{Cell, RefCell};
 use std::sync::Once;
@@ -9,30 +10,31 @@ use gemm::Parallelism;
 
 use crate::linear::WriteMode;
 
-/// `out (m × n) = or += lhs (m × k) · rhs (k × n)`.
-pub fn multiply(lhs: &[f32], rhs: &[f32], out: &mut [f32], m: usize, k: usize, n: usize, store: WriteMode) {
+/// Computes `out (m × n) = lhs (m × k) · rhs (k × n)`, or adds the product to `out`.
+pub fn multiply(lhs: &[f32], rhs: &[f32], out: &mut [f32], m: usize, k: usize, n: usize, mode: WriteMode) {
     assert_lengths(lhs, rhs, out, [m * k, k * n, m * n]);
-    multiply_strided([m, k, n], Strided::rows(lhs, k), Strided::rows(rhs, n), (out, n), store);
+    multiply_strided([m, k, n], Strided::rows(lhs, k), Strided::rows(rhs, n), (out, n), mode);
 }
 
-/// `out (k × n) = or += lhsᵀ · rhs`, with `lhs (m × k)` and `rhs (m × n)`: the gradient of a product's weights.
-pub fn multiply_transposed(
+/// Computes `out (k × n) = lhsᵀ · rhs` with `lhs (m × k)` and `rhs (m × n)`, or adds the product to `out`. It is the gradient
+/// of the weights of a product.
+pub(crate) fn multiply_transposed(
     lhs: &[f32],
     rhs: &[f32],
     out: &mut [f32],
     m: usize,
     k: usize,
     n: usize,
-    store: WriteMode,
+    mode: WriteMode,
 ) {
     assert_lengths(lhs, rhs, out, [m * k, m * n, k * n]);
     let lhs = Strided::rows(lhs, k).transposed();
-    multiply_strided([k, m, n], lhs, Strided::rows(rhs, n), (out, n), store);
+    multiply_strided([k, m, n], lhs, Strided::rows(rhs, n), (out, n), mode);
 }
 
-/// A matrix inside a slice that begins with its first element.
+/// A matrix with row and column strides in a slice, starting at the first element of the slice.
 #[derive(Clone, Copy, Debug)]
-pub struct Strided<'a> {
+pub(crate) struct Strided<'a> {
     values: &'a [f32],
     row_stride: usize,
     column_stride: usize,
@@ -43,44 +45,44 @@ impl<'a> Strided<'a> {
         Strided { values, row_stride, column_stride }
     }
 
-    /// Rows that begin this far from each other.
-    pub fn rows(values: &'a [f32], row_stride: usize) -> Strided<'a> {
+    /// Creates a matrix whose rows are `row_stride` apart.
+    pub(crate) fn rows(values: &'a [f32], row_stride: usize) -> Strided<'a> {
         Strided::new(values, [row_stride, 1])
     }
 
-    /// Its rows as columns.
-    pub fn transposed(self) -> Strided<'a> {
+    /// Returns the transposed matrix.
+    pub(crate) fn transposed(self) -> Strided<'a> {
         Strided::new(self.values, [self.column_stride, self.row_stride])
     }
 }
 
-/// One matrix product without its numbers: `out (m × n) = or += lhs (m × k) · rhs (k × n)`.
+/// Sizes and strides of a matrix product `out (m × n) = lhs (m × k) · rhs (k × n)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmShape {
     sizes: [usize; 3],
-    /// Row and column strides of the two factors.
+    /// Row and column stride of each factor.
     factor_strides: [[usize; 2]; 2],
     out_stride: usize,
-    store: WriteMode,
+    mode: WriteMode,
 }
 
 impl GemmShape {
-    /// A product of two square matrices with rows of `side` numbers.
+    /// Returns the product of two square matrices with rows of `side` numbers.
     pub fn square(side: usize) -> GemmShape {
         GemmShape {
             sizes: [side; 3],
             factor_strides: [[side, 1]; 2],
             out_stride: side,
-            store: WriteMode::Overwrite,
+            mode: WriteMode::Overwrite,
         }
     }
 
-    /// Number of multiplications and additions.
+    /// Returns the number of multiplications and additions.
     pub fn flops(&self) -> f64 {
         2.0 * self.sizes.iter().product::<usize>() as f64
     }
 
-    /// Carries the product out on made-up factors in the first two buffers; all three grow as needed.
+    /// Computes the product with arbitrary factors in the first two buffers. All three buffers grow as needed.
     pub fn run(&self, buffers: &mut [Vec<f32>; 3]) {
         let ([m, k, n], [lhs_strides, rhs_strides]) = (self.sizes, self.factor_strides);
         let matrices = [([m, k], lhs_strides), ([k, n], rhs_strides), ([m, n], [self.out_stride, 1])];
@@ -92,7 +94,7 @@ impl GemmShape {
         }
         let [lhs, rhs, out] = buffers;
         let (lhs, rhs) = (Strided::new(lhs, lhs_strides), Strided::new(rhs, rhs_strides));
-        multiply_strided(self.sizes, lhs, rhs, (out, self.out_stride), self.store);
+        multiply_strided(self.sizes, lhs, rhs, (out, self.out_stride), self.mode);
     }
 }
 
@@ -101,7 +103,7 @@ thread_local! {
     static RECORDED: RefCell<Vec<GemmShape>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` and returns its result and the products that this thread carried out for it.
+/// Runs `work` and returns its result and the matrix products that this thread computed meanwhile.
 pub fn recorded<T>(work: impl FnOnce() -> T) -> (T, Vec<GemmShape>) {
     assert!(!IS_RECORDING.replace(true), "a recording within a recording");
     let result = work();
@@ -109,33 +111,34 @@ pub fn recorded<T>(work: impl FnOnce() -> T) -> (T, Vec<GemmShape>) {
     (result, RECORDED.take())
 }
 
-/// Writes `matrix (n_rows × n_columns)` row by column: `out (n_columns × n_rows)`.
+/// Writes the transpose of `matrix (n_rows × n_columns)` to `out (n_columns × n_rows)`.
 pub fn transpose(matrix: &[f32], n_rows: usize, n_columns: usize, out: &mut [f32]) {
     assert_eq!((matrix.len(), out.len()), (n_rows * n_columns, n_rows * n_columns), "{n_rows}×{n_columns}");
-    // Tile by tile: a tile's rows and columns are few enough lines to stay in the first cache.
+    // Tile by tile: the cache lines of a tile fit into the first-level cache.
     const TILE: usize = 16;
     for first_row in (0..n_rows).step_by(TILE) {
         let rows = first_row..(first_row + TILE).min(n_rows);
         for first_column in (0..n_columns).step_by(TILE) {
             for column in first_column..(first_column + TILE).min(n_columns) {
                 let line = &mut out[column * n_rows..][rows.clone()];
-                for (place, row) in line.iter_mut().zip(rows.clone()) {
-                    *place = matrix[row * n_columns + column];
+                for (value, row) in line.iter_mut().zip(rows.clone()) {
+                    *value = matrix[row * n_columns + column];
                 }
             }
         }
     }
 }
 
-/// The library copies one side of a product together once there are this many panels of six rows. Its own choice, 8, is
-/// made for large matrices; a chunk's weights and gradients are in the second cache anyway, and reading them where they
-/// are is 2 % faster. The order of the sums is the same.
+/// Number of panels of six rows above which the library copies the left factor into a packed buffer.
+///
+/// The library's default of 8 is chosen for large matrices. The weights and gradients of a chunk are in the second-level
+/// cache, and reading them without a copy is 2 % faster. The order of the sums is the same.
 const UNPACKED_PANELS: usize = 64;
 
 static IS_TUNED: Once = Once::new();
 
 fn assert_lengths(lhs: &[f32], rhs: &[f32], out: &[f32], expected: [usize; 3]) {
-    assert_eq!([lhs.len(), rhs.len(), out.len()], expected, "numbers in the three matrices of a product");
+    assert_eq!([lhs.len(), rhs.len(), out.len()], expected, "lengths of the three matrices of a product");
 }
 
 /// Whether every element of a matrix lies inside a slice.
@@ -143,18 +146,18 @@ fn fits(n_values: usize, [n_rows, n_columns]: [usize; 2], [row_stride, column_st
     if n_rows == 0 || n_columns == 0 {
         return true;
     }
-    // Saturating: a stride that overflows must not come out small.
+    // Saturating, so that an overflow cannot give a small result.
     let last_row = (n_rows - 1).saturating_mul(row_stride);
     last_row.saturating_add((n_columns - 1).saturating_mul(column_stride)) < n_values
 }
 
-/// `out (m × n) = or += lhs (m × k) · rhs (k × n)` of matrices that are parts of larger ones; `out` comes with its row stride.
-pub fn multiply_strided(
+/// Like [`multiply`], but for matrices that are parts of larger ones. `out` has a row stride.
+pub(crate) fn multiply_strided(
     [m, k, n]: [usize; 3],
     lhs: Strided<'_>,
     rhs: Strided<'_>,
     (out, out_stride): (&mut [f32], usize),
-    store: WriteMode,
+    mode: WriteMode,
 ) {
     assert!(fits(lhs.values.len(), [m, k], [lhs.row_stride, lhs.column_stride]), "left side of {m}×{k}×{n}");
     assert!(fits(rhs.values.len(), [k, n], [rhs.row_stride, rhs.column_stride]), "right side of {m}×{k}×{n}");
@@ -164,13 +167,13 @@ pub fn multiply_strided(
     }
     if IS_RECORDING.get() {
         let factor_strides = [lhs, rhs].map(|factor| [factor.row_stride, factor.column_stride]);
-        let shape = GemmShape { sizes: [m, k, n], factor_strides, out_stride, store };
+        let shape = GemmShape { sizes: [m, k, n], factor_strides, out_stride, mode };
         RECORDED.with_borrow_mut(|shapes| shapes.push(shape));
     }
     IS_TUNED.call_once(|| gemm::set_lhs_packing_threshold_single_thread(UNPACKED_PANELS));
-    // SAFETY: every index the library forms lies inside its slice (asserted above: the largest one does, and strides are
-    // not negative); rows of `out` do not overlap, since they are at least `n` apart; `out` is borrowed mutably, so it
-    // overlaps neither input.
+    // SAFETY: every index that the library computes lies inside its slice: the largest one does (asserted above), and strides
+    // are not negative. Rows of `out` do not overlap, since they are at least `n` apart. `out` is borrowed mutably, so it
+    // does not overlap `lhs` or `rhs`.
     unsafe {
         gemm::gemm(
             m,
@@ -179,7 +182,7 @@ pub fn multiply_strided(
             out.as_mut_ptr(),
             1,
             out_stride as isize,
-            store == WriteMode::Accumulate,
+            mode == WriteMode::Accumulate,
             lhs.values.as_ptr(),
             lhs.column_stride as isize,
             lhs.row_stride as isize,
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn products_agree_with_the_definition() {
+    fn products_match_the_definition() {
         let (m, k, n) = (5, 3, 4);
         let (x, w) = (numbers(m * k, 1), numbers(k * n, 2));
         let mut y = vec![1.0; m * n];
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_larger_matrices_leave_the_rest_alone() {
+    fn products_of_parts_write_nothing_else() {
         // A 3×2 part times the transpose of a 4×2 part, both inside rows of 6, into a 3×4 part inside rows of 5.
         let (x, w) = (numbers(18, 1), numbers(24, 2));
         let mut y = [9.0; 15];
@@ -253,14 +256,14 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "right side of 3×2×4")]
-    fn a_part_that_reaches_out_of_its_slice_is_refused() {
+    fn a_part_that_exceeds_its_slice_panics() {
         let (x, mut y) = (numbers(18, 1), vec![0.0; 12]);
         let (left, right) = (Strided::rows(&x, 6), Strided::rows(&x, 6).transposed());
         multiply_strided([3, 2, 4], left, right, (&mut y, 4), WriteMode::Overwrite);
     }
 
     #[test]
-    fn a_recording_lists_every_product_of_the_work_and_runs_again() {
+    fn recorded_products_are_complete_and_run_again() {
         let (x, mut y, mut d_w) = (numbers(6, 1), vec![0.0; 8], vec![0.0; 12]);
         let work = || {
             multiply(&x, &numbers(12, 2), &mut y, 2, 3, 4, WriteMode::Overwrite);
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn transposing_swaps_rows_and_columns() {
+    fn transpose_swaps_rows_and_columns() {
         let (n_rows, n_columns) = (37, 18);
         let matrix = numbers(n_rows * n_columns, 3);
         let mut out = vec![f32::NAN; matrix.len()];

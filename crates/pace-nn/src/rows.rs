@@ -1,11 +1,11 @@
-//! Buffers of rows that passes over chunks share: they grow to the largest chunk and then stay.
+//! Buffers of rows that grow to the largest chunk, and passes between distinct rows and all rows.
 //!
-//! Where rows recur, a pass goes over those that differ. Its results are spread to all rows on the way forward, and all
-//! rows' gradients are gathered on the way back; `places` says which of the distinct rows each row is.
+//! A chunk with repeated inputs is computed once per distinct input. The forward pass gathers the results for all rows; the
+//! backward pass adds the gradients of equal rows. `indices` holds the index of each row's distinct row.
 
 use crate::kernels::vectorised;
 
-/// The first `n` numbers of a buffer, which is made longer if it is shorter. What they hold is left over from before.
+/// Returns the first `n` numbers of a buffer and extends the buffer if it is shorter. The numbers are those of earlier use.
 pub fn ensure_len(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
     if buffer.len() < n {
         buffer.resize(n, 0.0);
@@ -13,19 +13,18 @@ pub fn ensure_len(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
     &mut buffer[..n]
 }
 
-/// Copies to every row the one at its place.
-pub fn gather_rows(distinct: &[f32], places: &[u32], width: usize, rows: &mut [f32]) {
-    for (row, place) in rows.chunks_exact_mut(width).zip(places) {
-        row.copy_from_slice(&distinct[*place as usize * width..][..width]);
+/// Copies to every row the distinct row at its index.
+pub fn gather_rows(distinct: &[f32], indices: &[u32], width: usize, rows: &mut [f32]) {
+    for (row, index) in rows.chunks_exact_mut(width).zip(indices) {
+        row.copy_from_slice(&distinct[*index as usize * width..][..width]);
     }
 }
 
 vectorised! {
-    /// Adds up the rows that have the same place, in their order.
-    pub fn scatter_add_rows(rows: &[f32], places: &[u32], width: usize, distinct: &mut [f32]) {
-        distinct.fill(0.0);
-        for (row, place) in rows.chunks_exact(width).zip(places) {
-            let sums = &mut distinct[*place as usize * width..][..width];
+    /// Adds every row to the distinct row at its index, in the order of the rows.
+    pub fn scatter_add_rows(rows: &[f32], indices: &[u32], width: usize, distinct: &mut [f32]) {
+        for (row, index) in rows.chunks_exact(width).zip(indices) {
+            let sums = &mut distinct[*index as usize * width..][..width];
             for (sum, value) in sums.iter_mut().zip(row) {
                 *sum += value;
             }

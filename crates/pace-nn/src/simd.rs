@@ -3,8 +3,8 @@
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
-/// The instruction sets of each vector width. Detection and compilation read the same list, so that a function never uses
-/// instructions that [`SimdPath::detect`] did not ask for.
+/// The instruction sets of each vector width. Detection and compilation use the same list, so that a function only uses
+/// instructions that [`SimdPath::detect`] checks.
 ///
 /// `instructions! { avx2 are_detected }` is an expression, `instructions! { avx2 compile fn … }` is the function.
 #[cfg(target_arch = "x86_64")]
@@ -29,24 +29,24 @@ macro_rules! instructions {
 #[cfg(target_arch = "x86_64")]
 pub(crate) use instructions;
 
-/// The widest vector instructions this processor has; records name it, since rounding may differ between them.
+/// The widest vector instructions of this processor. Records contain it, because rounding may depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimdPath {
     /// 512-bit vectors.
     Avx512,
     /// 256-bit vectors with fused multiply-add.
     Avx2,
-    /// Whatever every processor of the kind has.
+    /// The instructions that every processor of this architecture has.
     Portable,
 }
 
 impl SimdPath {
-    /// What this processor has.
+    /// Detects the vector instructions of this processor.
     #[inline]
     pub fn detect() -> SimdPath {
         #[cfg(target_arch = "x86_64")]
         {
-            // Every kernel asks, so the answer is kept.
+            // Every kernel calls this function, so the result is kept.
             static DETECTED: LazyLock<SimdPath> = LazyLock::new(|| {
                 if instructions! { avx512 are_detected } {
                     SimdPath::Avx512
@@ -62,7 +62,7 @@ impl SimdPath {
         SimdPath::Portable
     }
 
-    /// The name in records.
+    /// Returns the name used in records.
     pub fn name(self) -> &'static str {
         match self {
             SimdPath::Avx512 => "avx512",
@@ -74,10 +74,10 @@ impl SimdPath {
 
 #[cfg(test)]
 mod tests {
-    /// Elsewhere, functions could be compiled for instruction sets that nothing asks the processor for.
+    /// A function that names its own instruction sets could use some that are never detected.
     #[test]
     #[cfg_attr(miri, ignore = "reads files")]
-    fn instruction_sets_are_named_in_the_list_alone() {
+    fn instruction_sets_are_named_only_in_the_list() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
         let mut naming = Vec::new();
         for file in std::fs::read_dir(folder).expect("the crate's source") {

@@ -1,6 +1,6 @@
-//! A Transformer encoder layer, normalised after each of its two halves, as PyTorch's `nn.TransformerEncoderLayer`.
+//! A Transformer encoder layer with normalisation after each half (post-norm), like PyTorch's `nn.TransformerEncoderLayer`.
 //!
-//! `y = norm(x + drop(attention(x)))`, then `norm(y + drop(W₂ · drop(relu(W₁ · y))))`.
+//! It computes `y = norm(x + drop(attention(x)))` and then `norm(y + drop(W₂ · drop(relu(W₁ · y))))`.
 
 use crate::attention::{Attention, AttentionBuffers, Sequences};
 use crate::dropout::{Dropout, DropoutKey};
@@ -11,20 +11,20 @@ use crate::linear::{Activation, InputPart, Linear, WriteMode};
 use crate::norm::LayerNorm;
 use crate::rows::ensure_len;
 
-/// The sizes that a person chooses.
+/// Hyperparameters of the layer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TransformerConfig {
     /// Width of a row.
     pub width: usize,
-    /// Heads of the attention.
+    /// Number of attention heads.
     pub n_heads: usize,
     /// Width between the two linear layers.
     pub hidden_width: usize,
-    /// Share that is dropped in each of the four places.
+    /// Dropout rate; the layer applies dropout at four points.
     pub dropout: f32,
 }
 
-/// Where the weights lie.
+/// A Transformer encoder layer.
 #[derive(Clone, Debug)]
 pub struct TransformerLayer {
     config: TransformerConfig,
@@ -35,15 +35,15 @@ pub struct TransformerLayer {
     dropout: Dropout,
 }
 
-/// The rows of one chunk, kept for the way back.
+/// Results of the forward pass over one chunk, kept for the backward pass.
 #[derive(Clone, Debug, Default)]
 pub struct TransformerBuffers {
-    /// One row per row of the sequences.
+    /// Output of the layer, one row per row of the sequences.
     pub out: Vec<f32>,
-    /// The place for its gradient.
+    /// Gradient of `out`, written by the caller before the backward pass.
     pub d_out: Vec<f32>,
     attention: AttentionBuffers,
-    /// After the first norm.
+    /// Output of the first half.
     middle: Vec<f32>,
     d_middle: Vec<f32>,
     hidden: Vec<f32>,
@@ -52,8 +52,8 @@ pub struct TransformerBuffers {
     scales: [Vec<f32>; 2],
 }
 
-/// The four uses of a pass's key.
-mod place {
+/// Indices of the four dropout keys that are derived from a pass's key.
+mod key_index {
     pub(super) const WEIGHTS: u64 = 0;
     pub(super) const ATTENDED: u64 = 1;
     pub(super) const HIDDEN: u64 = 2;
@@ -79,7 +79,7 @@ impl TransformerLayer {
         }
     }
 
-    /// First weights as PyTorch has them.
+    /// Initialises the weights like PyTorch.
     pub fn initialise(&self, parameters: &mut [f32], uniform: &mut dyn FnMut() -> f64) {
         self.attention.initialise(parameters, uniform);
         for layer in &self.forward_layers {
@@ -92,47 +92,47 @@ impl TransformerLayer {
         self.forward_norm.initialise(parameters);
     }
 
-    /// Width of a row.
+    /// Returns the width of a row.
     pub fn width(&self) -> usize {
         self.config.width
     }
 
-    /// Writes one row to `rows.out` per row of the sequences. Without a key nothing is dropped.
+    /// Writes one row to `buffers.out` per row of the sequences. Without a `key` there is no dropout.
     pub fn forward(
         &self,
         parameters: &[f32],
         inputs: &[f32],
         sequences: Sequences<'_>,
         key: Option<DropoutKey>,
-        rows: &mut TransformerBuffers,
+        buffers: &mut TransformerBuffers,
     ) {
         let n_rows = sequences.n_rows();
         let n = n_rows * self.config.width;
-        let [attended, forwarded] = &mut rows.normalised;
-        let [attention_scales, forward_scales] = &mut rows.scales;
+        let [attended, forwarded] = &mut buffers.normalised;
+        let [attention_scales, forward_scales] = &mut buffers.scales;
         let attended = ensure_len(attended, n);
-        let weights_key = key.map(|key| key.of(place::WEIGHTS));
-        self.attention.forward(parameters, inputs, sequences, weights_key, &mut rows.attention, attended);
-        self.drop(key, place::ATTENDED, attended);
-        let middle = ensure_len(&mut rows.middle, n);
+        let weights_key = key.map(|key| key.of(key_index::WEIGHTS));
+        self.attention.forward(parameters, inputs, sequences, weights_key, &mut buffers.attention, attended);
+        self.drop(key, key_index::ATTENDED, attended);
+        let middle = ensure_len(&mut buffers.middle, n);
         sequences.gather(inputs, self.config.width, middle);
         add(attended, middle);
         self.attention_norm.forward(parameters, attended, ensure_len(attention_scales, n_rows), middle);
 
-        let hidden = ensure_len(&mut rows.hidden, n_rows * self.config.hidden_width);
+        let hidden = ensure_len(&mut buffers.hidden, n_rows * self.config.hidden_width);
         self.forward_layers[0].forward(parameters, &[InputPart::Dense(middle)], n_rows, hidden);
-        self.drop(key, place::HIDDEN, hidden);
+        self.drop(key, key_index::HIDDEN, hidden);
         let forwarded = ensure_len(forwarded, n);
         self.forward_layers[1].forward(parameters, &[InputPart::Dense(hidden)], n_rows, forwarded);
-        self.drop(key, place::FORWARDED, forwarded);
+        self.drop(key, key_index::FORWARDED, forwarded);
         add(forwarded, middle);
-        let out = ensure_len(&mut rows.out, n);
+        let out = ensure_len(&mut buffers.out, n);
         self.forward_norm.forward(parameters, forwarded, ensure_len(forward_scales, n_rows), out);
-        ensure_len(&mut rows.d_out, n);
+        ensure_len(&mut buffers.d_out, n);
     }
 
-    /// Takes `rows.d_out` back through the chunk that was last computed, with its key: adds to `gradients` and writes the
-    /// gradient of the inputs.
+    /// Backward pass from `buffers.d_out` through the chunk of the last forward pass, with the same `key`. Adds to `gradients`
+    /// and writes the gradient of the inputs.
     #[allow(clippy::too_many_arguments)]
     pub fn backward(
         &self,
@@ -141,20 +141,20 @@ impl TransformerLayer {
         inputs: &[f32],
         sequences: Sequences<'_>,
         key: Option<DropoutKey>,
-        rows: &mut TransformerBuffers,
+        buffers: &mut TransformerBuffers,
         d_inputs: &mut [f32],
     ) {
         let n_rows = sequences.n_rows();
         let n = n_rows * self.config.width;
-        let d_out = &mut rows.d_out[..n];
-        let (normalised, scales) = (&rows.normalised[1][..n], &rows.scales[1][..n_rows]);
+        let d_out = &mut buffers.d_out[..n];
+        let (normalised, scales) = (&buffers.normalised[1][..n], &buffers.scales[1][..n_rows]);
         self.forward_norm.backward(transposed, gradients, normalised, scales, d_out);
-        // What goes past the linear layers.
-        let d_middle = ensure_len(&mut rows.d_middle, n);
+        // Gradient of the residual connection around the linear layers.
+        let d_middle = ensure_len(&mut buffers.d_middle, n);
         d_middle.copy_from_slice(d_out);
-        self.drop(key, place::FORWARDED, d_out);
+        self.drop(key, key_index::FORWARDED, d_out);
         let n_hidden = n_rows * self.config.hidden_width;
-        let (hidden, d_hidden) = (&rows.hidden[..n_hidden], ensure_len(&mut rows.d_hidden, n_hidden));
+        let (hidden, d_hidden) = (&buffers.hidden[..n_hidden], ensure_len(&mut buffers.d_hidden, n_hidden));
         let mut d_parts = [Some((&mut *d_hidden, WriteMode::Overwrite))];
         self.forward_layers[1].backward(
             transposed,
@@ -164,36 +164,36 @@ impl TransformerLayer {
             d_out,
             &mut d_parts,
         );
-        self.drop(key, place::HIDDEN, d_hidden);
-        // Where a unit was dropped `hidden` is zero, and so is its gradient: the ReLU's rule says the same.
+        self.drop(key, key_index::HIDDEN, d_hidden);
+        // `hidden` is zero for dropped units, so the backward pass of the ReLU sets their gradients to zero.
         self.forward_layers[0].backward(
             transposed,
             gradients,
-            &[InputPart::Dense(&rows.middle[..n])],
+            &[InputPart::Dense(&buffers.middle[..n])],
             hidden,
             d_hidden,
             &mut [Some((&mut *d_middle, WriteMode::Accumulate))],
         );
 
-        let (normalised, scales) = (&rows.normalised[0][..n], &rows.scales[0][..n_rows]);
+        let (normalised, scales) = (&buffers.normalised[0][..n], &buffers.scales[0][..n_rows]);
         self.attention_norm.backward(transposed, gradients, normalised, scales, d_middle);
         d_inputs.fill(0.0);
-        sequences.scatter(d_middle, self.config.width, d_inputs);
-        self.drop(key, place::ATTENDED, d_middle);
+        sequences.scatter_add(d_middle, self.config.width, d_inputs);
+        self.drop(key, key_index::ATTENDED, d_middle);
         self.attention.backward(
             transposed,
             gradients,
             inputs,
             sequences,
-            &mut rows.attention,
+            &mut buffers.attention,
             d_middle,
             (d_inputs, WriteMode::Accumulate),
         );
     }
 
-    fn drop(&self, key: Option<DropoutKey>, place: u64, rows: &mut [f32]) {
+    fn drop(&self, key: Option<DropoutKey>, index: u64, rows: &mut [f32]) {
         if let Some(key) = key {
-            self.dropout.apply(key.of(place), rows);
+            self.dropout.apply(key.of(index), rows);
         }
     }
 }

@@ -1,32 +1,25 @@
-// Requests to the server, and the WebSocket of one encounter: it introduces the client, sends actions, and reconnects when it is lost.
+// Requests to the server, and the WebSocket of a session, which reconnects when the connection is lost.
 
 const VERSION = 1;
 const PING_MS = 25000;
 
-/** Sends a request to the server; a refusal is thrown as an error with its code and message. */
+/** Sends a request to the server. A refusal is thrown as an error with the server's code and message. */
 export async function ask(path, body) {
   const options = body === undefined ? {} : {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ v: VERSION, ...body }),
   };
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch {
-    throw Object.assign(new Error("The server does not answer. Is it still running?"), { code: "gone" });
-  }
+  const response = await fetch(path, options).catch(() => { throw new Error("The server does not answer. Is it still running?"); });
   const answer = await response.json().catch(() => null);
-  if (!response.ok || answer === null) {
-    throw Object.assign(new Error(answer?.message ?? `The server answered with status ${response.status}.`), { code: answer?.code });
-  }
-  return answer;
+  if (response.ok && answer !== null) return answer;
+  throw Object.assign(new Error(answer?.message ?? `The server answered with status ${response.status}.`), { code: answer?.code });
 }
 
 export class Connection {
-  /** `introduction` is `{type: "hello" | "watch", token}`; `handlers` has a function per type of message. */
-  constructor(introduction, handlers) {
-    this.introduction = introduction;
+  /** `first` is the first message, `{type: "hello" | "watch", token}`; `handlers` has a function per type of message. */
+  constructor(first, handlers) {
+    this.first = first;
     this.handlers = handlers;
     this.attempts = 0;
     this.isClosed = false;
@@ -37,38 +30,33 @@ export class Connection {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     this.socket = new WebSocket(`${scheme}://${location.host}/ws`);
     this.socket.addEventListener("open", () => {
-      this.say(this.introduction);
-      this.ping = setInterval(() => this.say({ type: "ping" }), PING_MS);
+      this.send(this.first);
+      this.ping = setInterval(() => this.send({ type: "ping" }), PING_MS);
     });
-    this.socket.addEventListener("message", (event) => this.hear(JSON.parse(event.data)));
-    this.socket.addEventListener("close", () => this.lost());
+    this.socket.addEventListener("message", (event) => this.onMessage(JSON.parse(event.data)));
+    this.socket.addEventListener("close", () => this.onClose());
   }
 
-  say(message) {
+  send(message) {
     if (this.socket.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify({ v: VERSION, ...message }));
   }
 
-  /** The person acts; `seq` counts their actions. */
-  act(seq, action) {
-    this.say({ type: "act", seq, action, at_ms: Date.now() });
-  }
-
-  hear(message) {
-    if (message.type === "welcome") {
+  onMessage(message) {
+    const { type, code, reason } = message;
+    if (type === "welcome") {
       this.attempts = 0;
-      state("");
+      showState("");
     }
-    // These are for good: trying again would only be refused again.
-    if (message.type === "farewell" && message.reason !== "shutting-down") this.close();
-    if (message.type === "refused" && message.code === "no-such-session") this.close();
-    this.isFull = message.type === "refused" && message.code === "full";
-    this.handlers[message.type]?.(message);
+    // After these messages the server would refuse a new connection, too.
+    if ((type === "farewell" && reason !== "shutting-down") || (type === "refused" && code === "no-such-session")) this.close();
+    this.isFull = type === "refused" && code === "full";
+    this.handlers[type]?.(message);
   }
 
-  lost() {
+  onClose() {
     clearInterval(this.ping);
     if (this.isClosed) return;
-    state(this.isFull ? "waiting for a free place …" : "connection lost, trying again …");
+    showState(this.isFull ? "waiting for a free place …" : "connection lost, trying again …");
     this.attempts += 1;
     const wait = Math.min(8000, 250 * 2 ** this.attempts) * (0.75 + Math.random() / 2);
     this.retry = setTimeout(() => this.open(), wait);
@@ -79,10 +67,10 @@ export class Connection {
     clearTimeout(this.retry);
     clearInterval(this.ping);
     this.socket.close();
-    state("");
+    showState("");
   }
 }
 
-function state(text) {
-  document.getElementById("link-state").textContent = text;
+function showState(text) {
+  document.getElementById("connection-state").textContent = text;
 }

@@ -1,4 +1,4 @@
-// An encounter as the modules that show it expect it (see text_game.js), made of what the server says about it.
+// An encounter in the form that the modules shared with reports expect (see text_game.js), from a message of the server.
 
 import { ask } from "./connection.js";
 import { personOf } from "./elements.js";
@@ -6,26 +6,18 @@ import { personOf } from "./elements.js";
 const maps = new Map();
 
 /** The map of an agent's latent space, as a promise; of null if it has none. */
-function mapOf(offer) {
-  if (!maps.has(offer)) {
-    const isMap = (map) => (map.landmarks.length > 0 ? map : null);
-    maps.set(offer, ask(`/api/offers/${encodeURIComponent(offer)}/map`).then(isMap, () => null));
+function mapOf(agent) {
+  if (!maps.has(agent)) {
+    const orNull = (map) => (map.landmarks.length > 0 ? map : null);
+    maps.set(agent, ask(`/api/offers/${encodeURIComponent(agent)}/map`).then(orNull, () => null));
   }
-  return maps.get(offer);
+  return maps.get(agent);
 }
 
-/** `message`: the welcome to a session, or a replay. */
+/** `message`: the first message of a session, or a replay. */
 export function encounterOf(message) {
-  const { slot, offer } = message;
+  const { slot, offer: agent, setting: constants, mind_slots: peers, nouns: { keypoint } } = message;
   const person = personOf(message.is_spectator ? "the player" : "you");
-  return {
-    ...message,
-    constants: message.setting,
-    peers: message.mind_slots,
-    seat: slot + 1,
-    person,
-    seatNames: ["agent", ...message.roles.map((role, other) => (other === slot ? person.you : role))],
-    keypoint: message.nouns.keypoint,
-    map: () => mapOf(offer),
-  };
+  const seatNames = ["agent", ...message.roles.map((role, other) => (other === slot ? person.you : role))];
+  return { ...message, constants, peers, seat: slot + 1, person, seatNames, keypoint, map: () => mapOf(agent) };
 }

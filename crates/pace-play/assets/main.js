@@ -1,18 +1,17 @@
 // Entry point: opens the page that the address names.
 
 import { ask } from "./connection.js";
-import { el } from "./elements.js";
-import { openLobby } from "./lobby.js";
-import { notice } from "./notices.js";
+import { notice, reloadButton } from "./notices.js";
 import { openReplay } from "./replay_page.js";
-import { openSession } from "./session_page.js";
-import { openStudy } from "./study.js";
+import { SessionPage } from "./session_page.js";
+import { openStartPage } from "./start_page.js";
+import { openStudy } from "./study_pages.js";
 
 const main = document.getElementById("main");
 let opened = new AbortController();
 
 async function start() {
-  // Another replay in the same tab: the one before stops, with its timer and its key listener.
+  // Stops the timer and the key listener of an earlier replay in the same tab.
   opened.abort();
   opened = new AbortController();
   const path = location.pathname;
@@ -23,13 +22,13 @@ async function start() {
     }
     if (path === "/replay") return await openReplay(main, decodeURIComponent(location.hash.slice(1)), opened.signal);
     if (path.startsWith("/watch/")) {
-      return openSession(main, { type: "watch", token: path.slice("/watch/".length) }, { onLeave: () => location.assign("/") });
+      return new SessionPage(main, { type: "watch", token: path.slice("/watch/".length) }, { onLeave: () => location.assign("/") });
     }
-    const offers = await ask("/api/offers");
-    if (offers.is_study) return location.replace(`/study${location.search}`);
-    openLobby(main, offers);
+    const catalog = await ask("/api/offers");
+    if (catalog.is_study) return location.replace(`/study${location.search}`);
+    openStartPage(main, catalog);
   } catch (error) {
-    notice(main, "Something went wrong", error.message, el("p", {}, el("a", { href: location.href }, "Try again")));
+    notice(main, "Something went wrong", error.message, reloadButton("Try again"));
   }
 }
 

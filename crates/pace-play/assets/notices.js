@@ -1,4 +1,4 @@
-// Messages to the person at the page, and the frame around it.
+// Messages to the person, and the text at the top of the page.
 
 import { capital, el, show } from "./elements.js";
 
@@ -8,28 +8,35 @@ export function announce(text) {
   if (live.textContent !== text) live.textContent = text;
 }
 
-/** A message of the server as a sentence: its messages begin in lower case and have no full stop. */
+/** A message of the server as a sentence: capitalised, with a full stop. */
 export function sentence(text) {
   return `${capital(text)}${/[.!?…]$/.test(text) ? "" : "."}`;
 }
 
-/** A page with one message on it. */
+/** Shows a page with one message. */
 export function notice(main, title, words, ...more) {
   show(main, el("section", { class: "card narrow" }, el("h1", {}, title), el("p", {}, sentence(words)), more));
   announce(title);
 }
 
+/** A button that loads the page again. */
+export const reloadButton = (text) => el("button", { class: "main", onclick: () => location.reload() }, text);
+
 /** Sets the text at the top of the page, next to the name. */
-export function note(text) {
+export function setHeading(text) {
   document.getElementById("bar-note").textContent = text;
 }
 
-/** Copies a text, and says so in `done`; where that is not allowed, shows the text. */
-export async function copy(text, done) {
-  try {
-    await navigator.clipboard.writeText(text);
-    done.textContent = "copied";
-  } catch {
-    done.textContent = text;
-  }
+/** A button that copies a text, and the place where it confirms this. Without access to the clipboard, the place shows the text. */
+export function copyButton(label, text, attributes) {
+  const status = el("span", { class: "copied", role: "status" });
+  const onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      status.textContent = "copied";
+    } catch {
+      status.textContent = text;
+    }
+  };
+  return [el("button", { type: "button", ...attributes, onclick }, label), status];
 }

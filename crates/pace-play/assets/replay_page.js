@@ -1,11 +1,11 @@
-// The replay of a session: the whole encounter, step by step, and the summary below.
+// The replay of a session: the encounter step by step, and the summary.
 
 import { ask } from "./connection.js";
-import { el, personOf, show } from "./elements.js";
+import { el, show } from "./elements.js";
 import { encounterOf } from "./encounter.js";
 import { gameOf } from "./games/index.js";
-import { note, notice } from "./notices.js";
-import { partView } from "./session_page.js";
+import { notice, setHeading } from "./notices.js";
+import { assignedRole } from "./session_page.js";
 import { Stepper } from "./stepper.js";
 import { summaryCard } from "./summary.js";
 
@@ -21,24 +21,24 @@ export async function openReplay(main, link, signal) {
   }
   if (signal.aborted) return;
   const game = gameOf(replay);
-  const about = { ...encounterOf(replay), keys: document, eyes: "only what you saw", isGood: (outcome) => game.isGood(outcome, about) };
+  const about = { ...encounterOf(replay), keys: document, seenLabel: "only what you saw", isGood: (outcome) => game.isGood(outcome, about) };
   document.title = `PACE · replay of ${game.title}`;
-  note(`replay · ${game.title} with ${replay.label}`);
+  setHeading(`replay · ${game.title} with ${replay.label}`);
   const stage = el("div", { class: "stage", role: "group", "aria-label": "Replay" });
   show(main,
-    el("div", { class: "head" }, el("h1", {}, `Replay: you and ${replay.label}`), partView(game, about)), stage,
+    el("div", { class: "head" }, el("h1", {}, `Replay: you and ${replay.label}`), assignedRole(game, about)), stage,
     el("div", { class: "stack narrow" }, el("h1", {}, "Summary"), summaryCard(about, replay.summary, game)));
   new Stepper(stage, game, about, framesOf(replay.frames, game, about), signal);
   main.focus({ preventScroll: true });
 }
 
-/** The frames of a replay with the reward of each step and the action that the beliefs of the moment are about. */
+/** The frames, with the reward of each step and the action to which the shown action probabilities belong. */
 function framesOf(frames, game, about) {
-  const acted = (frame) => frame?.actions?.[0] ?? null;
+  const agentAction = (frame) => frame?.actions?.[0] ?? null;
   return frames.map((frame, index) => {
-    const hasActed = (other) => other.episode === frame.episode && acted(other) !== null;
+    const hasAction = (other) => other.episode === frame.episode && agentAction(other) !== null;
     const isNext = game.isAgentNext(frame.scene, about);
-    const taken = acted(isNext ? frames.slice(index + 1).find(hasActed) : frames.slice(0, index + 1).findLast(hasActed));
+    const taken = agentAction(isNext ? frames.slice(index + 1).find(hasAction) : frames.slice(0, index + 1).findLast(hasAction));
     const before = frames[index - 1];
     return { ...frame, taken, task_reward: frame.task_return - (before?.episode === frame.episode ? before.task_return : 0) };
   });

@@ -1,13 +1,12 @@
-// The page after an encounter: scores, a chart of the episodes, how the agent identified the player, and the way to the replay.
+// The page after an encounter: scores, a chart of the episodes, the agent's belief about the player, and the link to the replay.
 
 import { el, number, percent, svg } from "./elements.js";
-import { copy } from "./notices.js";
+import { copyButton } from "./notices.js";
 
-/** `options`: `onAgain` and `onLeave`, of which each is a button if it is there. */
-export function summaryView(about, over, game, options) {
+/** `options`: `onAgain` and `onLeave`; each one that is given gets a button. */
+export function summaryPage(about, over, game, options) {
   const { summary, link } = over;
   const replay = link && `/replay#${encodeURIComponent(link)}`;
-  const done = el("span", { class: "copied", role: "status" });
   const button = (text, onclick, look) => onclick && el("button", { type: "button", class: look, onclick }, text);
   return el("div", { class: "stack narrow" },
     el("h1", {}, "The encounter is over"),
@@ -15,7 +14,7 @@ export function summaryView(about, over, game, options) {
     el("div", { class: "row" },
       button("Play again", options.onAgain, "main"),
       replay && el("a", { class: "button", href: replay, id: "replay-link" }, "Watch the replay"),
-      replay && el("button", { type: "button", onclick: () => copy(location.origin + replay, done) }, "Copy its link"), done,
+      replay && copyButton("Copy its link", location.origin + replay),
       button(about.is_spectator ? "Leave" : "Other game or agent", options.onLeave)));
 }
 
@@ -27,10 +26,10 @@ export function summaryCard(about, summary, game) {
     el("div", {}, el("h2", {}, `${game.Episodes}, one by one`), episodes(summary, about, game)),
     el("div", {}, el("h2", {}, `How it identified ${you}`), el("p", {}, verdict(summary, about, game))),
     summary.portrait.lines.length > 0 && el("div", {}, el("h2", {}, `How ${you} played`),
-      el("dl", { class: "portrait", "aria-label": `${You}, in numbers` }, summary.portrait.lines.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))));
+      el("dl", { class: "behaviour", "aria-label": `${You}, in numbers` }, summary.portrait.lines.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))))));
 }
 
-/** The agent's last belief about the player. It is judged right or wrong only in a game that holds the player to their part. */
+/** The agent's last belief about the player. It is called right or wrong only in a game that enforces the assigned role. */
 function verdict(summary, about, game) {
   const { you } = about.person;
   const found = summary.recognition;
@@ -39,13 +38,13 @@ function verdict(summary, about, game) {
   const when = found.since_moves === 0 ? `since the start of ${episode}` : `since move ${found.since_moves} of ${episode}`;
   const kind = game.kindWords({ name: found.kind, data: found.data });
   if (game.isContinuous) return `Its most likely guess in the end: ${kind}, ${when}.`;
-  const sure = `final probability ${percent(found.probability)}`;
-  if (game.isPartBinding && found.is_right === true) return `It identified ${you}: ${kind}, ${when}, ${sure}.`;
-  if (game.isPartBinding && found.is_right === false) return `It did not identify ${you}. Its belief in the end: ${kind}, ${when}, ${sure}.`;
-  return `Its belief in the end: ${kind}, ${when}, ${sure}.`;
+  const probability = `final probability ${percent(found.probability)}`;
+  if (game.isPartBinding && found.is_right === true) return `It identified ${you}: ${kind}, ${when}, ${probability}.`;
+  if (game.isPartBinding && found.is_right === false) return `It did not identify ${you}. Its belief in the end: ${kind}, ${when}, ${probability}.`;
+  return `Its belief in the end: ${kind}, ${when}, ${probability}.`;
 }
 
-/** Numbers of the form 1, 2 or 5 times a power of ten, from at most `low` to at least `high`. */
+/** The ticks of an axis from `low` to `high`; their distance is 1, 2 or 5 times a power of ten. */
 function ticks(low, high) {
   const rough = Math.max(high - low, 1e-6) / 3;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -56,8 +55,8 @@ function ticks(low, high) {
 }
 
 /**
- * A bar per episode with both axes, and lines for the mean and the oracle. The bars stretch with the page and the words do not, so that
- * they can be read on a phone.
+ * A chart with a bar per episode, and lines for the mean and the oracle. Only the bars are scaled with the page; the text stays readable on
+ * a phone.
  */
 function episodes(summary, about, game) {
   const values = summary.episodes.map((episode) => game.episodeValue(episode, about));
@@ -81,7 +80,7 @@ function episodes(summary, about, game) {
     node.style.setProperty(side, `${share}%`);
     return node;
   };
-  // At most ten numbers stand below the bars.
+  // At most ten numbers below the bars.
   const every = [1, 2, 5, 10, 20, 50, 100].find((step) => values.length / step <= 10) ?? values.length;
   const numbered = values.map((_, index) => index + 1).filter((n) => n === 1 || n % every === 0);
   const digits = marks.every(Number.isInteger) ? 0 : 1;

@@ -1,7 +1,7 @@
 //! cargo run --release -p pace-play --example own_game
 //!
-//! A game from outside the crates on the play page: the matching pennies of `new_game`, next to the games that come with pace. It has
-//! no page of its own, so the state is shown as text, with a button for each action.
+//! Serves a game of another crate on the play page: matching pennies from the example `new_game`, next to the games of pace.
+//! The game has no drawing, so the page shows its state as text, with a button for each action.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ mod new_game;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let game: Arc<dyn AnyGame> =
         Arc::from(GameEntry::of::<new_game::Pennies>().open(Preset::Paper, &Map::new())?);
-    let mut offers = AgentCatalog::scripted()?;
-    offers.add_scripted(&game)?;
+    let mut catalog = AgentCatalog::scripted()?;
+    catalog.add_scripted(&game)?;
     // Any free port.
     let config = ServerConfig { port: 0, ..ServerConfig::default() };
     let log = Arc::new(|line: &str| eprintln!("{line}"));
-    serve(offers, config, None, log, |address| println!("http://{address}/"))?;
+    serve(catalog, config, None, log, |address| println!("http://{address}/"))?;
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! The page, inside the binary: nothing is read from disk and nothing from other hosts. The modules that reports share are
-//! pace-report's, and how a game looks comes with the game.
+//! The files of the page, compiled into the binary. Nothing is loaded from disk or from other hosts.
+//!
+//! The modules that reports share come from `pace-report`, the drawing of a game from the game's folder.
 
 use std::sync::LazyLock;
 
@@ -9,14 +10,14 @@ use pace_report::page::{STAGE_MODULES, STAGE_STYLE};
 /// A file of the page.
 #[derive(Clone, Debug)]
 pub struct Asset {
-    /// Its path below `/assets/`.
+    /// Path below `/assets/`.
     pub path: String,
-    /// Its text.
+    /// Content of the file.
     pub content: String,
 }
 
 impl Asset {
-    /// The media type, by the ending of the path.
+    /// The media type, from the extension.
     pub fn media_type(&self) -> &'static str {
         match self.path.rsplit_once('.').map(|(_, ending)| ending) {
             Some("html") => "text/html; charset=utf-8",
@@ -42,25 +43,25 @@ const OWN: &[(&str, &str)] = files![
     "notices.js",
     "connection.js",
     "encounter.js",
-    "lobby.js",
+    "start_page.js",
     "session_page.js",
     "summary.js",
     "replay_page.js",
-    "study.js",
+    "study_pages.js",
 ];
 
-/// The file with this path.
+/// Finds a file by its path.
 pub fn find_asset(path: &str) -> Option<&'static Asset> {
     static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(assets);
     ASSETS.iter().find(|asset| asset.path == path)
 }
 
-/// Every file of the page.
+/// All files of the page.
 fn assets() -> Vec<Asset> {
     let asset = |path: &str, content: &str| Asset { path: path.to_owned(), content: content.to_owned() };
     let shared = OWN.iter().chain(STAGE_MODULES).chain(&[("stage.css", STAGE_STYLE)]);
     let mut assets: Vec<Asset> = shared.map(|(path, content)| asset(path, content)).collect();
-    // The games with a page; the others are shown as text.
+    // Games without a page are shown as text.
     let (mut imports, mut listed, mut styles) = (String::new(), String::new(), String::new());
     for (number, entry) in GAMES.iter().enumerate() {
         let (id, Some(page)) = (entry.id, entry.page) else { continue };
@@ -70,8 +71,8 @@ fn assets() -> Vec<Asset> {
         styles.push_str(page.style);
     }
     let index = format!(
-        "// The games with a page of their own, by id.\n\nimport {{ textGame }} from \"../text_game.js\";\n{imports}\n\
-         const PAGES = {{\n{listed}}};\n\n/** The game of an encounter. */\n\
+        "// The games that have a page, by id.\n\nimport {{ textGame }} from \"../text_game.js\";\n{imports}\n\
+         const PAGES = {{\n{listed}}};\n\n/** The words, controls and drawings of an encounter's game; see text_game.js. */\n\
          export const gameOf = (about) => ({{ ...textGame(about), ...PAGES[about.game] }});\n"
     );
     assets.push(asset("games/index.js", &index));
@@ -87,7 +88,7 @@ mod tests {
     use super::{OWN, assets};
 
     #[test]
-    fn the_list_is_the_folder() {
+    fn list_matches_the_folder() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
         let name = |entry: std::io::Result<std::fs::DirEntry>| {
             entry.expect("a readable entry").file_name().to_string_lossy().into_owned()
@@ -98,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_games_are_served_and_every_import_is_there() {
+    fn pages_of_games_and_all_imports_exist() {
         let assets = assets();
         let paths: BTreeSet<&str> = assets.iter().map(|asset| &*asset.path).collect();
-        assert_eq!(paths.len(), assets.len(), "every path is there once");
+        assert_eq!(paths.len(), assets.len(), "paths are unique");
         for entry in pace_games::GAMES.iter().filter(|entry| entry.page.is_some()) {
             assert!(paths.contains(&format!("games/{}.js", entry.id)[..]), "{}", entry.id);
         }
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_the_pages_of_games_names_a_game() {
+    fn only_pages_of_games_name_a_game() {
         for asset in assets().iter().filter(|asset| !asset.path.starts_with("games/")) {
             for entry in pace_games::GAMES {
                 assert!(!asset.content.contains(entry.id), "{} names {}", asset.path, entry.id);
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_no_other_host_and_has_nothing_inline() {
+    fn page_uses_no_other_host_and_no_inline_code() {
         for asset in assets() {
             let text = &asset.content;
             for line in text.lines().filter(|line| line.contains("http://") || line.contains("https://")) {

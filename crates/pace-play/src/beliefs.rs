@@ -1,5 +1,5 @@
-//! What an agent thinks, in the form that a page shows: opinions about each peer by kind, action probabilities, expected value
-//! and a place on the map of latents.
+//! Beliefs of an agent as a page shows them: probabilities of the kinds of each peer, action probabilities, value estimate and
+//! position on the map of latents.
 
 use pace_games::{AnyGame, KindBelief, Moment, Split};
 use serde::Serialize;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::catalog::PlayableAgent;
 
-/// What an agent may think of one peer.
+/// The kinds of one peer that an agent distinguishes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BeliefSlot {
-    /// What the peer is.
+    /// Role of the peer in the game.
     pub role: &'static str,
-    /// The kinds it may be of.
+    /// The kinds, in the order of the probabilities in [`BeliefFrame::slots`].
     pub kinds: Vec<BeliefKind>,
-    /// The kind of each training class, where opinions are about classes.
+    /// The kind of each training class. Empty for scripted egos, whose beliefs are about kinds.
     #[serde(skip)]
     kind_of_class: Vec<usize>,
 }
@@ -22,28 +22,28 @@ pub struct BeliefSlot {
 /// One kind of peer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BeliefKind {
-    /// In words.
+    /// Name for people.
     pub name: String,
-    /// The same as plain data; see `PeerSpec::kind_data`.
+    /// The kind as data; see `PeerSpec::kind_data`.
     pub data: Value,
-    /// How such a peer behaves; see `PeerSpec::behaviour_vector`.
+    /// Its behaviour vector; see `PeerSpec::behaviour_vector`.
     pub traits: Vec<f32>,
 }
 
-/// What an agent thinks at one moment.
+/// The beliefs of an agent at one time step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BeliefFrame {
-    /// By slot, how likely each kind is.
+    /// Probability of each kind, by slot.
     pub slots: Vec<Vec<f32>>,
-    /// How likely it was to take each action; nothing where it had nothing to decide.
+    /// Action probabilities. `None` if the agent had no decision.
     pub probabilities: Option<Vec<f32>>,
-    /// The discounted reward it expects.
+    /// Value estimate: expected discounted reward.
     pub value: Option<f32>,
-    /// Its latent's place on the map.
+    /// Position of its latent on the map.
     pub place: Option<[f32; 2]>,
 }
 
-/// The slots of an agent that was trained with a game's training pool; classes of one kind are one.
+/// The slots of an agent that was trained with a game's training pool. Classes of the same kind are merged.
 pub(crate) fn slots_of_pool(game: &dyn AnyGame) -> Vec<BeliefSlot> {
     let pool = game.pool(Split::Train);
     let slot = |(slot, role): (usize, &&'static str)| {
@@ -64,11 +64,11 @@ pub(crate) fn slots_of_pool(game: &dyn AnyGame) -> Vec<BeliefSlot> {
     game.spec().peer_roles.iter().enumerate().map(slot).collect()
 }
 
-/// The slots of a scripted ego, by the opinions it starts with.
-pub(crate) fn slots_of_opinions(roles: &[&'static str], opinions: &[Vec<KindBelief>]) -> Vec<BeliefSlot> {
-    let slot = |(role, opinions): (&&'static str, &Vec<KindBelief>)| BeliefSlot {
+/// The slots of a scripted ego, from its initial beliefs.
+pub(crate) fn slots_of_beliefs(roles: &[&'static str], beliefs: &[Vec<KindBelief>]) -> Vec<BeliefSlot> {
+    let slot = |(role, beliefs): (&&'static str, &Vec<KindBelief>)| BeliefSlot {
         role,
-        kinds: opinions
+        kinds: beliefs
             .iter()
             .map(|KindBelief { kind, data, traits, .. }| BeliefKind {
                 name: kind.clone(),
@@ -78,19 +78,19 @@ pub(crate) fn slots_of_opinions(roles: &[&'static str], opinions: &[Vec<KindBeli
             .collect(),
         kind_of_class: Vec::new(),
     };
-    roles.iter().zip(opinions).map(slot).collect()
+    roles.iter().zip(beliefs).map(slot).collect()
 }
 
 impl BeliefFrame {
-    /// What the agent thinks at a moment that concerns it.
-    pub(crate) fn of(offer: &PlayableAgent, moment: &Moment<'_>) -> BeliefFrame {
+    /// The agent's beliefs at a moment at which it has observed or decided something.
+    pub(crate) fn of(agent: &PlayableAgent, moment: &Moment<'_>) -> BeliefFrame {
         let decision = moment.decision;
         let inference = moment.inference();
         let slots = match inference {
-            Some(inference) => by_kind(&offer.slots, &inference.posteriors),
+            Some(inference) => by_kind(&agent.slots, &inference.posteriors),
             None => {
-                let of_slot = |opinions: Vec<KindBelief>| {
-                    opinions.into_iter().map(|opinion| rounded(opinion.probability)).collect()
+                let of_slot = |kinds: Vec<KindBelief>| {
+                    kinds.into_iter().map(|kind| rounded(kind.probability)).collect()
                 };
                 moment.beliefs().into_iter().map(of_slot).collect()
             }
@@ -100,12 +100,12 @@ impl BeliefFrame {
             probabilities: decision
                 .map(|decision| decision.probabilities.iter().map(|share| rounded(*share)).collect()),
             value: decision.and(inference).map(|inference| rounded(inference.value)),
-            place: offer.map.as_ref().zip(inference).map(|(map, inference)| map.place(&inference.latent)),
+            place: agent.map.as_ref().zip(inference).map(|(map, inference)| map.place(&inference.latent)),
         }
     }
 }
 
-/// The probability of each kind, by slot: classes of one kind count together.
+/// The probability of each kind, by slot: the sum over the classes of that kind.
 fn by_kind(slots: &[BeliefSlot], posteriors: &[Vec<f32>]) -> Vec<Vec<f32>> {
     let of_slot = |(slot, posterior): (&BeliefSlot, &Vec<f32>)| {
         let mut kinds = vec![0.0; slot.kinds.len()];
@@ -117,12 +117,12 @@ fn by_kind(slots: &[BeliefSlot], posteriors: &[Vec<f32>]) -> Vec<Vec<f32>> {
     slots.iter().zip(posteriors).map(of_slot).collect()
 }
 
-/// Four digits are more than anybody sees.
+/// Rounds to four digits, which is more than a page shows.
 fn rounded(value: f32) -> f32 {
     (value * 1e4).round() / 1e4
 }
 
-/// When an agent came to the opinion it holds of one peer.
+/// The most likely kind of one peer, and the time since when it has been the most likely.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct IdentificationTracker {
     best: Option<usize>,
@@ -131,10 +131,10 @@ pub(crate) struct IdentificationTracker {
 }
 
 impl IdentificationTracker {
-    /// The agent thinks, after this many moves of this episode.
-    pub(crate) fn consider(&mut self, kinds: &[f32], now: (usize, usize)) {
+    /// Updates the tracker with the probability of each kind. `now` is the episode and its number of moves.
+    pub(crate) fn update(&mut self, kinds: &[f32], now: (usize, usize)) {
         let best = (0..kinds.len()).rev().max_by(|one, other| kinds[*one].total_cmp(&kinds[*other]));
-        // One that is hardly likelier than by chance is no opinion.
+        // A kind close to the uniform probability does not count as identified.
         let best = best.filter(|best| kinds[*best] > 1.5 / kinds.len() as f32);
         if best != self.best {
             self.since = now;
@@ -143,6 +143,7 @@ impl IdentificationTracker {
         self.probability = best.map_or(0.0, |best| kinds[best]);
     }
 
+    /// The most likely kind, its probability and the time since when. `None` if no kind is clearly the most likely.
     pub(crate) fn best(&self) -> Option<(usize, f32, (usize, usize))> {
         self.best.map(|best| (best, self.probability, self.since))
     }

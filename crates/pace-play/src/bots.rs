@@ -1,4 +1,4 @@
-//! Many participants at once who press buttons at random: for measuring the server, and for seeing what survives it.
+//! Load test: many bots that take part in a study with random actions, to measure latency and lost steps.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,56 +19,56 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use crate::wire::VERSION;
 
-/// What the bots are to do.
+/// Settings of a load test.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
-    /// Where the server is.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// How many play at once.
+    /// Number of bots.
     pub n_bots: usize,
-    /// Actions of each per second.
+    /// Actions per second of each bot.
     pub rate: f64,
-    /// Over how long a time they arrive, one after the other.
-    pub arrival: Duration,
-    /// How long they play when all have arrived.
+    /// Time over which the bots join, one after the other.
+    pub ramp_up: Duration,
+    /// Time of play after all bots have joined.
     pub duration: Duration,
-    /// What their ids begin with; the same ids come back as the same participants.
+    /// Prefix of the participant ids.
     pub name: String,
-    /// The seed of what they do.
+    /// Random seed of the actions.
     pub seed: u64,
 }
 
-/// What the bots saw.
+/// Results of a load test.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReport {
-    /// Actions that were sent.
+    /// Number of actions sent.
     pub sent: usize,
-    /// Actions that were acknowledged.
+    /// Number of acknowledged actions.
     pub acknowledged: usize,
-    /// Actions that were refused.
+    /// Number of refused actions.
     pub refused: usize,
-    /// Encounters that were played to their end.
+    /// Number of finished encounters.
     pub encounters: usize,
-    /// Connections that broke.
+    /// Number of broken connections.
     pub broken: usize,
-    /// Times at which a bot came back and the server had fewer steps than it had acknowledged.
-    pub forgotten: usize,
-    /// Bots that were cut off, came back and played on.
+    /// Number of reconnections after which the server had fewer steps than it had acknowledged.
+    pub lost_after_reconnect: usize,
+    /// Number of bots that continued after a broken connection.
     pub resumed: usize,
-    /// Bots that never came to play, or did not come back.
-    pub stranded: usize,
-    /// Every answer to an action.
-    pub answers: Vec<ReplyLatency>,
-    /// How many steps of each encounter, by participant and number, the server has said to have.
+    /// Number of bots that could not join, or not reconnect, before the deadline.
+    pub unfinished_bots: usize,
+    /// Latency of every acknowledged action.
+    pub latencies: Vec<ReplyLatency>,
+    /// Number of acknowledged steps of each encounter, by participant and number of the encounter.
     pub acknowledged_steps: BTreeMap<(String, usize), usize>,
 }
 
-/// How long an answer took.
+/// The latency of one reply.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplyLatency {
-    /// When the action was sent, since the bots began.
+    /// Time of the action since the start of the test.
     pub sent_at: Duration,
-    /// From then to the answer.
+    /// Time from the action to its reply.
     pub took: Duration,
 }
 
@@ -79,30 +79,30 @@ impl LoadReport {
         self.refused += other.refused;
         self.encounters += other.encounters;
         self.broken += other.broken;
-        self.forgotten += other.forgotten;
+        self.lost_after_reconnect += other.lost_after_reconnect;
         self.resumed += other.resumed;
-        self.stranded += other.stranded;
-        self.answers.extend(other.answers);
+        self.unfinished_bots += other.unfinished_bots;
+        self.latencies.extend(other.latencies);
         self.acknowledged_steps.extend(other.acknowledged_steps);
     }
 
-    /// The time below which this share of the answers came, of those to actions that were sent in this stretch of time.
+    /// Quantile of the latency of the actions that were sent in this range of time.
     pub fn quantile(&self, share: f64, sent: Range<Duration>) -> Duration {
-        let in_time = self.answers.iter().filter(|answer| sent.contains(&answer.sent_at));
-        let mut took: Vec<Duration> = in_time.map(|answer| answer.took).collect();
+        let in_time = self.latencies.iter().filter(|latency| sent.contains(&latency.sent_at));
+        let mut took: Vec<Duration> = in_time.map(|latency| latency.took).collect();
         took.sort_unstable();
         let last = took.len().saturating_sub(1);
         took.get((share * last as f64).round() as usize).copied().unwrap_or_default()
     }
 
-    /// Steps that were acknowledged and are not among those that a study's file has.
-    pub fn lost_steps(&self, kept: &BTreeMap<(String, usize), usize>) -> usize {
-        let n_kept = |encounter| kept.get(encounter).copied().unwrap_or(0);
-        self.acknowledged_steps.iter().map(|(encounter, n)| n.saturating_sub(n_kept(encounter))).sum()
+    /// Number of acknowledged steps that are missing in the study's file. `stored` is the file's number of steps by encounter.
+    pub fn lost_steps(&self, stored: &BTreeMap<(String, usize), usize>) -> usize {
+        let n_stored = |encounter| stored.get(encounter).copied().unwrap_or(0);
+        self.acknowledged_steps.iter().map(|(encounter, n)| n.saturating_sub(n_stored(encounter))).sum()
     }
 }
 
-/// Lets all bots take part in the study that the server runs.
+/// Runs a load test against a server with a study.
 pub fn play(config: &LoadConfig) -> std::io::Result<LoadReport> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     Ok(runtime.block_on(play_all(config)))
@@ -118,13 +118,13 @@ async fn play_all(config: &LoadConfig) -> LoadReport {
                 rng: Seed::new(config.seed).child("bot", &[number as u64]).stream("actions"),
                 report: LoadReport::default(),
                 begin,
-                deadline: begin + config.arrival + config.duration,
-                is_cut_off: false,
+                deadline: begin + config.ramp_up + config.duration,
+                is_reconnecting: false,
             };
-            // Not all at the same moment, as people do not either.
-            let late = config.arrival.mul_f64(number as f64 / config.n_bots as f64);
+            // Spread over the ramp-up time.
+            let delay = config.ramp_up.mul_f64(number as f64 / config.n_bots as f64);
             tokio::spawn(async move {
-                tokio::time::sleep(late).await;
+                tokio::time::sleep(delay).await;
                 bot.take_part().await
             })
         })
@@ -132,8 +132,8 @@ async fn play_all(config: &LoadConfig) -> LoadReport {
     let mut report = LoadReport::default();
     for bot in bots {
         match bot.await {
-            Ok(part) => report.add(part),
-            Err(_) => report.stranded += 1,
+            Ok(of_bot) => report.add(of_bot),
+            Err(_) => report.unfinished_bots += 1,
         }
     }
     report
@@ -146,46 +146,46 @@ struct Bot {
     report: LoadReport,
     begin: Instant,
     deadline: Instant,
-    /// Whether the connection broke and nothing was answered since.
-    is_cut_off: bool,
+    /// Whether the connection broke and no action was acknowledged since.
+    is_reconnecting: bool,
 }
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Something on the way to the server broke; it is tried again.
-struct Broken;
+/// A failed request or connection; the bot tries again.
+struct ConnectionFailed;
 
-/// How long a bot waits for one answer.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time that a bot waits for a reply.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl Bot {
     async fn take_part(mut self) -> LoadReport {
         while Instant::now() < self.deadline {
-            if self.visit().await.is_ok() {
+            if self.play_until_deadline().await.is_ok() {
                 return self.report;
             }
-            self.is_cut_off = true;
+            self.is_reconnecting = true;
             self.report.broken += 1;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        self.report.stranded += 1;
+        self.report.unfinished_bots += 1;
         self.report
     }
 
-    /// From joining to the deadline, or until the connection breaks.
-    async fn visit(&mut self) -> Result<(), Broken> {
+    /// Joins and plays until the deadline, or until the connection fails.
+    async fn play_until_deadline(&mut self) -> Result<(), ConnectionFailed> {
         let joined = self.post("/api/study/join", &json!({ "participant": self.participant })).await?;
-        let token = joined["token"].as_str().ok_or(Broken)?.to_owned();
+        let token = joined["token"].as_str().ok_or(ConnectionFailed)?.to_owned();
         let mut state = joined;
         loop {
-            let stage = state["stage"].as_str().ok_or(Broken)?.to_owned();
+            let stage = state["stage"].as_str().ok_or(ConnectionFailed)?.to_owned();
             let mut next = json!({ "token": token, "stage": stage });
             match &stage[..] {
                 "consent" => next["consents"] = Value::Bool(true),
                 "tutorial" => {}
                 "play" => {
-                    let number = state["number"].as_u64().ok_or(Broken)? as usize;
-                    if !self.encounter(&token, number).await? {
+                    let number = state["number"].as_u64().ok_or(ConnectionFailed)? as usize;
+                    if !self.play_encounter(&token, number).await? {
                         return Ok(());
                     }
                     next["number"] = state["number"].clone();
@@ -197,87 +197,87 @@ impl Bot {
         }
     }
 
-    /// Plays one encounter; whether it came to its end before the deadline.
-    async fn encounter(&mut self, token: &str, number: usize) -> Result<bool, Broken> {
+    /// Plays one encounter and returns whether it was finished before the deadline.
+    async fn play_encounter(&mut self, token: &str, number: usize) -> Result<bool, ConnectionFailed> {
         let mut socket = self.connect().await?;
-        tell(&mut socket, &json!({ "type": "hello", "token": token })).await?;
-        let welcome = hear(&mut socket).await?;
+        send(&mut socket, &json!({ "type": "hello", "token": token })).await?;
+        let welcome = receive(&mut socket).await?;
         if welcome.kind != "welcome" {
-            return Err(Broken);
+            return Err(ConnectionFailed);
         }
         let mut seq = welcome.seq;
         let encounter = (self.participant.clone(), number);
         if self.report.acknowledged_steps.get(&encounter).is_some_and(|n| seq < *n) {
-            self.report.forgotten += 1;
+            self.report.lost_after_reconnect += 1;
         }
         let n_actions = welcome.action_names.len().max(1) as u32;
         let mut is_over = welcome.is_over;
-        let mut beat = tokio::time::interval(Duration::from_secs_f64(1.0 / self.config.rate));
-        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut interval = tokio::time::interval(Duration::from_secs_f64(1.0 / self.config.rate));
+        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         while !is_over {
-            beat.tick().await;
+            interval.tick().await;
             if Instant::now() >= self.deadline {
                 let _ = socket.close(None).await;
                 return Ok(false);
             }
             let action = self.rng.below(n_actions);
             let sent_at = Instant::now();
-            tell(&mut socket, &json!({ "type": "act", "seq": seq, "action": action, "at_ms": 0 })).await?;
+            send(&mut socket, &json!({ "type": "act", "seq": seq, "action": action, "at_ms": 0 })).await?;
             self.report.sent += 1;
-            let answer = hear(&mut socket).await?;
-            match &answer.kind[..] {
+            let reply = receive(&mut socket).await?;
+            match &reply.kind[..] {
                 "frames" => {
-                    let waited = ReplyLatency { sent_at: sent_at - self.begin, took: sent_at.elapsed() };
-                    self.report.answers.push(waited);
+                    let latency = ReplyLatency { sent_at: sent_at - self.begin, took: sent_at.elapsed() };
+                    self.report.latencies.push(latency);
                     self.report.acknowledged += 1;
-                    self.report.resumed += usize::from(std::mem::take(&mut self.is_cut_off));
-                    seq = answer.seq;
+                    self.report.resumed += usize::from(std::mem::take(&mut self.is_reconnecting));
+                    seq = reply.seq;
                     self.report.acknowledged_steps.insert(encounter.clone(), seq);
-                    is_over =
-                        answer.frames.last().is_some_and(|last| !last.is_asked && last.ending.is_some());
+                    is_over = reply.frames.last().is_some_and(|last| !last.is_asked && last.ending.is_some());
                 }
                 "refused" => self.report.refused += 1,
-                _ => return Err(Broken),
+                _ => return Err(ConnectionFailed),
             }
         }
         let _ = socket.close(None).await;
         Ok(true)
     }
 
-    async fn connect(&self) -> Result<Socket, Broken> {
+    async fn connect(&self) -> Result<Socket, ConnectionFailed> {
         let address = self.config.address;
-        let mut request = format!("ws://{address}/ws").into_client_request().map_err(|_| Broken)?;
-        let origin = HeaderValue::from_str(&format!("http://{address}")).map_err(|_| Broken)?;
+        let mut request = format!("ws://{address}/ws").into_client_request().map_err(|_| ConnectionFailed)?;
+        let origin = HeaderValue::from_str(&format!("http://{address}")).map_err(|_| ConnectionFailed)?;
         request.headers_mut().insert("origin", origin);
-        let stream = TcpStream::connect(address).await.map_err(|_| Broken)?;
+        let stream = TcpStream::connect(address).await.map_err(|_| ConnectionFailed)?;
         let _ = stream.set_nodelay(true);
         let (socket, _) = tokio_tungstenite::client_async(request, MaybeTlsStream::Plain(stream))
             .await
-            .map_err(|_| Broken)?;
+            .map_err(|_| ConnectionFailed)?;
         Ok(socket)
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Result<Value, Broken> {
+    async fn post(&self, path: &str, body: &Value) -> Result<Value, ConnectionFailed> {
         let mut body = body.clone();
         body["v"] = Value::from(VERSION);
-        let asked = tokio::time::timeout(PATIENCE, post(self.config.address, path, &body.to_string())).await;
-        let (status, text) = asked.map_err(|_| Broken)?.map_err(|_| Broken)?;
+        let asked =
+            tokio::time::timeout(REPLY_TIMEOUT, post(self.config.address, path, &body.to_string())).await;
+        let (status, text) = asked.map_err(|_| ConnectionFailed)?.map_err(|_| ConnectionFailed)?;
         if status != 200 {
-            return Err(Broken);
+            return Err(ConnectionFailed);
         }
-        serde_json::from_str(&text).map_err(|_| Broken)
+        serde_json::from_str(&text).map_err(|_| ConnectionFailed)
     }
 }
 
-async fn tell(socket: &mut Socket, message: &Value) -> Result<(), Broken> {
+async fn send(socket: &mut Socket, message: &Value) -> Result<(), ConnectionFailed> {
     let mut message = message.clone();
     message["v"] = Value::from(VERSION);
-    socket.send(Message::text(message.to_string())).await.map_err(|_| Broken)
+    socket.send(Message::text(message.to_string())).await.map_err(|_| ConnectionFailed)
 }
 
-/// What a bot reads of a message of the server. The rest is skipped, so that the bots leave the cores to the server.
+/// The fields that a bot reads of a server's message. The others are skipped to save time for the server.
 #[derive(Deserialize)]
-struct Heard {
+struct ReceivedMessage {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
@@ -287,27 +287,30 @@ struct Heard {
     #[serde(default)]
     action_names: Vec<IgnoredAny>,
     #[serde(default)]
-    frames: Vec<HeardFrame>,
+    frames: Vec<ReceivedFrame>,
 }
 
 #[derive(Deserialize)]
-struct HeardFrame {
+struct ReceivedFrame {
     is_asked: bool,
     ending: Option<IgnoredAny>,
 }
 
-async fn hear(socket: &mut Socket) -> Result<Heard, Broken> {
+async fn receive(socket: &mut Socket) -> Result<ReceivedMessage, ConnectionFailed> {
     loop {
-        let heard = tokio::time::timeout(PATIENCE, socket.next()).await.map_err(|_| Broken)?;
-        match heard {
-            Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).map_err(|_| Broken),
+        let received =
+            tokio::time::timeout(REPLY_TIMEOUT, socket.next()).await.map_err(|_| ConnectionFailed)?;
+        match received {
+            Some(Ok(Message::Text(text))) => {
+                return serde_json::from_str(&text).map_err(|_| ConnectionFailed);
+            }
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-            _ => return Err(Broken),
+            _ => return Err(ConnectionFailed),
         }
     }
 }
 
-/// One request without any library: the status and the body of the answer.
+/// Sends a POST request with a JSON body. Returns the status and the body of the response.
 pub async fn post(address: SocketAddr, path: &str, body: &str) -> std::io::Result<(u16, String)> {
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nContent-Type: application/json\r\n\
@@ -317,16 +320,16 @@ pub async fn post(address: SocketAddr, path: &str, body: &str) -> std::io::Resul
     exchange(address, &format!("{head}{body}")).await
 }
 
-/// Sends these bytes and reads an answer to its end.
+/// Sends an HTTP request as text. Returns the status and the body of the response.
 pub async fn exchange(address: SocketAddr, request: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
     stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    // A server that refuses early may hang up before it has read everything.
-    let _ = stream.read_to_end(&mut answer).await;
-    let answer = String::from_utf8_lossy(&answer).into_owned();
-    let bad = || std::io::Error::other("not an answer of HTTP");
-    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(bad)?;
+    let mut reply = Vec::new();
+    // A server that refuses a request may close the connection before it has read everything.
+    let _ = stream.read_to_end(&mut reply).await;
+    let reply = String::from_utf8_lossy(&reply).into_owned();
+    let bad = || std::io::Error::other("not an HTTP response");
+    let (head, body) = reply.split_once("\r\n\r\n").ok_or_else(bad)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or_else(bad)?;
     Ok((status, body.to_owned()))
 }

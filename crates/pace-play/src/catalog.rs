@@ -1,4 +1,4 @@
-//! What people can play with: agents by id, trained or scripted, each with the game it plays.
+//! The agents that people can play with, trained or scripted, by id, each with its game.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -6,47 +6,47 @@ use std::sync::{Arc, Mutex};
 use pace_games::{AgentSession, AnyGame, ConfigError, GAMES, Preset, ScriptedEncounter, Seat, Seed, Split};
 use pace_learn::Agent;
 
-use crate::beliefs::{BeliefSlot, slots_of_opinions, slots_of_pool};
+use crate::beliefs::{BeliefSlot, slots_of_beliefs, slots_of_pool};
 use crate::error::PlayError;
 use crate::latent_map::LatentMap;
 
-/// One agent on offer.
+/// An agent that people can play with.
 pub struct PlayableAgent {
-    /// By which it is asked for. Never a path.
+    /// Id by which clients request it. Never a path.
     pub id: String,
-    /// For people.
+    /// Name shown to people.
     pub label: String,
     /// The game it plays.
     pub game: Arc<dyn AnyGame>,
-    /// What it has opinions about; no slots if it has none.
+    /// The peers and kinds that its beliefs are about. Empty if it has no beliefs.
     pub slots: Vec<BeliefSlot>,
-    /// Where its latents are drawn.
+    /// Map of its latent space. `None` if it has no latent.
     pub map: Option<LatentMap>,
-    /// Whether everybody chooses at once, so that the page may keep a beat; otherwise it waits for the person.
+    /// Whether all players move at once. The page may then run at a fixed rate; otherwise it waits for the person.
     pub is_simultaneous: bool,
-    /// Tells one agent from another with the same id: an encounter can be played again only with the same one.
+    /// Hash that changes with the agent. A session can be replayed only by an agent with the same fingerprint.
     pub fingerprint: String,
-    pub(crate) kind: OfferKind,
-    /// What the oracle reaches with each tuple of the test pool, as far as it was asked for.
+    pub(crate) kind: AgentKind,
+    /// The oracle's score with each tuple of the test pool, computed on request.
     oracle: Mutex<BTreeMap<usize, f64>>,
 }
 
-pub(crate) enum OfferKind {
+pub(crate) enum AgentKind {
     Trained(Agent),
     Scripted(&'static str),
 }
 
-/// A trained agent as somebody loaded it.
+/// A trained agent, loaded from a run.
 pub struct LoadedAgent {
-    /// By which it is to be asked for.
+    /// Id by which clients request it.
     pub id: String,
-    /// For people.
+    /// Name shown to people.
     pub label: String,
     /// The game it was trained on.
     pub game: Arc<dyn AnyGame>,
     /// The agent.
     pub agent: Agent,
-    /// Whether what it says about its peers was learned.
+    /// Whether its peer identifier was trained.
     pub identifies: bool,
     /// A hash of its weights.
     pub fingerprint: String,
@@ -65,13 +65,13 @@ impl PlayableAgent {
             map,
             is_simultaneous: is_simultaneous(&*game),
             fingerprint,
-            kind: OfferKind::Trained(agent),
+            kind: AgentKind::Trained(agent),
             game,
             oracle: Mutex::default(),
         }
     }
 
-    /// A scripted ego that is told nothing.
+    /// A scripted ego without privileged information.
     pub fn scripted(game: &Arc<dyn AnyGame>, name: &str) -> Result<PlayableAgent, PlayError> {
         let ego = game.uninformed_reference(name)?;
         let known = game.uninformed_names().into_iter().find(|known| *known == name);
@@ -79,11 +79,11 @@ impl PlayableAgent {
         Ok(PlayableAgent {
             id: format!("{}.{name}", spec.id),
             label: format!("{name} (scripted)"),
-            slots: slots_of_opinions(&spec.peer_roles, &ego.beliefs()),
+            slots: slots_of_beliefs(&spec.peer_roles, &ego.beliefs()),
             map: None,
             is_simultaneous: is_simultaneous(&**game),
             fingerprint: format!("scripted-{}", spec.revision),
-            kind: OfferKind::Scripted(known.expect("it was made by that name")),
+            kind: AgentKind::Scripted(known.expect("the ego was created under this name")),
             game: Arc::clone(game),
             oracle: Mutex::default(),
         })
@@ -98,10 +98,10 @@ impl PlayableAgent {
         seed: Seed,
     ) -> Result<AgentSession, ConfigError> {
         let name = match &self.kind {
-            OfferKind::Trained(agent) => {
+            AgentKind::Trained(agent) => {
                 return agent.session(&*self.game, Split::Test, tuple, people, n_episodes, seed);
             }
-            OfferKind::Scripted(name) => name,
+            AgentKind::Scripted(name) => name,
         };
         let encounter = self.game.encounter(Split::Test, tuple, people, n_episodes, seed)?;
         let mut ego = self.game.uninformed_reference(name)?;
@@ -109,22 +109,22 @@ impl PlayableAgent {
         AgentSession::begin(encounter, ego, seed)
     }
 
-    /// Whether it was trained.
+    /// Whether this is a trained agent, not a scripted ego.
     pub fn is_trained(&self) -> bool {
-        matches!(self.kind, OfferKind::Trained(_))
+        matches!(self.kind, AgentKind::Trained(_))
     }
 
     /// Whether the game has a scripted ego called `oracle`.
-    pub fn has_oracle(&self) -> bool {
+    pub(crate) fn has_oracle(&self) -> bool {
         self.game.reference_names().contains(&"oracle")
     }
 
     /// The oracle's score, if [`PlayableAgent::oracle_score`] has computed it before.
-    pub fn known_oracle_score(&self, tuple: usize) -> Option<f64> {
-        self.oracle.lock().expect("nobody panics with it").get(&tuple).copied()
+    pub(crate) fn known_oracle_score(&self, tuple: usize) -> Option<f64> {
+        self.oracle.lock().expect("no thread panics while it holds this lock").get(&tuple).copied()
     }
 
-    /// What an ego that knows its peers scores per episode on average when all of them are scripted.
+    /// The oracle's mean score per episode with the scripted peers of this test tuple.
     pub fn oracle_score(&self, tuple: usize) -> Result<f64, PlayError> {
         if let Some(score) = self.known_oracle_score(tuple) {
             return Ok(score);
@@ -140,7 +140,7 @@ impl PlayableAgent {
             total += outcomes.iter().map(|outcome| outcome.score(spec.metric)).sum::<f64>();
         }
         let score = total / (N_ORACLE_ENCOUNTERS as usize * n_episodes) as f64;
-        self.oracle.lock().expect("nobody panics with it").insert(tuple, score);
+        self.oracle.lock().expect("no thread panics while it holds this lock").insert(tuple, score);
         Ok(score)
     }
 }
@@ -152,73 +152,74 @@ fn is_simultaneous(game: &dyn AnyGame) -> bool {
     asked.contains(Seat::EGO) && asked.contains(seat)
 }
 
-/// Enough to know the oracle's score to a few hundredths.
+/// Encounters per oracle score; the standard error is then a few hundredths.
 const N_ORACLE_ENCOUNTERS: u64 = 8;
 
-/// All agents on offer. The only way from an id that a client sends to an agent.
+/// All agents that people can play with. Ids sent by clients are resolved only here.
 #[derive(Default)]
 pub struct AgentCatalog {
-    offers: Vec<Arc<PlayableAgent>>,
+    agents: Vec<Arc<PlayableAgent>>,
 }
 
 impl AgentCatalog {
-    /// The scripted egos of every game, so that there is something to play with before anything is trained.
+    /// The scripted egos of every game.
     pub fn scripted() -> Result<AgentCatalog, PlayError> {
-        let mut offers = AgentCatalog::default();
+        let mut catalog = AgentCatalog::default();
         for entry in GAMES {
             let game: Arc<dyn AnyGame> = Arc::from(entry.open(Preset::Paper, &serde_json::Map::new())?);
-            offers.add_scripted(&game)?;
+            catalog.add_scripted(&game)?;
         }
-        Ok(offers)
+        Ok(catalog)
     }
 
     /// Adds the scripted egos of a game.
     pub fn add_scripted(&mut self, game: &Arc<dyn AnyGame>) -> Result<(), PlayError> {
         for name in game.uninformed_names() {
-            self.offers.push(Arc::new(PlayableAgent::scripted(game, name)?));
+            self.agents.push(Arc::new(PlayableAgent::scripted(game, name)?));
         }
         Ok(())
     }
 
-    /// Puts a trained agent at the head of the list; a second one of the same name is called `NAME-2`.
+    /// Adds a trained agent after the other trained agents and before the scripted egos. A second agent with the id `NAME`
+    /// becomes `NAME-2`.
     pub fn add_trained(&mut self, mut trained: LoadedAgent) {
-        let (wanted, mut number) = (trained.id.clone(), 1);
-        while self.offers.iter().any(|offer| offer.id == trained.id) {
+        let (id, mut number) = (trained.id.clone(), 1);
+        while self.agents.iter().any(|agent| agent.id == trained.id) {
             number += 1;
-            trained.id = format!("{wanted}-{number}");
+            trained.id = format!("{id}-{number}");
         }
-        let n_trained = self.offers.iter().filter(|offer| offer.is_trained()).count();
-        self.offers.insert(n_trained, Arc::new(PlayableAgent::trained(trained)));
+        let n_trained = self.agents.iter().filter(|agent| agent.is_trained()).count();
+        self.agents.insert(n_trained, Arc::new(PlayableAgent::trained(trained)));
     }
 
-    /// All of them, trained ones first.
+    /// All agents, the trained ones first.
     pub fn all(&self) -> &[Arc<PlayableAgent>] {
-        &self.offers
+        &self.agents
     }
 
-    /// The one with this id.
+    /// The agent with this id.
     pub fn find(&self, id: &str) -> Result<&Arc<PlayableAgent>, PlayError> {
-        self.offers
+        self.agents
             .iter()
-            .find(|offer| offer.id == id)
-            .ok_or_else(|| PlayError::NoSuchOffer { found: id.chars().take(64).collect() })
+            .find(|agent| agent.id == id)
+            .ok_or_else(|| PlayError::UnknownAgent { found: id.chars().take(64).collect() })
     }
 }
 
-/// The part that a person may be asked to play.
+/// The behaviour that a person is asked to play: that of the scripted peer in their seat.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct AssignedRole {
-    /// The kind of peer, in words.
+    /// Name of the kind of peer.
     pub kind: String,
-    /// The same as plain data; see `PeerSpec::kind_data`.
+    /// The kind as data; see `PeerSpec::kind_data`.
     pub data: serde_json::Value,
-    /// All of its parameters.
+    /// All parameters of the peer.
     pub spec: serde_json::Value,
 }
 
 impl PlayableAgent {
-    /// The part of the peer in this slot of a test tuple; none if there is no such tuple.
-    pub fn part(&self, tuple: usize, slot: usize) -> Option<AssignedRole> {
+    /// The behaviour of the peer in this slot of a test tuple. `None` if the tuple does not exist.
+    pub fn assigned_role(&self, tuple: usize, slot: usize) -> Option<AssignedRole> {
         let mut pool = self.game.pool(Split::Test);
         let listing = (tuple < pool.tuples.len()).then(|| pool.tuples.swap_remove(tuple))?;
         Some(AssignedRole {

@@ -1,68 +1,68 @@
-//! Everything that can be wrong with what people ask of the play server: what was found, what was expected, what to do.
+//! Errors of sessions, replay links and the agent catalog.
 
-/// Why something cannot be played.
+/// An error of a session or a replay link.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayError {
-    /// A game, a peer or a scripted ego that is not there.
+    /// A game, peer or scripted ego that does not exist.
     #[error(transparent)]
     Game(#[from] pace_games::ConfigError),
-    /// An agent that is not on offer.
+    /// An agent that is not in the catalog.
     #[error("unknown agent {found:?}; choose one of the list")]
-    NoSuchOffer {
-        /// What was asked for.
+    UnknownAgent {
+        /// The requested id.
         found: String,
     },
     /// A peer seat that the game does not have.
     #[error("no peer seat {found}; expected a number below {n_peers}")]
     NoSuchSeat {
-        /// The slot that was asked for.
+        /// The requested slot.
         found: usize,
-        /// How many there are.
+        /// Number of peers.
         n_peers: usize,
     },
     /// Too many episodes, or none.
-    #[error("{found} episodes were asked for; expected 1 to {most}")]
+    #[error("{found} episodes were asked for; expected 1 to {max}")]
     BadEpisodes {
-        /// What was asked for.
+        /// The requested number.
         found: usize,
-        /// The most there may be.
-        most: usize,
+        /// Maximum number.
+        max: usize,
     },
     /// An action that does not exist.
     #[error("there is no action {found}; expected a number below {n_actions}")]
     NoSuchAction {
-        /// What was asked for.
+        /// The requested action.
         found: usize,
-        /// How many there are.
+        /// Number of actions.
         n_actions: usize,
     },
-    /// An action of somebody who is not asked.
+    /// An action after the last episode.
     #[error("the encounter is over")]
     EncounterOver,
-    /// An action that came before or after its turn.
+    /// An action with another index than the expected one.
     #[error("received action {found}, expected action {expected}")]
     OutOfTurn {
-        /// The number it came with.
+        /// The received index.
         found: usize,
-        /// The number that is due.
+        /// The expected index.
         expected: usize,
     },
-    /// An action that the person's part forbids.
+    /// An action that the game forbids in the role assigned to the person.
     #[error("{reason}")]
     Forbidden {
-        /// In words to the person.
+        /// The reason, as shown to the person.
         reason: String,
     },
-    /// A link to a replay that cannot be read.
+    /// A replay link that cannot be read.
     #[error("invalid replay link: {reason}")]
     BadLink {
-        /// What is wrong with it.
+        /// The problem.
         reason: &'static str,
     },
-    /// A link to an encounter with an agent that has changed since.
-    #[error("this replay needs another version of {offer:?}; the agent's weights have changed")]
-    OtherAgent {
+    /// A replay link for an agent whose fingerprint has changed.
+    #[error("this replay needs another version of {agent:?}; the agent's weights have changed")]
+    AgentChanged {
         /// The agent's id.
-        offer: String,
+        agent: String,
     },
 }

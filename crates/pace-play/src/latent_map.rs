@@ -1,39 +1,39 @@
-//! A flat map of an agent's latent space: the two directions in which its latents differ most when it meets the training peers.
+//! A two-dimensional map of an agent's latent space: the first two principal components of its latents with the training peers.
 //!
-//! Principal components and no more clever projection, because a person's trail is drawn into the map step by step, and with
-//! these a point's place does not depend on the points that come after it.
+//! The projection is linear because a person's trail is drawn step by step: the position of a point must not depend on later
+//! points.
 
 use pace_games::{AnyGame, ConfigError, Seed, Split};
 use pace_learn::Agent;
 use serde::Serialize;
 
-/// The map, with the training peers on it.
+/// A projection of latents, with the training peers as landmarks.
 #[derive(Clone, Debug)]
 pub struct LatentMap {
     mean: Vec<f64>,
     axes: [Vec<f64>; 2],
-    /// Where the training peers are.
+    /// The training peers on the map.
     pub landmarks: Vec<Landmark>,
 }
 
 /// The latent after an episode with one tuple of training peers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Landmark {
-    /// The tuple's number in the training pool.
+    /// Index of the tuple in the training pool.
     pub tuple: usize,
-    /// How far the encounter had come, from 0 to 1.
+    /// Progress of the encounter, from 0 to 1.
     pub progress: f32,
-    /// Where it is.
+    /// Position on the map.
     pub place: [f32; 2],
 }
 
-/// About as many landmarks are kept per tuple.
+/// Approximate number of landmarks per tuple.
 const PER_TUPLE: usize = 8;
 
 impl LatentMap {
-    /// Lets the agent meet every training tuple once. None if it has no latent, or one that never changes, or if it cannot
-    /// act: playing with it reports the reason.
-    pub fn of(agent: &Agent, game: &dyn AnyGame) -> Option<LatentMap> {
+    /// Plays one encounter with every training tuple and projects the latents. `None` if the agent has no latent, if its latent
+    /// never changes, or if it cannot act; a session with it then reports the reason.
+    pub(crate) fn of(agent: &Agent, game: &dyn AnyGame) -> Option<LatentMap> {
         let width = agent.latent_width();
         if width == 0 {
             return None;
@@ -63,11 +63,11 @@ impl LatentMap {
         Some(map)
     }
 
-    /// Where a latent is on the map.
-    pub fn place(&self, latent: &[f32]) -> [f32; 2] {
+    /// The position of a latent on the map.
+    pub(crate) fn place(&self, latent: &[f32]) -> [f32; 2] {
         [0, 1].map(|axis| {
             let centred = latent.iter().zip(&self.mean).map(|(value, mean)| f64::from(*value) - mean);
-            let place: f64 = centred.zip(&self.axes[axis]).map(|(value, part)| value * part).sum();
+            let place: f64 = centred.zip(&self.axes[axis]).map(|(value, weight)| value * weight).sum();
             ((place * 1e4).round() / 1e4) as f32
         })
     }
@@ -88,7 +88,7 @@ fn encounter(agent: &Agent, game: &dyn AnyGame, tuple: usize) -> Result<Vec<Vec<
     Ok(latents)
 }
 
-/// The mean and the two directions of largest spread, by power iteration. None where all rows are equal.
+/// The mean and the first two principal components, by power iteration. `None` if all rows are equal.
 fn principal_components(rows: &[&[f32]]) -> Option<(Vec<f64>, [Vec<f64>; 2])> {
     let width = rows.first()?.len();
     let mut mean = vec![0.0; width];
@@ -103,41 +103,41 @@ fn principal_components(rows: &[&[f32]]) -> Option<(Vec<f64>, [Vec<f64>; 2])> {
         }
     }
     let first = largest_direction(&covariance, width, None)?;
-    // A latent that moves on a line alone still has a map: a flat one.
+    // A latent that varies along one line only has a second coordinate of 0.
     let second = largest_direction(&covariance, width, Some(&first)).unwrap_or_else(|| vec![0.0; width]);
     Some((mean, [first, second]))
 }
 
+/// Iterations of the power method.
 const N_ITERATIONS: usize = 200;
 
-/// The direction of largest spread that is at right angles to `taken`.
+/// The direction of largest variance that is orthogonal to `taken`.
 fn largest_direction(covariance: &[f64], width: usize, taken: Option<&[f64]>) -> Option<Vec<f64>> {
-    let scale = covariance.iter().fold(0.0f64, |most, value| most.max(value.abs()));
-    // Any start that is not at right angles to the answer will do; this one favours no coordinate and repeats no value.
+    let scale = covariance.iter().fold(0.0f64, |max, value| max.max(value.abs()));
+    // Every start that is not orthogonal to the result converges; this one has no equal coordinates.
     let mut direction: Vec<f64> = (0..width).map(|index| 1.0 + (index as f64 * 0.618).fract()).collect();
     let mut length = 0.0;
     for _ in 0..N_ITERATIONS {
-        let mut next: Vec<f64> =
-            covariance.chunks_exact(width).map(|line| product(line, &direction)).collect();
+        let mut next: Vec<f64> = covariance.chunks_exact(width).map(|line| dot(line, &direction)).collect();
         if let Some(taken) = taken {
-            let along = product(&next, taken);
-            next.iter_mut().zip(taken).for_each(|(value, part)| *value -= along * part);
+            let along = dot(&next, taken);
+            next.iter_mut().zip(taken).for_each(|(value, component)| *value -= along * component);
         }
-        length = product(&next, &next).sqrt();
+        length = dot(&next, &next).sqrt();
         if length <= scale * 1e-9 {
             return None;
         }
         next.iter_mut().for_each(|value| *value /= length);
         direction = next;
     }
-    // Of the two opposite directions, the one whose largest part is positive.
+    // The sign is fixed: the coordinate with the largest absolute value is positive.
     let largest =
-        direction.iter().fold(0.0f64, |most, part| if part.abs() > most.abs() { *part } else { most });
-    direction.iter_mut().for_each(|part| *part *= largest.signum());
+        direction.iter().fold(0.0f64, |max, value| if value.abs() > max.abs() { *value } else { max });
+    direction.iter_mut().for_each(|value| *value *= largest.signum());
     (length > 0.0).then_some(direction)
 }
 
-fn product(one: &[f64], other: &[f64]) -> f64 {
+fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::{LatentMap, principal_components};
 
     #[test]
-    fn the_first_axis_is_the_longest_and_the_second_at_right_angles_to_it() {
+    fn axes_are_sorted_by_variance_and_orthogonal() {
         let rows: Vec<Vec<f32>> = (0..40)
             .map(|index| {
                 let (long, short) = ((index as f32 - 19.5) / 4.0, if index % 2 == 0 { 0.5 } else { -0.5 });
@@ -157,7 +157,7 @@ mod tests {
         let (mean, axes) = principal_components(&views).expect("the rows differ");
         assert!((mean[2] - 7.0).abs() < 1e-6);
         assert!((axes[0][0] - 0.6).abs() < 1e-2 && (axes[0][1] - 0.8).abs() < 1e-2, "{axes:?}");
-        assert!(axes[1][2].abs() < 1e-6 && super::product(&axes[0], &axes[1]).abs() < 1e-9);
+        assert!(axes[1][2].abs() < 1e-6 && super::dot(&axes[0], &axes[1]).abs() < 1e-9);
         let map = LatentMap { mean, axes, landmarks: Vec::new() };
         assert!((map.place(&rows[39])[0] - 19.5 / 4.0).abs() < 2e-2);
     }

@@ -1,8 +1,8 @@
-//! People play with agents: a person takes a peer's seat, an agent adapts to them, and everybody may see what it thought.
+//! Sessions in which a person plays the seat of a peer, and an agent adapts to them.
 //!
-//! An encounter with people is a value that is asked and answered: the same booking with the same actions is the same encounter
-//! again. Sessions, the list of agents, replay links and the messages need no clock, thread, file or socket. The feature
-//! `server` (on by default) adds the server, its page, studies with participants and the load test.
+//! A [`Session`] is a function of its [`SessionConfig`] and the person's actions: equal inputs give an equal encounter. Sessions,
+//! the catalog of agents, replay links and the messages need no clock, thread, file or socket. The feature `server` (on by
+//! default) adds the server, its page, studies with participants and the load test.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -33,7 +33,7 @@ pub mod bots;
 
 pub use catalog::{AgentCatalog, PlayableAgent};
 pub use error::PlayError;
-pub use replay::Replay;
+pub use replay::SessionReplay;
 #[cfg(feature = "server")]
 pub use server::{ServeError, ServerConfig, serve};
 pub use session::{Session, SessionConfig, SessionFrame, Summary};

@@ -1,7 +1,7 @@
-//! One encounter between an agent and a person who has taken a peer's seat, as a value that is asked and answered.
+//! A session: one encounter of an agent with a person in the seat of a peer.
 //!
-//! It reads no clock and knows no network: the same booking and the same actions give the same frames, which is how an
-//! encounter comes back after a crash and how it is played again for a replay.
+//! A session uses no clock and no network. Equal configuration and actions give equal frames, so a session is restored after a
+//! crash, and replayed from a link, by playing its actions again.
 
 use std::sync::Arc;
 
@@ -16,158 +16,160 @@ use crate::beliefs::{BeliefFrame, BeliefKind, IdentificationTracker};
 use crate::catalog::PlayableAgent;
 use crate::error::PlayError;
 
-/// Everything that an encounter follows from, but for what the person does.
+/// The settings of a session. Together with the person's actions they determine the whole encounter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionConfig {
     /// The agent's id.
-    pub offer: String,
-    /// The peer whose seat the person takes.
+    #[serde(rename = "offer")]
+    pub agent: String,
+    /// Slot of the peer whose seat the person takes.
     pub slot: usize,
-    /// The tuple of the test pool whose other peers sit at the table, and whose part the person may be asked to play.
+    /// Index of the tuple of the test pool. Its other peers play; the behaviour of the peer in the person's slot may be assigned to
+    /// the person.
     pub tuple: usize,
-    /// How many episodes.
+    /// Number of episodes.
     pub n_episodes: usize,
-    /// All chance; below 2⁵³, so that every program can hold it.
+    /// Random seed, below 2⁵³.
     pub seed: u64,
 }
 
-/// Seeds are below this.
-pub const SEED_LIMIT: u64 = 1 << 53;
+/// Upper limit of seeds: 2⁵³, so that every program that reads JSON can hold them.
+pub(crate) const SEED_LIMIT: u64 = 1 << 53;
 
 impl SessionConfig {
-    /// Refuses what cannot be played.
-    pub fn check(&self, offer: &PlayableAgent) -> Result<(), PlayError> {
-        let spec = offer.game.spec();
+    /// Checks the slot and the number of episodes against the agent's game.
+    pub(crate) fn check(&self, agent: &PlayableAgent) -> Result<(), PlayError> {
+        let spec = agent.game.spec();
         if self.slot >= spec.n_peers() {
             return Err(PlayError::NoSuchSeat { found: self.slot, n_peers: spec.n_peers() });
         }
-        let most = spec.episodes_per_encounter;
-        if !(1..=most).contains(&self.n_episodes) {
-            return Err(PlayError::BadEpisodes { found: self.n_episodes, most });
+        let max = spec.episodes_per_encounter;
+        if !(1..=max).contains(&self.n_episodes) {
+            return Err(PlayError::BadEpisodes { found: self.n_episodes, max });
         }
         Ok(())
     }
 
     /// The person's seat.
-    pub fn seat(&self) -> Seat {
+    pub(crate) fn seat(&self) -> Seat {
         Seat::of_peer(self.slot)
     }
 }
 
-/// Whether frames hold what the person saw, or everything there was to see beside it.
+/// The part of the state that frames contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
-    /// For the person while they play.
+    /// The person's view, for playing.
     Seen,
-    /// For looking back.
+    /// Also the full state and all actions, for replays.
     Everything,
 }
 
-/// One moment of an encounter.
+/// The state after one move of an encounter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionFrame {
     /// The episode, from 0.
     pub episode: usize,
-    /// Moves so far in this episode.
+    /// Number of moves so far in this episode.
     pub n_moves: usize,
     /// The state as the person sees it.
     pub scene: Value,
-    /// The state as nobody sees it; in replays.
+    /// The full state; in replays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub everything: Option<Value>,
-    /// What everybody did in the move that led here; in replays.
+    /// The actions of the last move by seat, `None` for a seat that had none; in replays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<Option<Action>>>,
     /// Whether the person must choose now.
     pub is_asked: bool,
-    /// How the episode ended, if it did.
+    /// Ending of the episode. `None` while it lasts.
     pub ending: Option<Ending>,
-    /// What the episode brought the agent, when it is over; in replays, what it brought so far.
+    /// The agent's task return, at the end of the episode; in replays, at every move.
     pub task_return: Option<f64>,
-    /// What the agent thinks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mind: Option<BeliefFrame>,
+    /// The agent's beliefs.
+    #[serde(rename = "mind", skip_serializing_if = "Option::is_none")]
+    pub beliefs: Option<BeliefFrame>,
 }
 
-/// What one action of the person led to, for those who keep records.
+/// One move, as the data of a study stores it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MoveRecord {
     /// The episode, from 0.
     pub episode: usize,
-    /// What everybody did, by seat; nothing where a seat was not asked.
+    /// The actions by seat, `None` for a seat that had none.
     pub actions: Vec<Option<Action>>,
     /// The agent's task reward.
     pub task_reward: f64,
-    /// How the episode ended, if it did.
+    /// Ending of the episode. `None` while it lasts.
     pub ending: Option<Ending>,
 }
 
-/// What the person's last action led to.
-#[derive(Clone, Debug, PartialEq)]
+/// The moves that follow an action of the person, up to their next decision.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ActionResult {
-    /// The moments since, the last of which is now.
+    /// A frame for every new state; the last one is the present state.
     pub frames: Vec<SessionFrame>,
-    /// The moves since.
+    /// The moves.
     pub moves: Vec<MoveRecord>,
 }
 
-/// An encounter in play: the agent's session, with a person in one of the peers' seats.
+/// An encounter of an agent with a person in the seat of one peer.
 pub struct Session {
-    offer: Arc<PlayableAgent>,
-    booking: SessionConfig,
+    agent: Arc<PlayableAgent>,
+    config: SessionConfig,
     detail: Detail,
     session: AgentSession,
-    mind: Option<BeliefFrame>,
-    recognition: IdentificationTracker,
+    beliefs: Option<BeliefFrame>,
+    identification: IdentificationTracker,
     actions: Vec<Action>,
-    /// Moves of the finished episodes.
+    /// Number of moves of each finished episode.
     moves_of_episodes: Vec<usize>,
     last_frame: Option<SessionFrame>,
 }
 
 impl Session {
-    /// The person sits down. The frames lead to the first moment at which they must choose.
+    /// Starts a session. The returned frames lead to the person's first decision.
     pub fn begin(
-        offer: &Arc<PlayableAgent>,
-        booking: SessionConfig,
+        agent: &Arc<PlayableAgent>,
+        config: SessionConfig,
         detail: Detail,
     ) -> Result<(Session, Vec<SessionFrame>), PlayError> {
-        booking.check(offer)?;
-        let SessionConfig { tuple, n_episodes, seed, .. } = booking;
+        config.check(agent)?;
+        let SessionConfig { tuple, n_episodes, seed, .. } = config;
         let mut session = Session {
-            session: offer.session(tuple, &[booking.seat()], n_episodes, Seed::new(seed))?,
-            mind: None,
-            recognition: IdentificationTracker::default(),
+            session: agent.session(tuple, &[config.seat()], n_episodes, Seed::new(seed))?,
+            beliefs: None,
+            identification: IdentificationTracker::default(),
             actions: Vec::new(),
             moves_of_episodes: Vec::with_capacity(n_episodes),
             last_frame: None,
-            offer: Arc::clone(offer),
-            booking,
+            agent: Arc::clone(agent),
+            config,
             detail,
         };
-        let mut answer = ActionResult { frames: Vec::new(), moves: Vec::new() };
-        session.look(&mut answer);
-        session.go_on(NO_ACTION, &mut answer)?;
-        session.last_frame = answer.frames.last().cloned();
-        Ok((session, answer.frames))
+        let mut result = ActionResult::default();
+        session.record_moment(&mut result);
+        session.play_until_asked(NO_ACTION, &mut result)?;
+        session.last_frame = result.frames.last().cloned();
+        Ok((session, result.frames))
     }
 
-    /// The encounter as it was after these actions.
+    /// Restores a session by playing these actions again.
     pub fn resume(
-        offer: &Arc<PlayableAgent>,
-        booking: SessionConfig,
+        agent: &Arc<PlayableAgent>,
+        config: SessionConfig,
         actions: &[Action],
     ) -> Result<Session, PlayError> {
-        let (mut session, _) = Session::begin(offer, booking, Detail::Seen)?;
+        let (mut session, _) = Session::begin(agent, config, Detail::Seen)?;
         for (index, action) in actions.iter().enumerate() {
             session.act(index, *action)?;
         }
         Ok(session)
     }
 
-    /// The person acts. `index` counts the person's actions in this encounter, so that an action that arrives twice or at the
-    /// wrong time is told from the one that is due.
+    /// Plays an action of the person. `index` is the number of their earlier actions: an action that arrives twice or late is
+    /// refused.
     pub fn act(&mut self, index: usize, action: Action) -> Result<ActionResult, PlayError> {
         if index != self.actions.len() {
             return Err(PlayError::OutOfTurn { found: index, expected: self.actions.len() });
@@ -175,50 +177,50 @@ impl Session {
         if self.is_over() {
             return Err(PlayError::EncounterOver);
         }
-        let n_actions = self.offer.game.spec().n_actions();
+        let n_actions = self.agent.game.spec().n_actions();
         if usize::from(action) >= n_actions {
             return Err(PlayError::NoSuchAction { found: action.into(), n_actions });
         }
-        if let Some(reason) = self.session.encounter().forbidden_reason(self.booking.seat(), action) {
+        if let Some(reason) = self.session.encounter().forbidden_reason(self.config.seat(), action) {
             return Err(PlayError::Forbidden { reason });
         }
-        // An agent that could not choose after the last action cannot now, and the person's action does not count.
+        // If the agent failed to decide after the last action, it fails again here, before the new action counts.
         self.session.advance(&NO_ACTIONS)?;
         self.actions.push(action);
-        let mut answer = ActionResult { frames: Vec::new(), moves: Vec::new() };
-        self.go_on(action, &mut answer)?;
-        self.last_frame = answer.frames.last().cloned();
-        Ok(answer)
+        let mut result = ActionResult::default();
+        self.play_until_asked(action, &mut result)?;
+        self.last_frame = result.frames.last().cloned();
+        Ok(result)
     }
 
-    /// Moves until the person must choose again, or the encounter is over. `action` is the person's for the first of the moves
-    /// that asks for one.
-    fn go_on(&mut self, action: Action, answer: &mut ActionResult) -> Result<(), PlayError> {
+    /// Plays moves until the person's next decision or the end of the encounter. `action` is the person's action for the first
+    /// move that asks for one.
+    fn play_until_asked(&mut self, action: Action, result: &mut ActionResult) -> Result<(), PlayError> {
         let mut people = NO_ACTIONS;
-        people[self.booking.seat().0] = action;
+        people[self.config.seat().0] = action;
         while self.session.advance(&people)? == Progress::Moved {
-            self.look(answer);
+            self.record_moment(result);
             people = NO_ACTIONS;
         }
         Ok(())
     }
 
-    /// Adds what there is to see and to write down at this moment.
-    fn look(&mut self, answer: &mut ActionResult) {
+    /// Adds the frame of this moment, and the move before it, to the result.
+    fn record_moment(&mut self, result: &mut ActionResult) {
         let moment = self.session.moment();
         if moment.concerns_ego() {
-            let mind = BeliefFrame::of(&self.offer, &moment);
-            if let Some(kinds) = mind.slots.get(self.booking.slot) {
-                self.recognition.consider(kinds, (moment.episode, moment.n_moves));
+            let beliefs = BeliefFrame::of(&self.agent, &moment);
+            if let Some(kinds) = beliefs.slots.get(self.config.slot) {
+                self.identification.update(kinds, (moment.episode, moment.n_moves));
             }
-            self.mind = Some(mind);
+            self.beliefs = Some(beliefs);
         }
-        let n_seats = self.offer.game.spec().n_seats();
+        let n_seats = self.agent.game.spec().n_seats();
         let shown = |action: &Action| Some(*action).filter(|action| *action != NO_ACTION);
         let actions: Option<Vec<Option<Action>>> =
             moment.last_move.map(|played| played.actions[..n_seats].iter().map(shown).collect());
         if let Some((played, actions)) = moment.last_move.zip(actions.clone()) {
-            answer.moves.push(MoveRecord {
+            result.moves.push(MoveRecord {
                 episode: moment.episode,
                 actions,
                 task_reward: played.outcome.task_reward,
@@ -228,32 +230,32 @@ impl Session {
         if moment.ending.is_some() {
             self.moves_of_episodes.push(moment.n_moves);
         }
-        let looks_back = self.detail == Detail::Everything;
+        let has_everything = self.detail == Detail::Everything;
         let encounter = moment.encounter;
-        answer.frames.push(SessionFrame {
+        result.frames.push(SessionFrame {
             episode: moment.episode,
             n_moves: moment.n_moves,
-            scene: encounter.view(Viewpoint::Seat(self.booking.seat())),
-            everything: looks_back.then(|| encounter.view(Viewpoint::Omniscient)),
-            actions: actions.filter(|_| looks_back),
-            is_asked: encounter.seats_to_ask().contains(self.booking.seat()),
+            scene: encounter.view(Viewpoint::Seat(self.config.seat())),
+            everything: has_everything.then(|| encounter.view(Viewpoint::Omniscient)),
+            actions: actions.filter(|_| has_everything),
+            is_asked: encounter.seats_to_ask().contains(self.config.seat()),
             ending: moment.ending,
-            task_return: (looks_back || moment.ending.is_some()).then_some(moment.task_return),
-            mind: self.mind.clone(),
+            task_return: (has_everything || moment.ending.is_some()).then_some(moment.task_return),
+            beliefs: self.beliefs.clone(),
         });
     }
 
-    /// What was booked.
-    pub fn booking(&self) -> &SessionConfig {
-        &self.booking
+    /// The settings.
+    pub fn config(&self) -> &SessionConfig {
+        &self.config
     }
 
     /// The agent.
-    pub fn offer(&self) -> &Arc<PlayableAgent> {
-        &self.offer
+    pub fn agent(&self) -> &Arc<PlayableAgent> {
+        &self.agent
     }
 
-    /// What the person did so far.
+    /// The person's actions so far.
     pub fn actions(&self) -> &[Action] {
         &self.actions
     }
@@ -263,47 +265,48 @@ impl Session {
         self.session.is_over()
     }
 
-    /// Now.
+    /// The frame of the present state.
     pub fn last_frame(&self) -> &SessionFrame {
         self.last_frame.as_ref().expect("an encounter begins with a frame")
     }
 
-    /// The finished episodes.
+    /// Outcomes of the finished episodes.
     pub fn outcomes(&self) -> &[EpisodeOutcome] {
         self.session.outcomes()
     }
 
-    /// The tuple whose oracle score [`Session::summary`] would have to compute first, which takes whole encounters. A caller
-    /// that shares the session computes it beforehand ([`PlayableAgent::oracle_score`]).
+    /// The tuple whose oracle score is still unknown. [`Session::summary`] would have to play whole encounters to compute it, so a
+    /// caller that shares the session calls [`PlayableAgent::oracle_score`] first.
     pub fn missing_oracle_score(&self) -> Option<usize> {
-        let tuple = self.booking.tuple;
+        let tuple = self.config.tuple;
         let is_known =
-            self.session.encounter().behaviour_summary(self.booking.seat()).best_response_return.is_some()
-                || self.offer.known_oracle_score(tuple).is_some()
-                || !self.offer.has_oracle();
+            self.session.encounter().behaviour_summary(self.config.seat()).best_response_return.is_some()
+                || self.agent.known_oracle_score(tuple).is_some()
+                || !self.agent.has_oracle();
         (!is_known).then_some(tuple)
     }
 
-    /// What came of the encounter so far.
+    /// Scores, identification and behaviour of the encounter so far.
     pub fn summary(&self) -> Result<Summary, PlayError> {
-        let spec = self.offer.game.spec();
-        let portrait = self.session.encounter().behaviour_summary(self.booking.seat());
+        let spec = self.agent.game.spec();
+        let behaviour = self.session.encounter().behaviour_summary(self.config.seat());
         let scores: Vec<f64> = self.outcomes().iter().map(|outcome| outcome.score(spec.metric)).collect();
-        let oracle = match portrait.best_response_return {
+        let oracle = match behaviour.best_response_return {
             Some(best_response_return) => Some(best_response_return),
-            None if self.offer.has_oracle() => Some(self.offer.oracle_score(self.booking.tuple)?),
+            None if self.agent.has_oracle() => Some(self.agent.oracle_score(self.config.tuple)?),
             None => None,
         };
-        let part = self.part_kind();
-        let recognition = self.recognition.best().map(|(kind, probability, since)| {
-            let BeliefKind { name, data, .. } = &self.offer.slots[self.booking.slot].kinds[kind];
-            // A kind that the agent does not know cannot be recognised.
-            let is_known = part.as_ref().filter(|part| self.knows(part));
-            RecognitionSummary {
+        let assigned = self.agent.assigned_role(self.config.tuple, self.config.slot).map(|role| role.kind);
+        let identification = self.identification.best().map(|(kind, probability, since)| {
+            let kinds = &self.agent.slots[self.config.slot].kinds;
+            let BeliefKind { name, data, .. } = &kinds[kind];
+            // A kind that the agent does not know cannot be identified.
+            let known = assigned.as_ref().filter(|assigned| kinds.iter().any(|kind| kind.name == **assigned));
+            IdentificationSummary {
                 kind: name.clone(),
                 data: data.clone(),
                 probability,
-                is_right: is_known.map(|part| part == name),
+                is_right: known.map(|assigned| assigned == name),
                 since_episode: since.0,
                 since_moves: since.1,
             }
@@ -322,64 +325,57 @@ impl Session {
                 .collect(),
             mean_score: (!scores.is_empty()).then(|| scores.iter().sum::<f64>() / scores.len() as f64),
             oracle,
-            recognition,
-            portrait,
+            identification,
+            behaviour,
         })
     }
-
-    /// The kind of peer whose part the person was given, in words.
-    fn part_kind(&self) -> Option<String> {
-        self.offer.part(self.booking.tuple, self.booking.slot).map(|part| part.kind)
-    }
-
-    fn knows(&self, kind: &str) -> bool {
-        self.offer.slots[self.booking.slot].kinds.iter().any(|known| known.name == kind)
-    }
 }
 
-/// What came of an encounter.
+/// Results of an encounter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Episode by episode.
+    /// Results by episode.
     pub episodes: Vec<EpisodeSummary>,
-    /// The mean of their scores.
+    /// Mean score of the episodes.
     pub mean_score: Option<f64>,
-    /// What an ego that knew the person would score: in closed form for how they played, or else as measured with a scripted
-    /// peer that plays the person's part. Absent in a game without an oracle.
+    /// The oracle's score: in closed form for the person's behaviour where the game has one, otherwise measured with the scripted
+    /// peer of the person's slot. `None` in a game without an oracle.
     pub oracle: Option<f64>,
-    /// What the agent took the person for in the end.
-    pub recognition: Option<RecognitionSummary>,
-    /// How the person played.
-    pub portrait: BehaviourSummary,
+    /// The agent's last belief about the person. `None` without a clearly most likely kind.
+    #[serde(rename = "recognition")]
+    pub identification: Option<IdentificationSummary>,
+    /// Statistics of the person's actions.
+    #[serde(rename = "portrait")]
+    pub behaviour: BehaviourSummary,
 }
 
-/// What came of an episode.
+/// Results of an episode.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EpisodeSummary {
-    /// The agent's task rewards.
+    /// The agent's task return.
     pub task_return: f64,
-    /// The number by which the game judges an episode.
+    /// The score of the episode by the game's metric.
     pub score: f64,
-    /// How it ended.
+    /// Ending of the episode.
     pub ending: Ending,
-    /// Moves.
+    /// Number of moves.
     pub n_moves: usize,
 }
 
-/// What the agent took the person for, and since when.
+/// The most likely kind of the person, in the agent's belief at the end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RecognitionSummary {
-    /// In words.
+pub struct IdentificationSummary {
+    /// Name of the kind.
     pub kind: String,
-    /// The same as plain data; see `PeerSpec::kind_data`.
+    /// The kind as data; see `PeerSpec::kind_data`.
     pub data: Value,
-    /// How sure it was.
+    /// Probability of the kind at the end.
     pub probability: f32,
-    /// Whether that is the part that the person was given, where the agent could know it.
+    /// Whether this kind was assigned to the person. `None` if the agent does not know the assigned kind.
     pub is_right: Option<bool>,
-    /// The episode from which on it has been of that opinion, from 0.
+    /// Episode since when this kind has been the most likely, from 0.
     pub since_episode: usize,
-    /// The moves of that episode before.
+    /// Number of moves of that episode before.
     pub since_moves: usize,
 }
 
@@ -392,24 +388,24 @@ pub(crate) mod tests {
     use serde_json::{Map, Value};
 
     use super::{Detail, Session, SessionConfig, SessionFrame};
-    use crate::catalog::{AgentCatalog, LoadedAgent, OfferKind, PlayableAgent};
+    use crate::catalog::{AgentCatalog, AgentKind, LoadedAgent, PlayableAgent};
     use crate::error::PlayError;
 
-    pub(crate) fn booking(offer: &PlayableAgent, seed: u64) -> SessionConfig {
-        let spec = offer.game.spec();
+    pub(crate) fn session_config(agent: &PlayableAgent, seed: u64) -> SessionConfig {
+        let spec = agent.game.spec();
         let n_episodes = spec.episodes_per_encounter.min(6);
         let slot = seed as usize % spec.n_peers();
-        SessionConfig { offer: offer.id.clone(), slot, tuple: 1, n_episodes, seed }
+        SessionConfig { agent: agent.id.clone(), slot, tuple: 1, n_episodes, seed }
     }
 
-    /// Plays to the end, with a person who does anything that is allowed.
+    /// Plays to the end with random allowed actions.
     pub(crate) fn play_out(session: &mut Session, seed: u64) {
-        let n_actions = session.offer().game.spec().n_actions() as u32;
+        let n_actions = session.agent().game.spec().n_actions() as u32;
         let mut rng = Seed::new(seed).stream("person");
         while !session.is_over() {
             let action = rng.below(n_actions) as Action;
             match session.act(session.actions().len(), action) {
-                Ok(answer) => assert!(!answer.frames.is_empty() && !answer.moves.is_empty()),
+                Ok(result) => assert!(!result.frames.is_empty() && !result.moves.is_empty()),
                 Err(PlayError::Forbidden { .. }) => {}
                 Err(error) => panic!("{error}"),
             }
@@ -417,21 +413,21 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_agent_plays_an_encounter_with_a_person_and_it_comes_back_from_its_actions() {
-        let offers = AgentCatalog::scripted().expect("scripted egos");
-        for (index, offer) in offers.all().iter().enumerate() {
-            let booking = booking(offer, index as u64);
+    fn sessions_of_all_agents_are_restored_from_their_actions() {
+        let catalog = AgentCatalog::scripted().expect("scripted egos");
+        for (index, agent) in catalog.all().iter().enumerate() {
+            let config = session_config(agent, index as u64);
             let (mut session, frames) =
-                Session::begin(offer, booking.clone(), Detail::Seen).expect("a session");
-            assert!(frames.last().is_some_and(|frame| frame.is_asked), "{}", offer.id);
+                Session::begin(agent, config.clone(), Detail::Seen).expect("a session");
+            assert!(frames.last().is_some_and(|frame| frame.is_asked), "{}", agent.id);
             play_out(&mut session, 5);
-            assert_eq!(session.outcomes().len(), booking.n_episodes);
-            let again = Session::resume(offer, booking.clone(), session.actions()).expect("the same again");
+            assert_eq!(session.outcomes().len(), config.n_episodes);
+            let again = Session::resume(agent, config.clone(), session.actions()).expect("the same again");
             assert_eq!(again.last_frame(), session.last_frame());
             assert_eq!(again.summary().expect("a summary"), session.summary().expect("a summary"));
-            // In the middle, too.
+            // Also from the middle.
             let half = &session.actions()[..session.actions().len() / 2];
-            let mut other = Session::resume(offer, booking, half).expect("half of it");
+            let mut other = Session::resume(agent, config, half).expect("half of it");
             for (index, action) in session.actions().iter().enumerate().skip(half.len()) {
                 other.act(index, *action).expect("it was allowed before");
             }
@@ -440,10 +436,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn actions_out_of_turn_are_refused_and_change_nothing() {
-        let offers = AgentCatalog::scripted().expect("scripted egos");
-        let offer: &Arc<PlayableAgent> = offers.find("kuhn-poker.bayes").expect("it is there");
-        let (mut session, _) = Session::begin(offer, booking(offer, 2), Detail::Seen).expect("a session");
+    fn unexpected_actions_are_refused_without_effect() {
+        let catalog = AgentCatalog::scripted().expect("scripted egos");
+        let agent: &Arc<PlayableAgent> = catalog.find("kuhn-poker.bayes").expect("a scripted ego");
+        let (mut session, _) =
+            Session::begin(agent, session_config(agent, 2), Detail::Seen).expect("a session");
         let before = session.last_frame().clone();
         assert!(matches!(session.act(1, 0), Err(PlayError::OutOfTurn { found: 1, expected: 0 })));
         assert!(matches!(session.act(0, 9), Err(PlayError::NoSuchAction { .. })));
@@ -455,12 +452,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_cannot_be_booked_is_refused() {
-        let offers = AgentCatalog::scripted().expect("scripted egos");
-        let offer = offers.find("overcooked.bayes").expect("it is there");
-        let good = booking(offer, 0);
+    fn invalid_session_configs_are_refused() {
+        let catalog = AgentCatalog::scripted().expect("scripted egos");
+        let agent = catalog.find("overcooked.bayes").expect("a scripted ego");
+        let good = session_config(agent, 0);
         let begin =
-            |booking: SessionConfig| Session::begin(offer, booking, Detail::Seen).err().expect("a refusal");
+            |config: SessionConfig| Session::begin(agent, config, Detail::Seen).err().expect("a refusal");
         assert!(matches!(begin(SessionConfig { slot: 1, ..good.clone() }), PlayError::NoSuchSeat { .. }));
         assert!(matches!(
             begin(SessionConfig { n_episodes: 6, ..good.clone() }),
@@ -471,18 +468,18 @@ pub(crate) mod tests {
             PlayError::BadEpisodes { .. }
         ));
         assert!(matches!(begin(SessionConfig { tuple: 900, ..good }), PlayError::Game(_)));
-        assert!(matches!(offers.find("../secret"), Err(PlayError::NoSuchOffer { .. })));
+        assert!(matches!(catalog.find("../secret"), Err(PlayError::UnknownAgent { .. })));
     }
 
     #[test]
-    fn the_part_reaches_the_agent_by_what_the_person_does_alone() {
-        let offers = AgentCatalog::scripted().expect("scripted egos");
+    fn assigned_role_does_not_change_the_agent() {
+        let catalog = AgentCatalog::scripted().expect("scripted egos");
         for id in ["kuhn-poker.bayes", "overcooked.bayes"] {
-            let offer = offers.find(id).expect("it is there");
+            let agent = catalog.find(id).expect("a scripted ego");
             let frames = |tuple: usize| {
-                let booking = SessionConfig { tuple, ..booking(offer, 5) };
+                let config = SessionConfig { tuple, ..session_config(agent, 5) };
                 let (mut session, mut frames) =
-                    Session::begin(offer, booking, Detail::Seen).expect("a session");
+                    Session::begin(agent, config, Detail::Seen).expect("a session");
                 let mut rng = Seed::new(1).stream("person");
                 while !session.is_over() {
                     let action = rng.below(2) as Action;
@@ -496,11 +493,11 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_person_is_not_shown_what_the_game_hides_while_they_play() {
-        let offers = AgentCatalog::scripted().expect("scripted egos");
-        let offer = offers.find("kuhn-poker.random").expect("it is there");
+    fn frames_for_playing_hide_the_agents_card() {
+        let catalog = AgentCatalog::scripted().expect("scripted egos");
+        let agent = catalog.find("kuhn-poker.random").expect("a scripted ego");
         let (mut session, frames) =
-            Session::begin(offer, booking(offer, 3), Detail::Seen).expect("a session");
+            Session::begin(agent, session_config(agent, 3), Detail::Seen).expect("a session");
         let mut all = frames;
         while !session.is_over() {
             all.extend(session.act(session.actions().len(), 1).expect("betting is always allowed").frames);
@@ -513,7 +510,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// An agent with first weights.
+    /// An untrained agent.
     fn trained(method: &str, entry: &GameEntry) -> Arc<PlayableAgent> {
         let open = || {
             let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(3))]);
@@ -544,14 +541,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn trained_agent_chooses_as_in_an_encounter() {
+    fn trained_agent_acts_as_without_a_person() {
         for (entry, method) in GAMES.iter().flat_map(|entry| ["pace", "lili", "gscu"].map(|id| (entry, id))) {
-            let offer = trained(method, entry);
-            let OfferKind::Trained(agent) = &offer.kind else { panic!("it was trained") };
-            let (slot, seed) = (offer.game.spec().n_peers() - 1, 11);
-            let booking = SessionConfig { offer: offer.id.clone(), slot, tuple: 1, n_episodes: 3, seed };
+            let agent = trained(method, entry);
+            let AgentKind::Trained(policy) = &agent.kind else { panic!("it was trained") };
+            let (slot, seed) = (agent.game.spec().n_peers() - 1, 11);
+            let config = SessionConfig { agent: agent.id.clone(), slot, tuple: 1, n_episodes: 3, seed };
             let mut alone =
-                agent.session(&*offer.game, Split::Test, 1, &[], 3, Seed::new(seed)).expect("a tuple");
+                policy.session(&*agent.game, Split::Test, 1, &[], 3, Seed::new(seed)).expect("a tuple");
             let (mut expected, mut person) = (Vec::new(), Vec::new());
             loop {
                 let moment = alone.moment();
@@ -562,9 +559,9 @@ pub(crate) mod tests {
                     break;
                 }
             }
-            // The person does what the scripted peer did.
+            // The person repeats the actions of the scripted peer.
             let (mut session, mut frames) =
-                Session::begin(&offer, booking, Detail::Everything).expect("a session");
+                Session::begin(&agent, config, Detail::Everything).expect("a session");
             for (index, action) in person.into_iter().enumerate() {
                 frames.extend(session.act(index, action).expect("the peer may do it").frames);
             }
@@ -580,11 +577,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn scripted_ego_samples_as_when_it_is_measured() {
-        // The first number of this seed lies between two actions in single precision, and not in double precision.
+    fn scripted_ego_acts_as_in_its_evaluation() {
+        // The first random number of this seed falls on the boundary of two actions in single precision, but not in double
+        // precision.
         let seed = 9_776_335;
-        let offers = AgentCatalog::scripted().expect("scripted egos");
-        let offer = offers.find("overcooked.random").expect("it is there");
+        let catalog = AgentCatalog::scripted().expect("scripted egos");
+        let agent = catalog.find("overcooked.random").expect("a scripted ego");
         let encounter = ScriptedEncounter {
             reference: "random",
             split: Split::Test,
@@ -592,10 +590,10 @@ pub(crate) mod tests {
             n_episodes: 1,
             seed: Seed::new(seed),
         };
-        let measured = offer.game.reference_session(&encounter).expect("a tuple");
+        let measured = agent.game.reference_session(&encounter).expect("a tuple");
         let measured = measured.moment().decision.map(|decision| decision.action);
-        let booking = SessionConfig { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 1, seed };
-        let (mut session, _) = Session::begin(offer, booking, Detail::Everything).expect("a session");
+        let config = SessionConfig { agent: agent.id.clone(), slot: 0, tuple: 0, n_episodes: 1, seed };
+        let (mut session, _) = Session::begin(agent, config, Detail::Everything).expect("a session");
         let frames = session.act(0, 0).expect("staying is allowed").frames;
         assert_eq!((ego_actions(&frames).next(), measured), (Some(3), Some(3)));
     }

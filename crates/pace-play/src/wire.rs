@@ -1,65 +1,65 @@
-//! The messages between page and server, version 1: small JSON objects over a WebSocket.
+//! The messages between page and server, protocol version 1: JSON objects over a WebSocket.
 //!
-//! `docs/play.md` describes them for people who write clients of their own.
+//! `docs/play.md` describes them for authors of other clients.
 
 use pace_games::{Action, DisplayNames, EpisodeOutcome};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::beliefs::BeliefSlot;
-use crate::catalog::AssignedRole;
+use crate::catalog::{AssignedRole, PlayableAgent};
 use crate::error::PlayError;
-use crate::session::{SessionFrame, Summary};
+use crate::session::{SessionConfig, SessionFrame, Summary};
 
-/// The version that both sides speak.
+/// The protocol version.
 pub const VERSION: u32 = 1;
-/// No message of a client is longer.
-pub const MOST_MESSAGE_BYTES: usize = 4096;
+/// Maximum length of a client's message.
+pub const MAX_MESSAGE_BYTES: usize = 4096;
 
-/// What a client may say.
+/// A message of a client.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ClientMessage {
-    /// The player of an encounter is here, for the first time or again.
+    /// Connects the player of a session, for the first time or again.
     Hello {
-        /// The version.
+        /// The protocol version.
         v: u32,
-        /// Whose encounter it is.
+        /// The player's token.
         token: String,
     },
-    /// A spectator is here.
+    /// Connects a spectator.
     Watch {
-        /// The version.
+        /// The protocol version.
         v: u32,
         /// The token of a spectator link.
         token: String,
     },
-    /// The player acts.
+    /// Plays an action.
     Act {
-        /// The version.
+        /// The protocol version.
         v: u32,
-        /// How many actions the player has taken before in this encounter.
+        /// Number of the player's earlier actions in this session.
         seq: usize,
         /// The action.
         action: Action,
-        /// The client's clock in milliseconds, for records.
+        /// Time of the client's clock in milliseconds, stored with the action.
         #[serde(default)]
         at_ms: Option<i64>,
     },
-    /// Somebody is still here.
+    /// Keeps the connection open.
     Ping {
-        /// The version.
+        /// The protocol version.
         v: u32,
     },
 }
 
 impl ClientMessage {
-    /// Reads a message, or says why it is none.
+    /// Parses a message, or returns the reason for its refusal.
     pub fn parse(text: &str) -> Result<ClientMessage, Refusal> {
-        if text.len() > MOST_MESSAGE_BYTES {
+        if text.len() > MAX_MESSAGE_BYTES {
             return Err(Refusal::of(
                 RefusalCode::TooLong,
-                format!("a message has at most {MOST_MESSAGE_BYTES} bytes"),
+                format!("a message has at most {MAX_MESSAGE_BYTES} bytes"),
             ));
         }
         let message: ClientMessage = serde_json::from_str(text)
@@ -75,7 +75,7 @@ impl ClientMessage {
     }
 }
 
-/// Why a message was refused, for programs.
+/// Reason of a refusal, for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[allow(missing_docs)]
@@ -94,14 +94,14 @@ pub enum RefusalCode {
     Broken,
 }
 
-/// A message that was refused. Nothing has changed.
+/// The refusal of a message. The session is unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusal {
-    /// For programs.
+    /// Reason for programs.
     pub code: RefusalCode,
-    /// For people.
+    /// Reason for people.
     pub message: String,
-    /// The number of the action that is due, where one was sent.
+    /// Index of the expected action, after an action with another index.
     pub due: Option<usize>,
 }
 
@@ -116,12 +116,12 @@ impl Refusal {
         Refusal::of(RefusalCode::OtherVersion, message)
     }
 
-    /// For a token that names no session.
+    /// The refusal of an unknown token.
     pub fn no_such_session() -> Refusal {
         Refusal::of(RefusalCode::NoSuchSession, "this session no longer exists; start a new one".to_owned())
     }
 
-    /// For a session that failed on the server.
+    /// The refusal after an internal error of the session.
     pub fn broken() -> Refusal {
         Refusal::of(RefusalCode::Broken, "internal error; this session cannot continue".to_owned())
     }
@@ -141,115 +141,92 @@ impl From<PlayError> for Refusal {
     }
 }
 
-/// When a person is shown what the agent thinks.
+/// Time at which the agent's beliefs are shown to the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BeliefVisibility {
-    /// All the time.
+    /// During play.
     Live,
-    /// When the encounter is over.
+    /// After the encounter.
     After,
-    /// Not at all.
+    /// Never.
     Never,
 }
 
-/// What the server says.
+/// A message of the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ServerMessage {
-    /// The first answer to `hello` and `watch`: everything that is needed to go on from here.
+    /// The first reply to `hello` and `watch`: the full state of the session.
     Welcome(Box<Welcome>),
-    /// What an action led to.
+    /// The moves after an action.
     Frames {
-        /// The version.
+        /// The protocol version.
         v: u32,
-        /// The number of the action that is due now.
+        /// Index of the next action.
         seq: usize,
-        /// The moments since, the last of which is now.
+        /// A frame for every new state; the last one is the present state.
         frames: Vec<SessionFrame>,
     },
     /// The encounter is over.
     Over {
-        /// The version.
+        /// The protocol version.
         v: u32,
-        /// What came of it.
+        /// The results, if they may be shown.
         summary: Option<Box<Summary>>,
-        /// Reopens it as a replay.
+        /// The replay link, if it may be shown.
         link: Option<String>,
     },
-    /// A spectator is told that the player has left or is back.
+    /// Tells spectators that the player has left or returned.
     Presence {
-        /// The version.
+        /// The protocol version.
         v: u32,
         /// Whether the player is connected.
         is_player_here: bool,
     },
-    /// A message was refused.
+    /// Refuses a message.
     Refused {
-        /// The version.
+        /// The protocol version.
         v: u32,
-        /// Why.
+        /// The reason.
         #[serde(flatten)]
         refusal: Refusal,
     },
-    /// The answer to a ping.
+    /// The reply to a ping.
     Pong {
-        /// The version.
+        /// The protocol version.
         v: u32,
     },
-    /// The server hangs up.
+    /// The last message before the server closes the connection.
     Farewell {
-        /// The version.
+        /// The protocol version.
         v: u32,
-        /// `taken-over`, `idle`, `refused` or `shutting-down`.
+        /// The reason: `taken-over`, `idle`, `refused` or `shutting-down`.
         reason: &'static str,
     },
 }
 
-/// Everything that is needed to go on with an encounter.
+/// The full state of a session, sent to every new connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Welcome {
-    /// The version.
+    /// The protocol version.
     pub v: u32,
-    /// Whether this is a spectator.
+    /// Whether the receiver is a spectator.
     pub is_spectator: bool,
-    /// The game's id.
-    pub game: &'static str,
-    /// The game's name for people.
-    pub title: &'static str,
-    /// What the game's things are called.
-    pub nouns: DisplayNames,
-    /// The role of each peer, by slot.
-    pub roles: Vec<&'static str>,
-    /// The constants of the game; see `Game::constants`.
-    pub setting: Value,
-    /// The names of the actions.
-    pub action_names: &'static [&'static str],
-    /// Whether everybody chooses at once.
-    pub is_simultaneous: bool,
-    /// The agent's id; empty in a study.
-    pub offer: String,
-    /// The agent's name; in a study it has none.
-    pub label: String,
-    /// The person's slot.
-    pub slot: usize,
-    /// The person's role.
-    pub role: &'static str,
-    /// The part they were given.
-    pub part: Option<AssignedRole>,
-    /// How many episodes there are.
-    pub n_episodes: usize,
-    /// The finished ones.
+    /// Game, agent and seats.
+    #[serde(flatten)]
+    pub description: SessionDescription,
+    /// Outcomes of the finished episodes.
     pub outcomes: Vec<EpisodeOutcome>,
-    /// When the agent's mind is shown.
-    pub mind: BeliefVisibility,
-    /// What it has opinions about.
-    pub mind_slots: Vec<BeliefSlot>,
+    /// Time at which the agent's beliefs are shown.
+    #[serde(rename = "mind")]
+    pub belief_visibility: BeliefVisibility,
     /// The token of the spectator link.
-    pub watch: Option<String>,
-    /// The number of the action that is due.
+    #[serde(rename = "watch")]
+    pub spectator_token: Option<String>,
+    /// Index of the next action.
     pub seq: usize,
-    /// Now, or in a new encounter how it came to now.
+    /// The frame of the present state; in a new session, all frames up to it.
     pub frames: Vec<SessionFrame>,
     /// Whether the encounter is over.
     pub is_over: bool,
@@ -257,8 +234,68 @@ pub struct Welcome {
     pub is_player_here: bool,
 }
 
+/// The constant data of a session that a page needs to show it, live or as a replay.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionDescription {
+    /// The game's id.
+    pub game: &'static str,
+    /// The game's name for people.
+    pub title: &'static str,
+    /// The game's words for episodes and the keypoint.
+    pub nouns: DisplayNames,
+    /// The role of each peer, by slot.
+    pub roles: Vec<&'static str>,
+    /// The constants of the game; see `Game::constants`.
+    #[serde(rename = "setting")]
+    pub constants: Value,
+    /// The names of the actions.
+    pub action_names: &'static [&'static str],
+    /// Whether all players move at once.
+    pub is_simultaneous: bool,
+    /// The agent's id; empty in a study.
+    #[serde(rename = "offer")]
+    pub agent: String,
+    /// The agent's name; the same for all agents of a study.
+    pub label: String,
+    /// The person's slot.
+    pub slot: usize,
+    /// The person's role.
+    pub role: &'static str,
+    /// The behaviour that is assigned to the person.
+    #[serde(rename = "part")]
+    pub assigned_role: Option<AssignedRole>,
+    /// Number of episodes.
+    pub n_episodes: usize,
+    /// The peers and kinds that its beliefs are about, if its beliefs are shown.
+    #[serde(rename = "mind_slots")]
+    pub belief_slots: Vec<BeliefSlot>,
+}
+
+impl SessionDescription {
+    /// The description of a session with this agent.
+    pub fn new(agent: &PlayableAgent, config: &SessionConfig) -> SessionDescription {
+        let spec = agent.game.spec();
+        SessionDescription {
+            game: spec.id,
+            title: spec.title,
+            nouns: spec.nouns,
+            roles: spec.peer_roles.clone(),
+            constants: agent.game.constants(),
+            action_names: spec.action_names,
+            is_simultaneous: agent.is_simultaneous,
+            agent: agent.id.clone(),
+            label: agent.label.clone(),
+            slot: config.slot,
+            role: spec.peer_roles[config.slot],
+            assigned_role: agent.assigned_role(config.tuple, config.slot),
+            n_episodes: config.n_episodes,
+            belief_slots: agent.slots.clone(),
+        }
+    }
+}
+
 impl ServerMessage {
-    /// As it is sent.
+    /// The message as JSON.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("messages are plain data")
     }
@@ -268,10 +305,10 @@ impl ServerMessage {
 mod tests {
     use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
-    use super::{ClientMessage, MOST_MESSAGE_BYTES, RefusalCode};
+    use super::{ClientMessage, MAX_MESSAGE_BYTES, RefusalCode};
 
     #[test]
-    fn good_messages_are_read() {
+    fn valid_messages_are_parsed() {
         let act = ClientMessage::parse(r#"{"v":1,"type":"act","seq":3,"action":1,"at_ms":17}"#);
         assert_eq!(act, Ok(ClientMessage::Act { v: 1, seq: 3, action: 1, at_ms: Some(17) }));
         assert!(ClientMessage::parse(r#"{"type":"ping","v":1}"#).is_ok());
@@ -297,7 +334,7 @@ mod tests {
             assert_eq!(code(text), RefusalCode::Malformed, "{text}");
         }
         assert_eq!(code(r#"{"v":2,"type":"ping"}"#), RefusalCode::OtherVersion);
-        let long = format!(r#"{{"v":1,"type":"hello","token":"{}"}}"#, "x".repeat(MOST_MESSAGE_BYTES));
+        let long = format!(r#"{{"v":1,"type":"hello","token":"{}"}}"#, "x".repeat(MAX_MESSAGE_BYTES));
         assert_eq!(code(&long), RefusalCode::TooLong);
         let deep = "[".repeat(4000);
         assert_eq!(code(&deep), RefusalCode::Malformed);
@@ -307,22 +344,22 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
-        fn nothing_that_arrives_breaks_the_parser(text in any::<String>()) {
+        fn arbitrary_text_does_not_panic(text in any::<String>()) {
             let _ = ClientMessage::parse(&text);
         }
 
         #[test]
-        fn nothing_that_looks_like_a_message_breaks_it(
+        fn messages_with_invalid_fields_are_refused(
             v in any::<i64>(), kind in "act|hello|watch|ping|[a-z]{1,8}", seq in any::<f64>(), action in any::<i32>(),
             token in any::<String>(),
         ) {
             let text = serde_json::json!({ "v": v, "type": kind, "seq": seq, "action": action, "token": token }).to_string();
-            // A number with a point is no number of an action, and a field too many is refused.
+            // An index with a decimal point and unknown fields are invalid.
             prop_assert!(ClientMessage::parse(&text).is_err());
         }
 
         #[test]
-        fn every_good_act_is_read(seq in 0usize..100_000, action in any::<u8>()) {
+        fn valid_actions_are_parsed(seq in 0usize..100_000, action in any::<u8>()) {
             let text = serde_json::json!({ "v": 1, "type": "act", "seq": seq, "action": action }).to_string();
             prop_assert!(ClientMessage::parse(&text).is_ok());
         }

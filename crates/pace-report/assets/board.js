@@ -3,7 +3,7 @@
 import { el, svg } from "./elements.js";
 import { penFor } from "./pen.js";
 
-/** The board of an encounter: its node, and `show(view, seen, past, ms)`, where figures take `ms` milliseconds to their new places. */
+/** The board of an encounter: its node, and `show(view, seen, past, ms)`, which moves figures to their new positions in `ms` milliseconds. */
 export function boardOf(game, about) {
   const asText = el("pre", { class: "board-text", tabindex: "0", role: "group", "aria-label": "The state of the game" });
   if (!game.draw) return { node: asText, show: (view) => { asText.textContent = view.text ?? JSON.stringify(view, null, 1); } };
@@ -22,10 +22,10 @@ export function boardOf(game, about) {
   };
 }
 
-/** A drawing that stays as it is; `draw` returns its description, or nothing if it needs none. */
+/** A static drawing. `draw` returns its description; without one the drawing is decorative. */
 export function drawing(draw) {
   const node = svg("svg", {});
   const label = draw(penFor(node));
-  for (const [name, value] of label ? [["role", "img"], ["aria-label", label]] : [["aria-hidden", "true"]]) node.setAttribute(name, value);
+  for (const [name, value] of Object.entries(label ? { role: "img", "aria-label": label } : { "aria-hidden": true })) node.setAttribute(name, value);
   return node;
 }

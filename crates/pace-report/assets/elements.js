@@ -1,4 +1,4 @@
-// Elements of a page and numbers as text. No text becomes markup.
+// Elements of a page, and numbers as text. Text is never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -30,36 +30,20 @@ export function show(node, ...children) {
   node.replaceChildren(...children.flat(Infinity).filter(isContent));
 }
 
-/** Whether people have asked for less motion. */
-export function isStill() {
-  return matchMedia("(prefers-reduced-motion: reduce)").matches;
-}
+/** Whether the reader has asked for less motion. */
+export const prefersNoMotion = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-export function percent(share) {
-  return `${Math.round(share * 100)}\u00a0%`;
-}
+export const percent = (share) => `${Math.round(share * 100)}\u00a0%`;
 
-/** A number with few digits, and a true minus. */
-export function number(value, digits = 2) {
-  return value.toFixed(digits).replace(/^-/, "−");
-}
+/** A number with this many decimal places, and a minus sign instead of a hyphen. */
+export const number = (value, digits = 2) => value.toFixed(digits).replace(/^-/, "−");
 
 /** A number with its sign. */
-export function signed(value) {
-  return `${value > 0 ? "+" : ""}${number(value, Number.isInteger(value) ? 0 : 2)}`;
-}
+export const signed = (value) => `${value > 0 ? "+" : ""}${number(value, Number.isInteger(value) ? 0 : 2)}`;
 
-export function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Index of the largest share; null unless it is 1.5 times as large as by chance. */
-export function favourite(shares) {
-  const largest = Math.max(...shares);
-  return largest > 1.5 / shares.length ? shares.indexOf(largest) : null;
-}
-
-/** The peer in whose place the page's reader may be, in words: "you", "the player" or "the peer". `does` chooses the form of a verb. */
+/** Forms of the name of the person in a peer's seat: "you", "the player" or "the peer". `does` chooses the form of a verb. */
 export function personOf(name) {
   const isYou = name === "you";
   const your = isYou ? "your" : `${name}’s`;

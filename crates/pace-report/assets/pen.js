@@ -1,5 +1,5 @@
-// A pen draws shapes into an SVG. Every shape has a name. A shape of the last drawing is changed in place, so that it can glide; a shape
-// that is not drawn again is removed.
+// A pen draws named shapes into an SVG. A shape that was in the last drawing is changed in place, so that it can move smoothly; a shape that
+// is not drawn again is removed.
 
 import { svg } from "./elements.js";
 
@@ -9,7 +9,7 @@ export function penFor(root) {
   let parent = root;
   let before = null;
 
-  // The element of this name, moved behind the one that was drawn last.
+  // The element with this name, moved after the last drawn one.
   function element(key, tag) {
     let found = known.get(key);
     if (!found || found.localName !== tag || found.parentNode !== parent) {
@@ -31,17 +31,17 @@ export function penFor(root) {
   }
 
   return {
-    // The size of the drawing in its own units.
+    // Sets the size of the drawing in its own units.
     view(width, height) {
       set(root, { viewBox: `0 0 ${width} ${height}` });
     },
-    // A shape, or a text if one is given.
+    // Draws a shape, or a text.
     shape(key, tag, attributes, text) {
       const found = element(key, tag);
       set(found, attributes);
       if (text !== undefined && found.textContent !== text) found.textContent = text;
     },
-    // Shapes that move together: { at: [x, y], turn: degrees, scale, class }.
+    // Draws a group of shapes that move together: { at: [x, y], turn: degrees, scale, class }.
     group(key, { at, turn, scale, class: name }, draw) {
       const found = element(key, "g");
       set(found, { class: name ? `pen-group ${name}` : "pen-group" });
@@ -51,7 +51,7 @@ export function penFor(root) {
       draw();
       [parent, before] = outer;
     },
-    // Ends a drawing: removes the shapes that were not drawn this time.
+    // Ends a drawing, and removes the shapes that are not in it.
     done() {
       for (const [key, found] of known) {
         if (!touched.has(key)) {

@@ -1,19 +1,18 @@
-// Recorded encounters on a report. The page has one element of class `replay` per encounter, with the record as JSON in it.
+// The replays of a report. The page has an element of class `replay` per encounter, which contains the record as JSON.
 
 import { personOf } from "./elements.js";
 import { Stepper } from "./stepper.js";
 import { textGame } from "./text_game.js";
 
-/** `pages` has, by game, what its page.js exports. */
+/** `pages`: the exports of page.js by game. */
 export function replays(pages) {
-  document.querySelectorAll(".replay").forEach((place) => {
-    const record = JSON.parse(place.querySelector("script[type='application/json']").textContent);
+  document.querySelectorAll(".replay").forEach((node) => {
+    const record = JSON.parse(node.querySelector("script[type='application/json']").textContent);
     const { words, peers, game: id } = record;
     const game = { ...textGame({ game: id, title: words.game ?? id, nouns: { episode: words.episode, episodes: words.episodes } }), ...pages[id] };
     const frames = record.episodes.flatMap((episode, number) => framesOf(episode, number, record, game));
     const isSuccess = record.metric === "success";
-    const stage = place.querySelector(".replay-stage");
-    new Stepper(stage, game, {
+    new Stepper(node.querySelector(".replay-stage"), game, {
       ...record,
       peers: peers.some((peer) => peer.kinds.length > 0) ? peers : [],
       constants: record.constants ?? frames[0].constants,
@@ -27,13 +26,13 @@ export function replays(pages) {
       keypoint: words.keypoint,
       is_simultaneous: true,
       level: 4,
-      eyes: "as the agent sees it",
+      seenLabel: "as the agent sees it",
       isGood: (outcome) => (isSuccess ? outcome.ending === "succeeded" : outcome.task_return > 0),
     }, frames);
   });
 }
 
-/** The moments of an episode as frames. */
+/** The frames of an episode. */
 function framesOf(episode, number, record, game) {
   let task_return = 0;
   return episode.moments.map((moment, n_moves) => {
@@ -57,7 +56,7 @@ function framesOf(episode, number, record, game) {
   });
 }
 
-/** The whole state and what the agent sees of it. Records without constants hold pictures, which the game turns into views. */
+/** The full state and the agent's view. Old records without constants contain pictures, which the game turns into views. */
 function viewsOf({ picture, seen }, record, game) {
   if (record.constants !== undefined) return { everything: picture, scene: seen ?? picture };
   const old = typeof picture === "string" ? { view: { text: picture }, seen: { text: picture } } : game.fromPicture(picture);

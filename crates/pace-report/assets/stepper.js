@@ -1,10 +1,10 @@
-// An encounter that is over, step by step: the board, the agent's beliefs, a timeline, and controls to go back and forth.
+// A finished encounter, step by step: the board, the agent's beliefs, a timeline, and controls.
 
-import { Beliefs, isPlane, meanTrait } from "./beliefs.js";
+import { BeliefPanel, isPlane, meanTrait } from "./beliefs.js";
 import { boardOf } from "./board.js";
-import { el, isStill, show, signed, svg } from "./elements.js";
+import { el, prefersNoMotion, show, signed, svg } from "./elements.js";
 
-// Paths instead of characters: no font has all of these symbols.
+// Symbols as paths, because fonts lack some of them.
 const ICONS = {
   back: "M11 3L5 9L11 15Z",
   next: "M7 3L13 9L7 15Z",
@@ -20,16 +20,16 @@ const icon = (name) => svg("svg", { viewBox: "0 0 18 18", width: 18, height: 18,
 
 export class Stepper {
   /**
-   * Builds the page of an encounter in `stage`. A frame has, beside what text_game.js says, `actions` and `task_reward` of the step that led
-   * to it, `taken`, the action that the agent decided on, and `mind`. `about` also has the `seatNames`, `eyes` (the label of the box that
-   * hides what the viewer does not see), `isGood(outcome)` and `keys`, the element whose key presses count, until `signal` is aborted.
+   * Builds the page of an encounter in `stage`. In addition to text_game.js, a frame has `actions` and `task_reward` of the last move,
+   * `taken`, the agent's next action, and the beliefs as `mind`. `about` also has the `seatNames`, `seenLabel` (of the box that hides
+   * unseen parts of the state), `isGood(outcome)` and `keys`, the element whose key presses count, until `signal` is aborted.
    */
   constructor(stage, game, about, frames, signal) {
     Object.assign(this, { stage, game, about, frames, now: 0, timer: null });
     this.firsts = [];
     frames.forEach((frame, index) => { this.firsts[frame.episode] ??= index; });
     this.board = boardOf(game, about);
-    this.beliefs = new Beliefs(game, about);
+    this.beliefs = new BeliefPanel(game, about);
     this.build();
     const keys = about.keys ?? stage;
     keys.addEventListener("keydown", (event) => this.onKey(event), { signal });
@@ -41,12 +41,12 @@ export class Stepper {
     const { stage, game, about, frames } = this;
     const button = (name, label, act) => el("button", { type: "button", "aria-label": name, title: name, onclick: act }, icon(label));
     this.when = el("p", { class: "stage-when", "aria-live": "polite" });
-    this.words = el("p", { class: "say" });
-    this.happened = el("p", { class: "stage-happened" });
-    this.range = el("input", { type: "range", min: 0, max: frames.length - 1, step: 1, value: 0, "aria-label": "Moment of the encounter", oninput: () => this.go(Number(this.range.value)) });
+    this.status = el("p", { class: "status-text" });
+    this.lastStep = el("p", { class: "stage-step" });
+    this.range = el("input", { type: "range", min: 0, max: frames.length - 1, step: 1, value: 0, "aria-label": "Step of the encounter", oninput: () => this.go(Number(this.range.value)) });
     this.play = button("play", "play", () => this.toggle());
     this.speed = el("select", { "aria-label": "Speed" }, SPEEDS.map(([value, text]) => el("option", { value, selected: value === "1" }, text)));
-    this.eyes = el("input", { type: "checkbox", onchange: () => this.draw(0) });
+    this.isSeenOnly = el("input", { type: "checkbox", onchange: () => this.draw(0) });
     const chip = (first, episode) => {
       const end = frames[(this.firsts[episode + 1] ?? frames.length) - 1];
       const isGood = about.isGood(end);
@@ -57,7 +57,7 @@ export class Stepper {
     };
     this.chips = this.firsts.map(chip);
     this.curve = this.timeline();
-    show(stage, this.when, this.words, this.happened,
+    show(stage, this.when, this.status, this.lastStep,
       el("div", { class: "stage-view" }, el("div", { class: "stage-board" }, this.board.node), this.beliefs.node),
       this.curve?.node, el("div", { class: "stage-strip" }, this.chips), this.range,
       el("div", { class: "stage-controls" },
@@ -67,14 +67,14 @@ export class Stepper {
         button("step forward", "next", () => this.go(this.now + 1, 180)),
         button(`next ${game.episode}`, "last", () => this.jump(1)),
         this.speed,
-        el("label", { class: "stage-eyes" }, this.eyes, ` ${about.eyes}`),
+        el("label", { class: "stage-seen" }, this.isSeenOnly, ` ${about.seenLabel}`),
         el("span", { class: "stage-keys" }, `← → step, Page ↑↓ ${game.episode}, space plays`)));
     stage.tabIndex = 0;
   }
 
-  go(place, ms = 0) {
-    this.now = Math.max(0, Math.min(this.frames.length - 1, place));
-    this.draw(isStill() ? 0 : ms);
+  go(index, ms = 0) {
+    this.now = Math.max(0, Math.min(this.frames.length - 1, index));
+    this.draw(prefersNoMotion() ? 0 : ms);
   }
 
   jump(by) {
@@ -115,22 +115,22 @@ export class Stepper {
     const { game, about, frames, now } = this;
     const frame = frames[now];
     const first = this.firsts[frame.episode];
-    const view = ({ scene, everything }) => (this.eyes.checked ? scene : everything);
+    const view = ({ scene, everything }) => (this.isSeenOnly.checked ? scene : everything);
     this.board.show(view(frame), frame.scene, frames.slice(first, now).map(view), now === first ? 0 : ms);
     const steps = frame.ending ? "over" : frame.n_moves === 0 ? "start" : `step ${frame.n_moves}`;
     this.when.textContent = `${game.Episode} ${frame.episode + 1} of ${about.n_episodes}, ${steps}`;
-    this.words.textContent = game.tell(frame, frames[now - 1], about) ?? "";
-    this.happened.textContent = this.story(frame, now === first);
+    this.status.textContent = game.tell(frame, frames[now - 1], about) ?? "";
+    this.lastStep.textContent = this.stepWords(frame, now === first);
     this.beliefs.at(frames, now);
     this.range.value = now;
     this.range.setAttribute("aria-valuetext", this.when.textContent);
     this.chips.forEach((chip, episode) => chip.classList.toggle("now", episode === frame.episode));
     this.curve?.show(now);
-    this.stage.dataset.moment = now;
+    this.stage.dataset.step = now;
   }
 
-  /** The actions and the reward of the step before. */
-  story(frame, isFirst) {
+  /** The actions and the reward of the last step. */
+  stepWords(frame, isFirst) {
     const { about, game } = this;
     const context = frame.context === undefined ? "" : ` · context: ${frame.context} ${frame.context === 1 ? "entry" : "entries"}`;
     if (isFirst) return `A new ${game.episode} begins${context}`;
@@ -144,15 +144,15 @@ export class Stepper {
     const { about, game, frames } = this;
     if (about.peers.length === 0 || !frames.some((frame) => frame.mind?.slots.length > 0)) return null;
     const [width, height] = [1000, 70];
-    const x = (place) => ((place / Math.max(1, frames.length - 1)) * width).toFixed(1);
+    const x = (index) => ((index / Math.max(1, frames.length - 1)) * width).toFixed(1);
     const y = (share) => (height - 3 - share * (height - 6)).toFixed(1);
     const curves = about.peers.map((peer, slot) => {
       const isPoint = isPlane(game, peer) && peer.traits?.length === 2;
       const gap = (shares, axis) => meanTrait(peer, shares, axis) - peer.traits[axis];
       const isKnown = Number.isInteger(peer.truth);
-      const sure = isPoint ? (shares) => 1 - Math.min(1, Math.hypot(gap(shares, 0), gap(shares, 1))) : isKnown ? (shares) => shares[peer.truth] : (shares) => Math.max(...shares);
+      const certainty = isPoint ? (shares) => 1 - Math.min(1, Math.hypot(gap(shares, 0), gap(shares, 1))) : isKnown ? (shares) => shares[peer.truth] : (shares) => Math.max(...shares);
       const name = isPoint ? `closeness of the mean belief to the true ${peer.role} (1 − distance)` : `probability of the ${isKnown ? "true" : "most likely"} kind of ${peer.role}`;
-      const points = frames.map(({ mind }, place) => mind?.slots[slot] && `${x(place)} ${y(sure(mind.slots[slot]))}`).filter(Boolean);
+      const points = frames.map(({ mind }, index) => mind?.slots[slot] && `${x(index)} ${y(certainty(mind.slots[slot]))}`).filter(Boolean);
       return { name, line: svg("path", { class: `stage-line line-${slot}`, d: `M${points.join("L")}` }) };
     });
     const edges = this.firsts.slice(1).map((first) => svg("path", { class: "stage-edge", d: `M${x(first - 0.5)} 0V${height}` }));

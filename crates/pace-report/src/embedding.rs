@@ -1,4 +1,5 @@
-//! The latents of an agent in two dimensions, and how well they tell its peers apart: what a run keeps of its latents.
+//! The record of an agent's latents that a run folder keeps: a layout in two dimensions, and scores of how well the latents separate
+//! the peers.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +7,7 @@ use crate::latents::{LatentRow, LatentsRecord};
 use crate::record::{self, FormatVersion, RecordError};
 use crate::tsne::{MAX_POINTS, Tsne, silhouette};
 
-/// A layout of latents.
+/// A layout of latents in two dimensions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddingRecord {
     /// Always [`crate::FORMAT_VERSION`].
@@ -15,22 +16,22 @@ pub struct EmbeddingRecord {
     pub game: String,
     /// The method's id.
     pub method: String,
-    /// The part of the pool.
+    /// The peer pool: `test`, `train` or `uniform:N`.
     pub pool: String,
-    /// The number of peers that a point has as neighbours, in effect.
+    /// Perplexity of t-SNE: the effective number of neighbours of a point.
     pub perplexity: f64,
-    /// The peers of the points, in words, by their place in the pool.
+    /// Descriptions of the peer tuples, by index in the pool.
     pub peers: Vec<String>,
-    /// How well the latents, in all their dimensions, tell apart what peers differ in; episode by episode.
+    /// Silhouettes of the latents in their original dimensions, one per factor in which the peers differ.
     pub silhouettes: Vec<SilhouetteRecord>,
     /// The points.
     pub points: Vec<EmbeddedPoint>,
 }
 
-/// How well latents tell groups of peers apart.
+/// Mean silhouette of latents that are grouped by one factor of the peers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SilhouetteRecord {
-    /// What the groups differ in: `peer`, `right ingredient`.
+    /// The factor: `peer`, `right ingredient`.
     pub by: String,
     /// Over all points.
     pub all: Option<f64>,
@@ -41,27 +42,27 @@ pub struct SilhouetteRecord {
 /// One decision in two dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EmbeddedPoint {
-    /// The peers' place in the pool.
+    /// Index of the peer tuple in the pool.
     pub tuple: usize,
     /// The episode, from 1.
     pub episode: usize,
     /// The decision within the encounter, from 1.
     pub decision: usize,
-    /// Across.
+    /// Horizontal coordinate.
     pub x: f64,
-    /// Upwards.
+    /// Vertical coordinate, upwards.
     pub y: f64,
 }
 
-/// Something that the peers of a pool differ in: its name, and for every tuple a word for what it is there.
-pub type Aspect = (String, Vec<String>);
+/// A factor in which the peers of a pool differ: its name, and its value as text for every tuple.
+pub type Factor = (String, Vec<String>);
 
 impl EmbeddingRecord {
-    /// Lays the latents out. If there are more than can be laid out, every second, third … is left out.
+    /// Computes the layout. If there are more latents than `Tsne::layout` accepts, every second (third, …) one is used.
     pub fn of(
         latents: &LatentsRecord,
         (game, method, pool): (&str, &str, &str),
-        aspects: &[Aspect],
+        factors: &[Factor],
         search: &Tsne,
     ) -> EmbeddingRecord {
         let step = latents.rows.len().div_ceil(MAX_POINTS).max(1);
@@ -76,16 +77,16 @@ impl EmbeddingRecord {
             }
             peers[row.tuple].clone_from(&row.description);
         }
-        let own_name: Vec<String> = (0..peers.len()).map(|tuple| tuple.to_string()).collect();
-        let all_aspects = std::iter::once(("peer".to_owned(), own_name)).chain(aspects.iter().cloned());
-        let silhouettes = all_aspects.map(|(by, words)| {
+        let tuple_names: Vec<String> = (0..peers.len()).map(|tuple| tuple.to_string()).collect();
+        let all_factors = std::iter::once(("peer".to_owned(), tuple_names)).chain(factors.iter().cloned());
+        let silhouettes = all_factors.map(|(by, values)| {
             let mut known: Vec<&String> = Vec::new();
             let groups: Vec<usize> = rows
                 .iter()
                 .map(|row| {
-                    let word = &words[row.tuple];
-                    known.iter().position(|other| *other == word).unwrap_or_else(|| {
-                        known.push(word);
+                    let value = &values[row.tuple];
+                    known.iter().position(|other| *other == value).unwrap_or_else(|| {
+                        known.push(value);
                         known.len() - 1
                     })
                 })
@@ -95,10 +96,10 @@ impl EmbeddingRecord {
                     rows.iter().zip(points.iter().zip(&groups)).filter(|(row, _)| row.episode == episode);
                 let (points, groups): (Vec<&[f32]>, Vec<usize>) =
                     kept.map(|(_, (point, group))| (*point, *group)).unzip();
-                silhouette(&points, &groups).map(short)
+                silhouette(&points, &groups).map(rounded)
             };
             SilhouetteRecord {
-                all: silhouette(&points, &groups).map(short),
+                all: silhouette(&points, &groups).map(rounded),
                 by_episode: (1..=n_episodes).map(of_episode).collect(),
                 by,
             }
@@ -118,14 +119,14 @@ impl EmbeddingRecord {
                     tuple: row.tuple,
                     episode: row.episode,
                     decision: row.decision,
-                    x: short(x),
-                    y: short(y),
+                    x: rounded(x),
+                    y: rounded(y),
                 })
                 .collect(),
         }
     }
 
-    /// Reads a record. Another version is refused before anything else is looked at.
+    /// Reads a record. The version is checked first.
     pub fn from_json(text: &str) -> Result<EmbeddingRecord, RecordError> {
         let found: EmbeddingRecord = record::read(text)?;
         for (place, point) in found.points.iter().enumerate() {
@@ -137,7 +138,7 @@ impl EmbeddingRecord {
         Ok(found)
     }
 
-    /// Writes the record with a line per point.
+    /// Writes the record as JSON, one line per point.
     pub fn to_json(&self) -> Result<String, RecordError> {
         for point in &self.points {
             record::finite("points.x", point.x)?;
@@ -153,8 +154,8 @@ impl EmbeddingRecord {
     }
 }
 
-/// To a thousandth: nobody sees more, and the file stays small.
-fn short(value: f64) -> f64 {
+/// Rounds to three decimals, which keeps the file small.
+fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0 + 0.0
 }
 
@@ -165,7 +166,7 @@ mod tests {
     use crate::tsne::Tsne;
 
     #[test]
-    fn latents_become_a_small_record() {
+    fn an_embedding_has_a_silhouette_per_factor_and_survives_json() {
         let row = |place: usize| LatentRow {
             tuple: place / 8,
             description: format!("peer {}", place / 8),
@@ -178,9 +179,9 @@ mod tests {
             latent: vec![(place / 8) as f32 * 3.0 + (place % 8) as f32 * 0.1, place as f32 * 0.01],
         };
         let latents = LatentsRecord { width: 2, rows: (0..24).map(row).collect() };
-        let aspects = [("taste".to_owned(), ["sweet", "sweet", "salt"].map(str::to_owned).to_vec())];
+        let factors = [("taste".to_owned(), ["sweet", "sweet", "salt"].map(str::to_owned).to_vec())];
         let search = Tsne { iterations: 60, ..Tsne::default() };
-        let found = EmbeddingRecord::of(&latents, ("kitchen", "pace", "test"), &aspects, &search);
+        let found = EmbeddingRecord::of(&latents, ("kitchen", "pace", "test"), &factors, &search);
         assert_eq!((found.points.len(), found.peers.len()), (24, 3));
         assert_eq!(
             found.silhouettes.iter().map(|one| one.by.as_str()).collect::<Vec<_>>(),

@@ -1,7 +1,6 @@
-//! An experiment with what is known of it: its cells, the runs behind each, and the paper's number beside.
+//! The results of an experiment: its cells, the runs of each cell, and the paper's numbers.
 //!
-//! Which runs belong to a cell is decided elsewhere; here they are counted, averaged and set beside each other. A cell without
-//! runs stays empty.
+//! The caller assigns runs to cells. This module computes statistics over the seeds of a cell and arranges cells in a table.
 
 use std::collections::BTreeMap;
 
@@ -11,97 +10,97 @@ use crate::embedding::EmbeddingRecord;
 use crate::record::{AdaptRecord, TrainRecord};
 use crate::stats::{Interval, interquartile_mean_95, mean, population_std};
 
-/// Nothing is called best on fewer seeds than this.
-pub const MIN_SEEDS_FOR_BEST: usize = 3;
+/// Minimum number of seeds of a result that can be marked as the best of its column.
+pub(crate) const MIN_SEEDS_FOR_BEST: usize = 3;
 
-/// Resamples of every bootstrap, and its seed.
+/// Number of resamples of every bootstrap. The next constant is its random seed.
 const RESAMPLES: usize = 2000;
 const BOOTSTRAP_SEED: u64 = 1;
 
-/// A run as a report knows it.
+/// A run with its records.
 #[derive(Clone, Debug)]
 pub struct RunEntry {
     /// The name of its folder.
     pub name: String,
-    /// By what it is recognised: a hash of all its keys.
+    /// The run's id, which contains a hash of all its keys.
     pub id: String,
-    /// The keys that are not those of its preset, in words; empty if there are none.
+    /// The keys that differ from the preset, as text; empty if none do.
     pub changes: String,
-    /// What its budget was multiplied with; 1 in earnest.
+    /// The factor for step budgets: 1 for the full budget, less for a scaled run.
     pub scale: f64,
-    /// Steps of the game in training.
+    /// Training steps (ego decisions).
     pub steps: u64,
-    /// How it ended: `finished`, `stopped`, …
+    /// The status: `finished`, `stopped`, …
     pub status: String,
-    /// The command that made it.
+    /// The training command.
     pub command: String,
     /// The processor it ran on.
     pub processor: String,
-    /// Its curves, seed, commit and keys.
+    /// Its learning curves, seed, commit and keys.
     pub train: TrainRecord,
-    /// Its evaluations by the names of their files.
+    /// Its evaluations, by file name without extension.
     pub evaluations: BTreeMap<String, AdaptRecord>,
-    /// Its latents in two dimensions, by evaluation.
+    /// Embeddings of its latents, by evaluation.
     pub embeddings: BTreeMap<String, EmbeddingRecord>,
 }
 
-/// A table or figure of the paper, and what we have for it.
+/// A table or figure of the paper, with our results.
 #[derive(Clone, Debug)]
 pub struct ExperimentResult {
     /// The experiment's name.
     pub name: String,
-    /// What people call it.
+    /// The title.
     pub title: String,
-    /// The place in the paper.
+    /// The table or figure of the paper.
     pub reproduces: String,
-    /// What the paper says about it in words.
+    /// The paper's claim as text, if its numbers alone do not state it.
     pub claim: Option<String>,
-    /// How it is shown.
+    /// The kind of table or figure.
     pub view: View,
-    /// Scales on which the paper measured, where they are not those of our cells.
+    /// Scales of the paper's numbers that differ from the scale of some of our cells.
     pub scales: Vec<PaperScale>,
     /// Its cells, in the order of its file.
     pub cells: Vec<ResultCell>,
 }
 
-/// A scale of the paper's numbers that is not the scale of some of our cells: such numbers are not comparable with ours.
+/// A scale of the paper's numbers that differs from that of some of our cells. Numbers on different scales are not comparable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaperScale {
-    /// A few words to stand beside a number.
+    /// A short label, shown next to a number.
     pub label: String,
     /// The difference between the scales, as a sentence.
     pub note: String,
 }
 
-/// How an experiment is shown.
+/// The kind of table or figure that shows an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum View {
-    /// Methods down, games across.
+    /// A table of methods (rows) and games (columns).
     MainTable,
-    /// The score as an encounter goes on, game by game.
+    /// The score over the episodes of an encounter, one figure per game.
     AdaptationCurves,
-    /// How often hands of Kuhn Poker come to a showdown as an encounter goes on.
+    /// The showdown rate in Kuhn Poker over the hands of an encounter.
     Showdown,
-    /// The score when other peers take over.
+    /// The score before and after the peers are replaced.
     SuddenChange,
-    /// What parts of PACE are worth.
+    /// PACE without some of its parts.
     Ablation,
-    /// Success and visits to the informative place as training goes on.
+    /// Success and keypoint visits over training.
     TrainingCurves,
-    /// The same for several discounts.
+    /// Like `TrainingCurves`, but for several discounts.
     Discount,
-    /// The same for several encoders.
+    /// Success and identification loss over training, for several encoders.
     Encoder,
-    /// N_ctx of training across, N_eps of the test down.
+    /// N_ctx of training (columns) and N_eps of the evaluation (rows).
     HorizonHeatmap,
-    /// More peers, and what was learned with them among fewer.
+    /// Scores with different numbers of peers.
     PeerCount,
-    /// The score by the number of dishes that training peers want.
+    /// The score over the number of dishes that training peers want.
     PoolDiversity,
     /// Latents in two dimensions.
     Tsne,
-    /// The score with peers that err, pause and change their ways as people do.
+    /// The score with peers that have human-like errors, pauses and route changes.
     HumanLike,
     /// One row per run and evaluation.
     Plain,
@@ -112,25 +111,25 @@ pub enum View {
 pub struct ResultCell {
     /// The game's id.
     pub game: String,
-    /// The game as people call it.
+    /// The game's display name.
     pub game_title: String,
-    /// The method's id; the name of a scripted ego for a cell of the paper that is one.
+    /// The method's id, or the name of a reference agent.
     pub method: String,
-    /// Whether it is a scripted ego, whose number every record of the others has.
+    /// Whether `method` is a reference agent. The records of trained agents contain its score.
     pub is_reference: bool,
-    /// The preset that its runs start from.
+    /// The preset with the default keys of its runs.
     pub preset: String,
-    /// The variant's name; empty for the plain one.
+    /// The variant's name; empty for the plain variant.
     pub variant: String,
     /// The evaluation's name in the experiment.
     pub evaluation: String,
-    /// The name of its file; empty where the experiment is about training itself.
+    /// The file name of the evaluation without extension; empty if the experiment is about training itself.
     pub evaluation_file: String,
-    /// The paper's number.
+    /// The paper's number, if it has one.
     pub paper: Option<PaperNumber>,
-    /// How many seeds the experiment asks for.
+    /// The number of seeds in the experiment file.
     pub n_seeds: usize,
-    /// The runs that are there, as places in the list of all runs.
+    /// Its runs, as indices in the list of all runs.
     pub runs: Vec<usize>,
 }
 
@@ -139,43 +138,46 @@ pub struct ResultCell {
 pub struct PaperNumber {
     /// The mean over seeds.
     pub mean: f64,
-    /// The standard deviation over seeds, where it is given.
+    /// The standard deviation across seeds, if the paper gives it.
     pub std: Option<f64>,
-    /// The index in [`ExperimentResult::scales`] of its scale, where that is not the scale of the cell; nothing if both are comparable.
+    /// The index of its scale in [`ExperimentResult::scales`]; `None` if it is comparable with the cell.
     pub other_scale: Option<usize>,
 }
 
 impl PaperNumber {
     /// Whether it may be compared with our number in the same cell.
-    pub fn is_comparable(self) -> bool {
+    pub(crate) fn is_comparable(self) -> bool {
         self.other_scale.is_none()
     }
 }
 
-/// What the runs of a cell came to.
+/// Statistics over the seeds of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeedStatistics {
-    /// The score of each seed, with the place of its run and its standard error over encounters.
+    /// For each seed, the index of its run, its score, and the standard error of the score over encounters.
     pub seeds: Vec<(usize, f64, Option<f64>)>,
     /// The mean over seeds.
     pub mean: f64,
-    /// The standard deviation over seeds, as the paper has it (divisor n); nothing with one seed.
+    /// The standard deviation across seeds with divisor n, as in the paper; `None` with one seed.
     pub std: Option<f64>,
-    /// The interquartile mean over seeds with the 95 % interval of its bootstrap; nothing with one seed.
+    /// The interquartile mean over seeds with its bootstrap 95 % interval; `None` with one seed.
     pub iqm: Option<Interval>,
-    /// The mean score between static (0) and oracle (1) on the same peers.
+    /// The mean normalised score: 0 is the score of static, 1 that of oracle, on the same peers.
     pub normalised: Option<f64>,
-    /// The smallest scale among the runs; 1 if all are in earnest.
+    /// The smallest scale of the runs; 1 if all have the full budget.
     pub scale: f64,
 }
 
 impl ResultCell {
-    /// The records of its evaluation, with the places of their runs.
-    pub fn records<'a>(&'a self, runs: &'a [RunEntry]) -> impl Iterator<Item = (usize, &'a AdaptRecord)> {
+    /// The records of its evaluation, with the indices of their runs.
+    pub(crate) fn records<'a>(
+        &'a self,
+        runs: &'a [RunEntry],
+    ) -> impl Iterator<Item = (usize, &'a AdaptRecord)> {
         self.runs.iter().filter_map(|run| Some((*run, runs[*run].evaluations.get(&self.evaluation_file)?)))
     }
 
-    /// What its runs came to; nothing if none of them has the record.
+    /// The statistics of its runs; `None` if none of them has the record.
     pub fn statistics(&self, runs: &[RunEntry]) -> Option<SeedStatistics> {
         let mut seeds = Vec::new();
         if self.evaluation_file.is_empty() {
@@ -195,7 +197,7 @@ impl ResultCell {
                 normalised.extend(record.normalised);
             }
             if self.is_reference {
-                // Every run has met the same peers; a scripted ego has no seeds of training.
+                // The peers are the same in every run, and a reference agent has no training seeds.
                 break;
             }
         }
@@ -215,8 +217,8 @@ impl ResultCell {
         })
     }
 
-    /// What its row is called: method, variant, and preset where that is not `usual`.
-    pub fn row_name(&self, usual_preset: &str) -> String {
+    /// The name of its row: method, variant, and the preset if it differs from `usual_preset`.
+    pub(crate) fn row_name(&self, usual_preset: &str) -> String {
         let mut name = if self.is_reference { self.method.clone() } else { self.method.to_uppercase() };
         if !self.variant.is_empty() {
             name.push_str(&format!(", {}", self.variant));
@@ -228,7 +230,7 @@ impl ResultCell {
     }
 }
 
-/// Success, or the return where there is none, in the last tenth of training.
+/// The mean success rate in the last tenth of training; the mean return in games without success.
 fn end_of_training(train: &TrainRecord) -> Option<f64> {
     let curve =
         ["charts/success", "charts/episodic_return"].iter().find_map(|name| train.curves.get(*name))?;
@@ -237,52 +239,57 @@ fn end_of_training(train: &TrainRecord) -> Option<f64> {
 }
 
 impl SeedStatistics {
-    /// How many seeds there are.
-    pub fn n_seeds(&self) -> usize {
+    /// The number of seeds.
+    pub(crate) fn n_seeds(&self) -> usize {
         self.seeds.len()
     }
 
-    /// Whether any of it is a rehearsal.
-    pub fn is_scaled(&self) -> bool {
+    /// Whether any of the runs is scaled.
+    pub(crate) fn is_scaled(&self) -> bool {
         self.scale != 1.0
     }
 
-    /// Whether it may be compared with others.
-    pub fn has_enough_seeds(&self) -> bool {
+    /// Whether the result can be marked as the best: enough seeds, all with the full budget.
+    pub(crate) fn has_enough_seeds(&self) -> bool {
         self.n_seeds() >= MIN_SEEDS_FOR_BEST && !self.is_scaled()
     }
 }
 
-/// Rows and columns of an experiment's cells.
+/// The cells of an experiment in rows and columns.
 #[derive(Clone, Debug)]
-pub struct ResultTable<'a> {
-    /// What the rows are.
+pub(crate) struct ResultTable<'a> {
+    /// The heading of the column with the row names.
     pub corner: &'static str,
-    /// The columns.
+    /// The names of the columns.
     pub columns: Vec<String>,
-    /// The rows: a name, and a cell for each column where there is one.
+    /// The rows: a name, and a cell for each column or `None`.
     pub rows: Vec<(String, Vec<Option<PlacedCell<'a>>>)>,
 }
 
-/// A cell in its place.
+/// A cell of a table.
 #[derive(Clone, Debug)]
-pub struct PlacedCell<'a> {
+pub(crate) struct PlacedCell<'a> {
     /// The cell.
     pub cell: &'a ResultCell,
-    /// Its number, where there is one.
+    /// Its statistics, if it has runs with the record.
     pub statistics: Option<SeedStatistics>,
-    /// Whether no other of its column is higher, among several that may be judged.
+    /// Whether it has the highest mean of its column; only set if at least two cells have enough seeds.
     pub is_best: bool,
 }
 
 impl ExperimentResult {
-    /// The preset that the experiment asks for: that of its first cell.
-    pub fn usual_preset(&self) -> &str {
+    /// The preset of the experiment, which is that of its first cell.
+    pub(crate) fn usual_preset(&self) -> &str {
         self.cells.first().map_or("", |cell| &cell.preset)
     }
 
+    /// Ids and titles of the games of its cells, in the order of the cells.
+    pub(crate) fn games(&self) -> Vec<(String, String)> {
+        distinct(self.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())))
+    }
+
     /// The cells as a table.
-    pub fn table(&self, runs: &[RunEntry]) -> ResultTable<'_> {
+    pub(crate) fn table(&self, runs: &[RunEntry]) -> ResultTable<'_> {
         let usual = self.usual_preset().to_owned();
         let several = |value: fn(&ResultCell) -> &str| {
             let mut all = self.cells.iter().map(value);
@@ -297,7 +304,7 @@ impl ExperimentResult {
         };
         let (corner, key): (&'static str, Key<'_>) = match self.view {
             View::HorizonHeatmap => (
-                "episodes of the test",
+                "episodes in the test",
                 Box::new(|cell: &ResultCell| (cell.evaluation.clone(), cell.row_name(&usual))),
             ),
             _ => ("method", Box::new(|cell: &ResultCell| (cell.row_name(&usual), column(cell)))),
@@ -305,7 +312,7 @@ impl ExperimentResult {
         let mut table = ResultTable { corner, columns: Vec::new(), rows: Vec::new() };
         for cell in &self.cells {
             let (row, column) = key(cell);
-            let across = place_of(&mut table.columns, &column);
+            let across = index_of(&mut table.columns, &column);
             let down = table.rows.iter().position(|(name, _)| *name == row).unwrap_or_else(|| {
                 table.rows.push((row, Vec::new()));
                 table.rows.len() - 1
@@ -320,46 +327,47 @@ impl ExperimentResult {
         table
     }
 
-    /// The label of the scale of a number, where it is not comparable with the cell beside it.
-    pub fn scale_label(&self, paper: PaperNumber) -> Option<&str> {
+    /// The label of a number's scale if the number is not comparable with its cell.
+    pub(crate) fn scale_label(&self, paper: PaperNumber) -> Option<&str> {
         Some(&self.scales.get(paper.other_scale?)?.label)
     }
 
-    /// The scales of its cells' numbers that are not comparable with ours.
-    pub fn other_scales(&self) -> Vec<&PaperScale> {
+    /// The scales that are used by a number of the paper that is not comparable with its cell.
+    pub(crate) fn other_scales(&self) -> Vec<&PaperScale> {
         let is_used = |place: usize| {
             self.cells.iter().any(|cell| cell.paper.is_some_and(|paper| paper.other_scale == Some(place)))
         };
         self.scales.iter().enumerate().filter(|(place, _)| is_used(*place)).map(|(_, scale)| scale).collect()
     }
 
-    /// How many cells have a number, how many have all their seeds, and how many there are; scripted egos are not counted.
-    pub fn coverage(&self, runs: &[RunEntry]) -> Coverage {
+    /// Counts the cells with results. Reference agents do not count.
+    pub(crate) fn coverage(&self, runs: &[RunEntry]) -> Coverage {
         let mut coverage = Coverage::default();
         for cell in self.cells.iter().filter(|cell| !cell.is_reference) {
             let n_seeds = cell.statistics(runs).map_or(0, |statistics| statistics.n_seeds());
             coverage.n_cells += 1;
-            coverage.n_begun += usize::from(n_seeds > 0);
-            coverage.n_whole += usize::from(n_seeds >= cell.n_seeds);
+            coverage.n_started += usize::from(n_seeds > 0);
+            coverage.n_complete += usize::from(n_seeds >= cell.n_seeds);
         }
         coverage
     }
 }
 
-/// How much of an experiment there is.
+/// The number of cells of an experiment that have results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coverage {
-    /// Cells.
+pub(crate) struct Coverage {
+    /// All cells.
     pub n_cells: usize,
-    /// Cells with a number.
-    pub n_begun: usize,
-    /// Cells with as many seeds as were asked for.
-    pub n_whole: usize,
+    /// Cells with at least one seed.
+    pub n_started: usize,
+    /// Cells with all seeds.
+    pub n_complete: usize,
 }
 
 type Key<'a> = Box<dyn Fn(&ResultCell) -> (String, String) + 'a>;
 
-fn place_of(names: &mut Vec<String>, name: &str) -> usize {
+/// The index of a name, which is added if it is missing.
+fn index_of(names: &mut Vec<String>, name: &str) -> usize {
     names.iter().position(|known| known == name).unwrap_or_else(|| {
         names.push(name.to_owned());
         names.len() - 1
@@ -369,17 +377,17 @@ fn place_of(names: &mut Vec<String>, name: &str) -> usize {
 impl ResultTable<'_> {
     fn mark_best(&mut self, usual_preset: &str) {
         for column in 0..self.columns.len() {
-            let judged = |cells: &[Option<PlacedCell<'_>>]| {
-                // Other presets may have been chosen with these very peers in view.
-                let is_rival = |cell: &ResultCell| !cell.is_reference && cell.preset == usual_preset;
-                let found = cells[column].as_ref().filter(|found| is_rival(found.cell))?;
+            let comparable_mean = |cells: &[Option<PlacedCell<'_>>]| {
+                // The keys of other presets may have been chosen by their scores on these peers.
+                let is_candidate = |cell: &ResultCell| !cell.is_reference && cell.preset == usual_preset;
+                let found = cells[column].as_ref().filter(|found| is_candidate(found.cell))?;
                 found
                     .statistics
                     .as_ref()
                     .filter(|statistics| statistics.has_enough_seeds())
                     .map(|statistics| statistics.mean)
             };
-            let means: Vec<Option<f64>> = self.rows.iter().map(|(_, cells)| judged(cells)).collect();
+            let means: Vec<Option<f64>> = self.rows.iter().map(|(_, cells)| comparable_mean(cells)).collect();
             if means.iter().flatten().count() < 2 {
                 continue;
             }
@@ -392,8 +400,8 @@ impl ResultTable<'_> {
         }
     }
 
-    /// Whether any number of it is a rehearsal's; then the smallest scale.
-    pub fn smallest_scale(&self) -> Option<f64> {
+    /// The smallest scale of the scaled results; `None` if no result is scaled.
+    pub(crate) fn smallest_scale(&self) -> Option<f64> {
         let all = self.rows.iter().flat_map(|(_, cells)| cells).flatten();
         let scales =
             all.filter_map(|found| found.statistics.as_ref()).filter(|statistics| statistics.is_scaled());
@@ -401,13 +409,24 @@ impl ResultTable<'_> {
     }
 }
 
-/// Over all games of a method: the interquartile mean of its normalised scores, with a bootstrap that draws within each game.
-pub fn over_games(cells: &[&ResultCell], runs: &[RunEntry]) -> Option<Interval> {
+/// The interquartile mean of a method's normalised scores over all games, with the interval of a bootstrap stratified by game.
+pub(crate) fn over_games(cells: &[&ResultCell], runs: &[RunEntry]) -> Option<Interval> {
     let strata: Vec<Vec<f64>> = cells
         .iter()
         .map(|cell| cell.records(runs).filter_map(|(_, record)| record.normalised).collect())
         .collect();
-    let is_whole =
+    let is_complete =
         strata.len() > 1 && strata.iter().all(|stratum: &Vec<f64>| stratum.len() >= MIN_SEEDS_FOR_BEST);
-    is_whole.then(|| interquartile_mean_95(&strata, RESAMPLES, BOOTSTRAP_SEED))
+    is_complete.then(|| interquartile_mean_95(&strata, RESAMPLES, BOOTSTRAP_SEED))
+}
+
+/// The elements without duplicates, in the order of their first appearance.
+pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for one in all {
+        if !kept.contains(&one) {
+            kept.push(one);
+        }
+    }
+    kept
 }

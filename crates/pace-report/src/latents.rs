@@ -1,16 +1,16 @@
-//! What an agent's encoder makes of an encounter, decision by decision, as a table for other programs (t-SNE, clustering).
+//! The latents of an encounter, one row per decision, as a table for other programs (t-SNE, clustering).
 //!
 //! | column | meaning |
 //! |---|---|
-//! | `tuple` | the peers of this episode: their place in the pool, from 0 |
-//! | `description` | the same in words |
-//! | `classes` | the class of each peer within its own part of the pool, by slot, with `;` between |
+//! | `tuple` | index in the pool of the peer tuple of this episode |
+//! | `description` | the tuple's behaviour, as text |
+//! | `classes` | the identifier's class of each peer in its part of the pool, by slot, separated by `;` |
 //! | `episode` | the episode of the encounter, from 1 |
 //! | `step` | the decision within the episode, from 1 |
 //! | `decision` | the decision within the encounter, from 1 |
 //! | `success` | whether this episode reached the goal, 1 or 0; empty in a game without one |
 //! | `return` | the sum of task rewards of this episode |
-//! | `z_0` … | the latent that the decision was taken with |
+//! | `z_0` … | the latent at the decision |
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ use crate::csv::quoted;
 /// The latents of one encounter with each tuple.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentsRecord {
-    /// How many numbers a latent has.
+    /// The size of a latent.
     pub width: usize,
     /// One row per decision, encounter after encounter.
     pub rows: Vec<LatentRow>,
@@ -28,19 +28,19 @@ pub struct LatentsRecord {
 /// One decision; the columns are those of the table above.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentRow {
-    /// The peers' place in the pool.
+    /// Index of the peer tuple in the pool.
     pub tuple: usize,
-    /// The peers in words.
+    /// The behaviour of the peers, as text.
     pub description: String,
     /// The class of each peer.
     pub classes: Vec<usize>,
-    /// From 1.
+    /// The episode, from 1.
     pub episode: usize,
-    /// From 1, within the episode.
+    /// The decision within the episode, from 1.
     pub step: usize,
-    /// From 1, within the encounter.
+    /// The decision within the encounter, from 1.
     pub decision: usize,
-    /// Whether the episode reached its goal; nothing in a game without one.
+    /// Whether the episode reached its goal; `None` in a game without one.
     pub success: Option<bool>,
     /// The sum of task rewards of the episode.
     pub task_return: f64,
@@ -49,7 +49,7 @@ pub struct LatentRow {
 }
 
 impl LatentsRecord {
-    /// The table with a line of names, by the rules of RFC 4180 but with plain line ends.
+    /// The table with a line of column names, in the format of RFC 4180 but with plain line feeds.
     pub fn to_csv(&self) -> String {
         let mut text = "tuple,description,classes,episode,step,decision,success,return".to_owned();
         for place in 0..self.width {
@@ -86,7 +86,7 @@ mod tests {
     use super::{LatentRow, LatentsRecord};
 
     #[test]
-    fn a_row_per_decision() {
+    fn csv_has_a_row_per_decision() {
         let row = LatentRow {
             tuple: 3,
             description: "xi 0.1, \"eta\" 0.2".to_owned(),

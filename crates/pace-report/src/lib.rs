@@ -1,27 +1,27 @@
-//! Records of what agents reached, and everything that is made of them: statistics, tables, figures, pages.
+//! Records of training and evaluation, and their presentation: statistics, tables, figures and pages.
 //!
-//! A record is plain data with a version. Everything else here is a function from records to text: nothing opens a
-//! file, reads a clock or knows a game, so the same record gives the same bytes on every machine.
+//! A record is plain data with a version. Everything else is a function from records to text. No function opens a file or reads
+//! a clock, and none depends on a game, so the same record gives the same bytes on every machine.
 //!
 //! ```
 //! use pace_report::stats::{Estimate, normalised};
 //!
-//! // Two peers, met three times each.
+//! // Two peers, three encounters with each.
 //! let score = Estimate::of_groups(&[vec![0.04, 0.06, 0.05], vec![0.03, 0.05, 0.04]]);
 //! assert!((score.mean - 0.045).abs() < 1e-12);
 //! assert!((normalised(score.mean, 0.02, 0.07).unwrap() - 0.5).abs() < 1e-12);
 //! ```
 //!
-//! The modules stand in the order of the flow: what was recorded, what it means, how it is shown.
+//! The modules are in the order of the data flow: records, statistics, presentation.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod embedding;
 pub mod experiment_result;
-pub mod latents;
+mod latents;
 pub mod outcomes;
-pub mod record;
-pub mod replay;
+mod record;
+mod replay;
 pub mod stats;
 pub mod tsne;
 

@@ -1,10 +1,10 @@
-//! Text with tags: whatever goes in is escaped, whatever is opened is closed.
+//! A writer of HTML and SVG that escapes all text and checks that every element is closed.
 //!
-//! Pages and figures are written through this alone, so no description of a peer can become a tag.
+//! All pages and figures use this writer, so no description of a peer can become a tag.
 
 use std::fmt::{Display, Write};
 
-/// An attribute and its value, escaped on the way in.
+/// The name of an attribute, and its value, which is escaped when it is written.
 pub(crate) type Attribute<'a> = (&'static str, &'a dyn Display);
 
 /// Markup under construction.
@@ -33,13 +33,13 @@ impl Markup {
         write!(self.written, "</{tag}>").expect("a string takes any text");
     }
 
-    /// A whole element with text in it.
+    /// Writes a complete element with text in it.
     pub(crate) fn leaf(&mut self, tag: &'static str, attributes: &[Attribute<'_>], text: &str) {
         self.start(tag, attributes);
         write!(self.written, ">{}</{tag}>", escaped(text)).expect("a string takes any text");
     }
 
-    /// A whole element with pieces of text in it, some of them marked: (tag, class, text).
+    /// Writes a complete element with several pieces of text in it. A piece may have its own element, given as tag and class.
     pub(crate) fn pieces(
         &mut self,
         tag: &'static str,
@@ -59,27 +59,27 @@ impl Markup {
         write!(self.written, "</{tag}>").expect("a string takes any text");
     }
 
-    /// An element that can have nothing in it.
+    /// Writes an element without content.
     pub(crate) fn empty(&mut self, tag: &'static str, attributes: &[Attribute<'_>]) {
         self.start(tag, attributes);
         self.written.push_str("/>");
     }
 
-    /// A style sheet of our own. It is not escaped, as HTML would not undo that; it has nothing to escape.
+    /// Writes a style sheet of this crate. HTML does not unescape style sheets, so the text is checked instead.
     pub(crate) fn style(&mut self, sheet: &'static str) {
         assert!(!sheet.contains(['<', '&']), "our style sheets need no escape");
         self.new_line();
         write!(self.written, "<style>\n{}\n</style>", sheet.trim()).expect("a string takes any text");
     }
 
-    /// A script of our own. It is not escaped, as HTML would not undo that.
+    /// Writes a script of this crate. HTML does not unescape scripts, so the text is checked instead.
     pub(crate) fn script(&mut self, text: &str) {
         assert!(!text.contains("</") && !text.contains("<!--"), "our scripts close no element");
         self.new_line();
         write!(self.written, "<script type=\"module\">{text}</script>").expect("a string takes any text");
     }
 
-    /// Data for a script, as JSON. Whatever the data say, they cannot end the element: `<` is written as JSON can write it.
+    /// Writes data for a script, as JSON. No data can end the element, because `<` is written as a JSON escape sequence.
     pub(crate) fn data(&mut self, value: &impl serde::Serialize) {
         let json = serde_json::to_string(value).expect("a record is plain data");
         let safe = json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026");
@@ -88,14 +88,14 @@ impl Markup {
             .expect("a string takes any text");
     }
 
-    /// Markup made elsewhere.
+    /// Adds complete markup.
     pub(crate) fn append(&mut self, other: &Markup) {
-        assert!(other.open.is_empty(), "markup must be closed before it is put into other markup");
+        assert!(other.open.is_empty(), "markup must be closed before it is added to other markup");
         self.new_line();
         self.written.push_str(&other.written);
     }
 
-    /// The finished text, with a line end.
+    /// Returns the text, with a line end.
     pub(crate) fn finish(mut self) -> String {
         assert!(self.open.is_empty(), "left open: {:?}", self.open);
         self.written.push('\n');
@@ -118,19 +118,19 @@ impl Markup {
     }
 }
 
-/// A length in a drawing, to a tenth of a unit: finer cannot be seen, and short numbers keep figures small.
+/// A length in a drawing, rounded to a tenth of a unit, which is not visible and keeps files small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Px(pub(crate) f64);
 
 impl Display for Px {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let tenths = (self.0 * 10.0).round();
-        // Adding zero turns a negative zero into a plain one.
+        // Adding zero converts −0 to 0.
         write!(formatter, "{}", tenths / 10.0 + 0.0)
     }
 }
 
-/// Safe between tags and inside quotes. Characters that XML forbids altogether become the replacement character.
+/// Escapes a text for use between tags and inside quotes. Characters that XML forbids become the replacement character.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -154,12 +154,12 @@ mod tests {
     use super::{Markup, Px, escaped};
 
     #[test]
-    fn nothing_gets_through() {
+    fn tags_quotes_and_control_characters_are_escaped() {
         assert_eq!(escaped("<b a='1'>\"&\u{1b}[31m"), "&lt;b a=&#39;1&#39;&gt;&quot;&amp;\u{fffd}[31m");
     }
 
     #[test]
-    fn elements() {
+    fn elements_are_written_with_attributes_and_pieces() {
         let mut markup = Markup::new();
         markup.open("g", &[("class", &"a\"b"), ("x", &Px(-0.04))]);
         markup.pieces("p", &[], &[(None, "1 < 2 "), (Some(("b", "strong")), "&")]);

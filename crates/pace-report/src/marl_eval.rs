@@ -1,15 +1,15 @@
-//! Results in the form that other programs load: the JSON of marl-eval, from which rliable draws.
+//! Results in the JSON format of marl-eval, which rliable can read.
 //!
-//! Environment, task, algorithm, run, step; there the steps are those of training, here they are the blocks of an encounter, so
-//! that a curve over steps is the curve of adaptation. A metric is a list with a value per tuple of peers. The absolute metrics
-//! are over the whole encounter.
+//! The levels of the format are environment, task, algorithm, run and step. Steps are blocks of episodes of an encounter, not
+//! training steps, so that a curve over steps is the adaptation curve. A metric is a list with a value per peer tuple. The
+//! absolute metrics are over the whole encounter.
 
 use serde_json::{Map, Value, json};
 
 use crate::record::AdaptRecord;
 use crate::report::Report;
 
-/// Every evaluation of every run. Names are in small letters, as the readers of this format want them.
+/// Writes every evaluation of every run. Names are in lower case, as readers of this format expect.
 pub fn render(report: &Report) -> String {
     let mut document = Map::new();
     for run in &report.runs {
@@ -22,7 +22,7 @@ pub fn render(report: &Report) -> String {
                 algorithm.push_str(&format!(" at scale {}", run.scale));
             }
             let seeds = entry(entry(entry(&mut document, &run.train.game), evaluation), &algorithm);
-            // A run that was recorded twice counts once.
+            // Of two copies of a run, the first counts.
             seeds.entry(format!("seed_{}", run.train.seed)).or_insert_with(|| steps(record));
         }
     }

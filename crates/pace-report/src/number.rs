@@ -1,6 +1,7 @@
-//! Numbers as people read them: how many decimals, thousands, durations.
+//! Formats of numbers: decimals, percentages, thousands and durations.
 
-/// Decimals that show a standard error to one figure, or to two where the first is a 1 or 2: no digit shown is noise.
+/// The number of decimals that shows a standard error with one significant digit, or with two if the first is 1 or 2. More
+/// decimals of the mean would be noise.
 pub(crate) fn decimals(standard_error: Option<f64>) -> usize {
     let Some(error) = standard_error.filter(|error| *error > 0.0 && error.is_finite()) else {
         return 4;
@@ -11,7 +12,7 @@ pub(crate) fn decimals(standard_error: Option<f64>) -> usize {
         .max(2)
 }
 
-/// Decimals that show an error to two figures, at least two and at most four: for tables whose rows should look alike.
+/// The number of decimals, from two to four, that shows an error with two significant digits; for tables with similar rows.
 pub(crate) fn decimals_of_two_figures(error: Option<f64>) -> usize {
     let Some(error) = error.filter(|error| *error > 0.0 && error.is_finite()) else {
         return 4;
@@ -19,7 +20,7 @@ pub(crate) fn decimals_of_two_figures(error: Option<f64>) -> usize {
     (2..4).find(|decimals| error * 10_f64.powi(*decimals) >= 9.5).map_or(4, |decimals| decimals as usize)
 }
 
-/// With so many decimals and an ASCII minus; never a negative zero.
+/// Formats a number with this many decimals and an ASCII minus. Zero never has a minus.
 pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     if text.starts_with('-') && !text.contains(|digit: char| ('1'..='9').contains(&digit)) {
@@ -28,23 +29,23 @@ pub(crate) fn fixed(value: f64, decimals: usize) -> String {
     text
 }
 
-/// With the minus sign of typography, for pages and figures.
+/// Formats a number with a typographic minus sign, for pages and figures.
 pub(crate) fn typeset(value: f64, decimals: usize) -> String {
     fixed(value, decimals).replace('-', "\u{2212}")
 }
 
-/// A share in whole per cent, with a space that does not break.
+/// Formats a share in whole per cent, with a non-breaking space.
 pub(crate) fn percent(share: f64) -> String {
     format!("{}\u{a0}%", typeset(share * 100.0, 0))
 }
 
-/// A share in per cent with as many figures as a small one needs: 1 %, 0.25 %.
+/// Formats a share in per cent with up to three decimals, for small shares: 1 %, 0.25 %.
 pub(crate) fn percent_fine(share: f64) -> String {
     let text = fixed(share * 100.0, 3);
     format!("{}\u{a0}%", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A count with thin spaces between thousands.
+/// Formats a count with thin spaces between thousands.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -57,7 +58,7 @@ pub(crate) fn count(n: u64) -> String {
     text
 }
 
-/// A number of steps on an axis: 0, 250k, 1.5M.
+/// Formats a number of steps on an axis: 0, 250k, 1.5M.
 pub(crate) fn steps(n: f64) -> String {
     let (scaled, unit) = match n.abs() {
         n_abs if n_abs >= 1e9 => (n / 1e9, "G"),
@@ -69,7 +70,7 @@ pub(crate) fn steps(n: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// A time span in its two largest units.
+/// Formats a duration in its two largest units.
 pub(crate) fn duration(secs: f64) -> String {
     if secs < 60.0 {
         return format!("{}\u{a0}s", fixed(secs, 1));
@@ -87,7 +88,7 @@ mod tests {
     use super::{count, decimals, decimals_of_two_figures, duration, fixed, percent, steps, typeset};
 
     #[test]
-    fn decimals_follow_the_error() {
+    fn decimals_depend_on_the_standard_error() {
         assert_eq!(decimals(Some(0.0008)), 4);
         assert_eq!(decimals(Some(0.0013)), 4);
         assert_eq!(decimals(Some(0.017)), 3);
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn texts() {
+    fn number_formats() {
         assert_eq!(fixed(-0.00001, 3), "0.000");
         assert_eq!(typeset(-0.0556, 4), "\u{2212}0.0556");
         assert_eq!(percent(0.414), "41\u{a0}%");

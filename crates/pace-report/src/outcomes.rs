@@ -35,7 +35,7 @@ pub struct EpisodeRow {
     pub expected_return: Option<f64>,
     /// Number of the ego's decisions.
     pub n_steps: usize,
-    /// How the episode ended.
+    /// The ending of the episode.
     pub ending: EpisodeEnding,
     /// Whether the ego visited a keypoint.
     pub keypoint_visited: bool,
@@ -56,11 +56,11 @@ pub struct AdaptHead {
     pub method: String,
     /// See [`AdaptRecord::pool`].
     pub pool: String,
-    /// The game's metric. A record says by itself whether returns are expected ones.
+    /// The game's metric. If the rows have expected returns, the record has [`ScoreMetric::ExpectedReturn`].
     pub metric: ScoreMetric,
     /// See [`AdaptRecord::words`].
     pub words: DisplayNamesRecord,
-    /// Encounters with each tuple.
+    /// Encounters per peer tuple.
     pub passes: usize,
     /// Random seed of the encounters.
     pub seed: u64,
@@ -78,7 +78,7 @@ pub struct AdaptHead {
     pub switch_after: Option<usize>,
     /// The detector of changed peers; `None` without one.
     pub detector: Option<DetectorHead>,
-    /// The tuples of the pool, in order; empty for a sample of the whole family, whose tuples are not listed one by one.
+    /// The tuples of the pool, in order; empty for a uniform sample, whose tuples are not listed.
     pub peers: Vec<PeerHead>,
     /// See [`AdaptRecord::run`].
     pub run: RunRecord,
@@ -130,7 +130,7 @@ impl AdaptRecord {
                 by_episode: (0..n_episodes).map(|episode| own.score(episode..episode + 1).mean).collect(),
             }
         };
-        let part = |range| {
+        let part_record = |range| {
             let Estimate { mean, standard_error, .. } = groups.score(range);
             PartRecord { mean, standard_error }
         };
@@ -166,8 +166,8 @@ impl AdaptRecord {
             identification_undefined: head.identification_undefined,
             switch: head.switch_after.map(|after| SwitchRecord {
                 after_episode: after,
-                before: part(0..after),
-                after: part(after..n_episodes),
+                before: part_record(0..after),
+                after: part_record(after..n_episodes),
             }),
             detection: head.detector.map(|detector| detection(detector, head.switch_after, agent)),
             references: BTreeMap::new(),
@@ -276,7 +276,7 @@ impl<'a> EncounterGroups<'a> {
         values.iter().sum::<f64>() / values.len() as f64
     }
 
-    /// Mean difference between these scores and those of `others` in the same encounters.
+    /// Mean of these scores minus those of `others` in the same encounters.
     fn difference_from(&self, others: &EncounterGroups<'_>, range: Range<usize>) -> Estimate {
         let score = |encounter: &[EpisodeRow]| mean(&encounter[range.clone()], &|row| row.score);
         let of_group = |(own, others): (&Vec<&[EpisodeRow]>, &Vec<&[EpisodeRow]>)| {
@@ -322,7 +322,7 @@ impl<'a> EncounterGroups<'a> {
         let length = longest.div_ceil(MAX_BINS);
         let bin = |first: usize| {
             let last = (first + length).min(longest);
-            // Encounters that were over before the bin are left out, and so are tuples without any other encounter.
+            // Encounters that ended before the bin are omitted, and tuples without any other encounter too.
             let means = |value: fn(&IdentificationRecord) -> f64| -> Vec<Vec<f64>> {
                 let of_encounter = |decisions: &Vec<IdentificationRecord>| {
                     let in_bin = decisions.get(first..last.min(decisions.len()))?;
@@ -333,7 +333,7 @@ impl<'a> EncounterGroups<'a> {
                     |group: &Vec<Vec<_>>| group.iter().filter_map(of_encounter).collect::<Vec<f64>>();
                 groups.iter().map(of_group).filter(|group| !group.is_empty()).collect()
             };
-            let accuracies = means(|judged| judged.accuracy);
+            let accuracies = means(|score| score.accuracy);
             let n_encounters = accuracies.iter().map(Vec::len).sum();
             let accuracy = Estimate::over_encounters(accuracies);
             DecisionsRecord {
@@ -342,7 +342,7 @@ impl<'a> EncounterGroups<'a> {
                 n_encounters,
                 accuracy: accuracy.mean,
                 accuracy_error: accuracy.standard_error,
-                posterior: Estimate::over_encounters(means(|judged| judged.posterior)).mean,
+                posterior: Estimate::over_encounters(means(|score| score.posterior)).mean,
             }
         };
         (0..longest).step_by(length.max(1)).map(bin).collect()
@@ -363,7 +363,7 @@ fn mean(rows: &[EpisodeRow], value: &impl Fn(&EpisodeRow) -> f64) -> f64 {
     rows.iter().map(value).sum::<f64>() / rows.len() as f64
 }
 
-/// The episodes of an encounter in about ten blocks of equal length, none of them across a switch.
+/// Splits the episodes of an encounter into about ten blocks of equal length. No block spans a switch.
 pub fn blocks(n_episodes: usize, switch_after: Option<usize>) -> Vec<Range<usize>> {
     let length = n_episodes.div_ceil(10);
     let after = switch_after.unwrap_or(0);
@@ -438,7 +438,7 @@ mod tests {
         scores.iter().enumerate().map(row).collect()
     }
 
-    /// Two encounters of two episodes with each of two tuples, as a program plays them: once with every tuple, then again.
+    /// Two encounters of two episodes with each of two tuples, in the order of play: every tuple once, then every tuple again.
     fn agent() -> Vec<EpisodeRow> {
         let encounters = [(0, 0, [0.0, 2.0]), (1, 0, [10.0, 10.0]), (0, 1, [2.0, 4.0]), (1, 1, [10.0, 10.0])];
         encounters.iter().flat_map(|(tuple, pass, scores)| encounter(*tuple, *pass, scores)).collect()
@@ -477,7 +477,7 @@ mod tests {
         assert_eq!((record.n_tuples, record.passes, record.episodes), (2, 2, 2));
         // Means of the encounters: 1 and 3 with the first tuple, 10 and 10 with the second.
         assert_eq!(record.mean, 6.0);
-        // The first tuple's mean has the variance 2 / 2 = 1, the second's none.
+        // The mean of the first tuple has variance 2 / 2 = 1, that of the second tuple 0.
         assert_eq!(record.standard_error, Some(0.5));
         let means = |blocks: &[crate::BlockRecord]| blocks.iter().map(|block| block.mean).collect::<Vec<_>>();
         assert_eq!(means(&record.blocks), [5.5, 6.5]);
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn tuples_met_once_are_one_sample() {
+    fn tuples_with_one_encounter_each_are_one_sample() {
         let rows: Vec<_> = (0..4).flat_map(|tuple| encounter(tuple, 0, &[tuple as f64])).collect();
         let record = AdaptRecord::of(head(1), &rows);
         // Standard deviation of 0, 1, 2, 3 over the root of 4.
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_in_closed_form_are_called_expected() {
+    fn the_metric_of_returns_in_closed_form_is_expected_return() {
         let mut rows = agent();
         rows.iter_mut().for_each(|row| row.expected_return = Some(row.score));
         assert_eq!(AdaptRecord::of(head(2), &rows).metric, ScoreMetric::ExpectedReturn);
@@ -509,12 +509,12 @@ mod tests {
     }
 
     #[test]
-    fn regret_pairs_encounters_with_those_of_the_oracle() {
+    fn regret_is_computed_between_equal_encounters_of_agent_and_oracle() {
         let agent = agent();
         let mut record = AdaptRecord::of(AdaptHead { peers: peers(2), ..head(2) }, &agent);
         record.add_reference("static", &agent, &agent);
         assert_eq!((record.regret.is_none(), record.normalised), (true, None));
-        // In another order of encounters: always 2 above the agent in the first episode, 4 in the second.
+        // With encounters in another order: 2 above the agent in every first episode, 4 in every second one.
         let mut oracle = agent.clone();
         oracle.iter_mut().for_each(|row| row.score += 2.0 + 2.0 * row.episode as f64);
         oracle.rotate_left(2);
@@ -548,22 +548,22 @@ mod tests {
     }
 
     #[test]
-    fn identification_is_read_at_the_first_decision_and_over_all_of_them() {
-        let judged = |accuracy: f64| IdentificationRecord { accuracy, posterior: accuracy / 2.0 };
+    fn identification_is_averaged_at_first_decisions_and_over_all_decisions() {
+        let score = |accuracy: f64| IdentificationRecord { accuracy, posterior: accuracy / 2.0 };
         let mut rows = [encounter(0, 0, &[0.0, 0.0]), encounter(0, 1, &[0.0, 0.0])].concat();
-        rows[0].identification = vec![judged(0.0), judged(1.0)];
-        rows[1].identification = vec![judged(1.0)];
-        rows[2].identification = vec![judged(1.0)];
-        rows[3].identification = vec![judged(1.0)];
+        rows[0].identification = vec![score(0.0), score(1.0)];
+        rows[1].identification = vec![score(1.0)];
+        rows[2].identification = vec![score(1.0)];
+        rows[3].identification = vec![score(1.0)];
         let record = AdaptRecord::of(head(2), &rows);
-        assert_eq!(record.blocks[0].identification, Some(judged(0.5)));
-        assert_eq!(record.blocks[1].identification, Some(judged(1.0)));
+        assert_eq!(record.blocks[0].identification, Some(score(0.5)));
+        assert_eq!(record.blocks[1].identification, Some(score(1.0)));
         let bins: Vec<_> = record
             .identification_by_decision
             .iter()
             .map(|bin| (bin.first, bin.last, bin.n_encounters, bin.accuracy, bin.posterior))
             .collect();
-        // The second encounter is over after two decisions.
+        // The second encounter has only two decisions.
         assert_eq!(bins, [(1, 1, 2, 0.5, 0.25), (2, 2, 2, 1.0, 0.5), (3, 3, 1, 1.0, 0.5)]);
         rows[3].identification.clear();
         assert_eq!(AdaptRecord::of(head(2), &rows).blocks[1].identification, None);
@@ -581,7 +581,7 @@ mod tests {
         let switch = record.switch.expect("a switch");
         assert_eq!((switch.after_episode, switch.before.mean, switch.after.mean), (1, 5.5, 6.5));
         let found = record.detection.expect("a detector");
-        // Two of four encounters, one at once and one an episode later.
+        // Two of four encounters have one: after the first episode with the new peers, and an episode later.
         assert_eq!((found.hit_rate, found.mean_delay_episodes), (Some(0.5), Some(0.5)));
         assert_eq!((found.false_alarms_per_encounter, found.repeated_alarms_per_encounter), (0.0, 0.25));
         let first = EpisodeAlarmsRecord { after_episode: 1, n_false: 0, n_right: 1, n_repeated: 0 };
@@ -597,14 +597,14 @@ mod tests {
     }
 
     #[test]
-    fn any_value_of_episodes_can_be_estimated() {
+    fn estimate_takes_any_value_of_an_episode() {
         let rows = agent();
         let doubled = EncounterGroups::of(&rows).estimate(1..2, |row| 2.0 * row.task_return);
         assert_eq!((doubled.mean, doubled.standard_error), (13.0, Some(1.0)));
     }
 
     #[test]
-    fn no_block_lies_across_a_switch() {
+    fn no_block_spans_a_switch() {
         assert_eq!(blocks(5, None), [0..1, 1..2, 2..3, 3..4, 4..5]);
         assert_eq!(blocks(25, None).last(), Some(&(24..25)));
         assert_eq!(blocks(100, None).len(), 10);

@@ -1,9 +1,10 @@
-//! The file format: what a run and an adaptation leave behind, versioned.
+//! The versioned file format of training and evaluation records.
 //!
-//! A file format belongs to its reader, so it is here and not with the programs that write it. Fields may be added at
-//! any time and old readers pass over them; a field that changes its meaning raises [`FORMAT_VERSION`].
+//! The format is defined here, in the crate that reads it; other crates write it. New fields may be added at any time, because
+//! readers ignore unknown fields. If the meaning of a field changes, [`FORMAT_VERSION`] increases.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -11,91 +12,91 @@ use serde_json::Value;
 
 use crate::stats;
 
-/// The only version this build writes and reads.
+/// The only format version that this build writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// How an agent fared against a pool of peers, with the reference agents on the same peers.
+/// The result of evaluating an agent on a peer pool, with the reference agents on the same peers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdaptRecord {
     /// Always [`FORMAT_VERSION`].
     pub format_version: FormatVersion,
     /// The game's id: `kuhn-poker`.
     pub game: String,
-    /// The preset the game was opened with.
+    /// The preset of the run.
     pub preset: String,
     /// The method's id: `pace`.
     pub method: String,
-    /// Whom the agent met: `test`, `train`, `uniform:4000`.
+    /// The peer pool: `test`, `train` or `uniform:N`, as in `uniform:4000`.
     pub pool: String,
-    /// The number that an episode is judged by.
+    /// The score of an episode.
     pub metric: ScoreMetric,
-    /// The words a person would use for the things of this game.
+    /// Display names of the game and its terms.
     #[serde(default)]
     pub words: DisplayNamesRecord,
-    /// Tuples of peers in the pool.
+    /// The number of peer tuples in the pool.
     pub n_tuples: usize,
-    /// Encounters with each tuple.
+    /// Encounters per peer tuple.
     pub passes: usize,
-    /// The seed of all chance of the encounters.
+    /// The random seed of the encounters.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// Episodes in an encounter.
+    /// Episodes per encounter.
     pub episodes: usize,
-    /// The most episodes the context kept, the current one included; all if nothing.
+    /// N_ctx: maximum number of episodes in the context, including the current one. `None`: no limit.
     #[serde(default)]
     pub context_episodes: Option<usize>,
-    /// What the logits of the actions were divided by; nothing where that was left to the run's keys.
+    /// Softmax temperature of the policy. `None`: the `temperature` of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The keys of the game that were set otherwise than in training.
+    /// Game keys that differ from those of training.
     #[serde(default)]
     pub game_keys: BTreeMap<String, Value>,
     /// The mean score of an episode.
     pub mean: f64,
-    /// Its standard error over encounters; nothing if there was one alone.
+    /// Its standard error over encounters; `None` with one encounter.
     pub standard_error: Option<f64>,
     /// The 95 % confidence interval of the mean.
     pub confidence_95: Option<[f64; 2]>,
-    /// Where the mean lies between static (0) and oracle (1).
+    /// The mean as a share of the range from static (0) to oracle (1).
     pub normalised: Option<f64>,
-    /// Where the mean lies between static (0) and bayes (1).
+    /// The mean as a share of the range from static (0) to bayes (1).
     pub share_of_bayes: Option<f64>,
-    /// What not knowing the peers cost, where the game has an oracle.
+    /// Regret against the oracle, if the game has one.
     #[serde(default)]
     pub regret: Option<RegretRecord>,
-    /// The share of episodes in which the agent came to the game's informative place.
+    /// The share of episodes with a keypoint visit.
     pub keypoint_rate: Option<f64>,
-    /// The encounter in equal parts, in order.
+    /// Scores of consecutive blocks of episodes, of equal length.
     pub blocks: Vec<BlockRecord>,
-    /// Every episode of the encounter by itself.
+    /// Scores of single episodes.
     #[serde(default)]
     pub by_episode: Vec<BlockRecord>,
-    /// In how many episodes of an encounter the agent came to the informative place.
+    /// Number of episodes per encounter with a keypoint visit.
     #[serde(default)]
     pub keypoint_visits: Option<VisitsRecord>,
-    /// How well the agent knew its peers as its decisions went by.
+    /// Peer identification over the decisions of an encounter.
     #[serde(default)]
     pub identification_by_decision: Vec<DecisionsRecord>,
-    /// Why no guess about these peers can be right or wrong, where that is so.
+    /// The reason why identification is undefined for these peers, as text. `None` if it is defined.
     #[serde(default)]
     pub identification_undefined: Option<String>,
-    /// The change of peers within each encounter, where there was one.
+    /// The replacement of the peers within each encounter, if any.
     #[serde(default)]
     pub switch: Option<SwitchRecord>,
-    /// What watched for a change of peers, where something did.
+    /// The results of the change detector, if any.
     #[serde(default)]
     pub detection: Option<DetectionRecord>,
-    /// Scripted agents on the same peers, by name: `oracle`, `bayes`, `static`, `nash`, `random`.
+    /// Reference agents on the same peers, by name: `oracle`, `bayes`, `static`, `nash`, `random`.
     pub references: BTreeMap<String, ReferenceRecord>,
-    /// Every tuple of the pool by itself.
+    /// Scores per peer tuple.
     pub peers: Vec<PeerRecord>,
-    /// Where the agent came from.
+    /// The training run of the agent.
     pub run: RunRecord,
-    /// What was typed to make this record.
+    /// The command that wrote this record.
     pub command: String,
 }
 
-/// The number that an episode is judged by.
+/// The score of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScoreMetric {
     /// Sum of task rewards.
@@ -109,23 +110,24 @@ pub enum ScoreMetric {
     Success,
 }
 
-impl ScoreMetric {
-    /// Name in records and on pages.
-    pub fn name(self) -> &'static str {
-        match self {
+impl Display for ScoreMetric {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
             ScoreMetric::Return => "return",
             ScoreMetric::ExpectedReturn => "expected return",
             ScoreMetric::Success => "success",
-        }
+        })
     }
+}
 
-    /// The range of possible values, where the metric has one.
+impl ScoreMetric {
+    /// The range of possible values, if the metric is bounded.
     pub(crate) fn limits(self) -> Option<(f64, f64)> {
         (self == ScoreMetric::Success).then_some((0.0, 1.0))
     }
 }
 
-/// How an episode ended.
+/// The ending of an episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EpisodeEnding {
@@ -148,7 +150,7 @@ pub enum AlarmVerdict {
     Repeated,
 }
 
-/// What an agent that knows its peers earns more, in the same encounters with the same luck.
+/// Regret: the oracle's score minus the agent's, in the same encounters with the same random events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RegretRecord {
     /// The mean over episodes.
@@ -159,77 +161,77 @@ pub struct RegretRecord {
     pub confidence_95: Option<[f64; 2]>,
     /// The sum over an encounter.
     pub per_encounter: f64,
-    /// The mean in every episode of the encounter.
+    /// The mean for each episode of the encounter.
     pub by_episode: Vec<f64>,
 }
 
-/// Some consecutive episodes of an encounter.
+/// Consecutive episodes of an encounter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockRecord {
     /// The first episode, counted from 1.
     pub first: usize,
-    /// The last episode, which belongs to the block.
+    /// The last episode, inclusive.
     pub last: usize,
     /// The mean score.
     pub mean: f64,
     /// Its standard error over encounters.
     pub standard_error: Option<f64>,
-    /// The share of episodes with a visit to the informative place.
+    /// The share of episodes with a keypoint visit.
     #[serde(default)]
     pub keypoint_rate: Option<f64>,
-    /// How well the agent knew its peers by then, if it has an opinion at all.
+    /// Peer identification at the first decision of the episodes; `None` if it is undefined.
     #[serde(default)]
     pub identification: Option<IdentificationRecord>,
-    /// The mean number of the agent's decisions in an episode.
+    /// The mean number of ego decisions per episode.
     #[serde(default)]
     pub steps: Option<f64>,
 }
 
-/// How well an agent knows whom it plays with.
+/// Quality of an agent's peer identification.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct IdentificationRecord {
-    /// How often its best guess is right.
+    /// The share in which the most likely class is correct.
     pub accuracy: f64,
-    /// The probability it gives to the truth.
+    /// The mean probability of the true class.
     pub posterior: f64,
 }
 
-/// Some consecutive decisions of an encounter, counted from its beginning.
+/// Consecutive decisions of an encounter, counted from its start.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DecisionsRecord {
     /// The first decision, counted from 1.
     pub first: usize,
-    /// The last decision, which belongs to them.
+    /// The last decision, inclusive.
     pub last: usize,
-    /// Encounters that went on so long.
+    /// The number of encounters with that many decisions.
     pub n_encounters: usize,
-    /// How often the best guess is right.
+    /// The share in which the most likely class is correct.
     pub accuracy: f64,
-    /// The standard error of that over encounters.
+    /// The standard error of the accuracy over encounters.
     pub accuracy_error: Option<f64>,
-    /// The probability given to the truth.
+    /// The mean probability of the true class.
     pub posterior: f64,
 }
 
-/// In how many episodes of an encounter something happened.
+/// Number of episodes per encounter with an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VisitsRecord {
     /// The mean over encounters.
     pub mean: f64,
     /// Its standard error.
     pub standard_error: Option<f64>,
-    /// How many encounters had none, one, two, … such episodes.
+    /// The number of encounters with 0, 1, 2, … such episodes.
     pub encounters: Vec<usize>,
 }
 
-/// Other peers took the first ones' places: the next tuple of the pool, and after the last the first.
+/// Replacement of the peers by the next tuple of the pool; the last tuple is followed by the first.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SwitchRecord {
-    /// Episodes with the first peers.
+    /// The number of episodes before the replacement.
     pub after_episode: usize,
-    /// The score until then.
+    /// The score before it.
     pub before: PartRecord,
-    /// The score from then on.
+    /// The score after it.
     pub after: PartRecord,
 }
 
@@ -242,23 +244,23 @@ pub struct PartRecord {
     pub standard_error: Option<f64>,
 }
 
-/// What a detector of changed peers found.
+/// Results of a change detector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DetectionRecord {
-    /// The detector as it was asked for: `drop:0.8`.
+    /// The detector: `drop:0.8`.
     pub detector: String,
-    /// What clearing the context left in it: `last` (the episode just finished) or `nothing`.
+    /// The part of the context kept when it is cleared: `last` (the finished episode) or `nothing`.
     pub clear_keeps: String,
-    /// The share of encounters with an alarm after the switch; nothing if there was no switch.
+    /// The share of encounters with an alarm after the switch; `None` without a switch.
     pub hit_rate: Option<f64>,
-    /// Episodes with the new peers until the first alarm, over the encounters that had one; 0 for who was told.
+    /// The mean number of episodes from the switch to the first alarm, over the encounters with one; 0 for the detector `known`.
     pub mean_delay_episodes: Option<f64>,
-    /// Alarms before the peers changed.
+    /// Alarms before the switch.
     pub false_alarms_per_encounter: f64,
-    /// Alarms after the change was found.
+    /// Alarms after the first one that follows the switch.
     pub repeated_alarms_per_encounter: f64,
-    /// The alarms after each episode, over all encounters; episodes without alarms are left out. Older records list the
-    /// alarms of every encounter instead, under another name, which is not read.
+    /// The alarms after each episode, over all encounters; only episodes with alarms are listed. Older records list the alarms of
+    /// every encounter instead, in a field that is not read.
     #[serde(default)]
     pub by_episode: Vec<EpisodeAlarmsRecord>,
 }
@@ -266,86 +268,86 @@ pub struct DetectionRecord {
 /// The number of alarms after one episode, over all encounters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EpisodeAlarmsRecord {
-    /// After which episode, counted from 1.
+    /// The episode, counted from 1.
     pub after_episode: usize,
     /// Alarms before the switch.
     pub n_false: usize,
-    /// First alarms after the switch, at most one in an encounter.
+    /// First alarms after the switch, at most one per encounter.
     pub n_right: usize,
     /// Later alarms.
     pub n_repeated: usize,
 }
 
-/// A scripted agent on the same peers.
+/// The score of a reference agent on the same peers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReferenceRecord {
     /// The mean score of an episode.
     pub mean: f64,
-    /// Its standard error; nothing if the value is exact.
+    /// Its standard error; `None` if the value is exact.
     pub standard_error: Option<f64>,
-    /// The same blocks as the agent's; empty if the reference never changes.
+    /// Scores of the agent's blocks; empty if the reference agent's score is constant.
     #[serde(default)]
     pub blocks: Vec<BlockRecord>,
 }
 
-/// One tuple of peers.
+/// The scores with one peer tuple.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PeerRecord {
-    /// Its place in the pool, from 0.
+    /// Its index in the pool.
     pub index: usize,
-    /// Its behaviour in words.
+    /// The behaviour of its peers, as text.
     pub description: String,
-    /// The tuple that takes its place within the encounter, where peers change.
+    /// The index of the tuple that replaces it within the encounter, if peers are replaced.
     #[serde(default)]
     pub successor: Option<usize>,
-    /// The agent's mean score with it.
+    /// The agent's mean score.
     pub mean: f64,
-    /// The standard error of that.
+    /// Its standard error.
     pub standard_error: Option<f64>,
-    /// What an agent that knows it reaches.
+    /// The oracle's mean score.
     pub oracle: Option<f64>,
-    /// What not knowing it cost: oracle − mean.
+    /// Regret: oracle − mean.
     pub regret: Option<f64>,
-    /// The encounter in equal parts.
+    /// Scores of the blocks of the encounter.
     #[serde(default)]
     pub blocks: Vec<BlockRecord>,
-    /// The mean score in every episode of the encounter.
+    /// The mean score of each episode of the encounter.
     #[serde(default)]
     pub by_episode: Vec<f64>,
 }
 
-/// The run an agent came from.
+/// The training run of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The run's folder as it was given.
+    /// The run's folder.
     pub folder: String,
-    /// The seed of all chance in training.
+    /// The random seed of training.
     pub seed: u64,
     /// The commit of the program that trained it.
     pub commit: Option<String>,
     /// The hash of the resolved configuration.
     pub config_hash: Option<String>,
-    /// Steps of the game in training.
+    /// Training steps (ego decisions).
     pub steps: u64,
-    /// How long training took.
+    /// Training time in seconds.
     pub wall_clock_secs: Option<f64>,
 }
 
-/// What a person calls the things of a game. A report knows no games, so the record says: a hand, a showdown.
+/// Display names of a game, its method and its terms. They are in the record, because this crate does not depend on games.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DisplayNamesRecord {
-    /// The game: `Kuhn Poker`; its id if nothing.
+    /// The game: `Kuhn Poker`. Default: its id.
     pub game: Option<String>,
-    /// The method: `PACE`; its id if nothing.
+    /// The method: `PACE`. Default: its id.
     pub method: Option<String>,
     /// One episode: `hand`.
     pub episode: String,
-    /// Several: `hands`.
+    /// Several episodes: `hands`.
     pub episodes: String,
     /// The score of an episode: `reward per hand`.
     pub score: String,
-    /// The informative place: `showdown`.
+    /// The keypoint: `showdown`.
     pub keypoint: String,
 }
 
@@ -362,7 +364,7 @@ impl Default for DisplayNamesRecord {
     }
 }
 
-/// How training went.
+/// The configuration and learning curves of a training run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainRecord {
     /// Always [`FORMAT_VERSION`].
@@ -373,34 +375,34 @@ pub struct TrainRecord {
     pub method: String,
     /// The preset.
     pub preset: String,
-    /// The seed of all chance.
+    /// The random seed.
     pub seed: u64,
     /// The commit of the program.
     pub commit: Option<String>,
     /// The resolved configuration, every key with its value.
     pub config: Value,
-    /// Every metric over the steps of the game, by name: `charts/episodic_return`.
+    /// Every metric over training steps, by name: `charts/episodic_return`.
     pub curves: BTreeMap<String, Vec<(u64, f64)>>,
-    /// How long it took.
+    /// Training time in seconds.
     pub wall_clock_secs: f64,
 }
 
 impl AdaptRecord {
-    /// Reads a record. Another version is refused before anything else is looked at.
+    /// Reads a record. The version is checked first.
     pub fn from_json(text: &str) -> Result<AdaptRecord, RecordError> {
         let record: AdaptRecord = read(text)?;
         record.check()?;
         Ok(record)
     }
 
-    /// Writes the record, indented, with a line end. A number that JSON cannot hold is an error, not a silent null.
+    /// Writes the record as indented JSON with a line end. An infinite number or NaN is an error, never a `null`.
     pub fn to_json(&self) -> Result<String, RecordError> {
         self.check()?;
         Ok(write(self))
     }
 
-    /// Fills in what follows from the rest: the normalised score, the share of bayes, and the regret with each peer.
-    /// What lacks its reference stays empty.
+    /// Computes the fields that depend on reference agents: the normalised score, the share of bayes, and the regret with each peer.
+    /// A field without its reference agent is `None`.
     pub fn compare_with_references(&mut self) {
         let reference = |name: &str| self.references.get(name).map(|reference| reference.mean);
         let (floor, oracle, bayes) = (reference("static"), reference("oracle"), reference("bayes"));
@@ -412,23 +414,23 @@ impl AdaptRecord {
         }
     }
 
-    /// The method as a person writes it.
-    pub fn method_name(&self) -> &str {
+    /// The display name of the method.
+    pub(crate) fn method_name(&self) -> &str {
         self.words.method.as_deref().unwrap_or(&self.method)
     }
 
-    /// The game as a person writes it.
-    pub fn game_name(&self) -> &str {
+    /// The display name of the game.
+    pub(crate) fn game_name(&self) -> &str {
         self.words.game.as_deref().unwrap_or(&self.game)
     }
 
-    /// The names of the references, in the order of [`AdaptRecord::references_in_order`].
-    pub fn reference_names(&self) -> Vec<&str> {
+    /// The names of the reference agents, in the order of [`AdaptRecord::references_in_order`].
+    pub(crate) fn reference_names(&self) -> Vec<&str> {
         self.references_in_order().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The references in the order of every table and figure: oracle, bayes, static, nash, random, then the others by name.
-    pub fn references_in_order(&self) -> Vec<(&str, &ReferenceRecord)> {
+    /// The reference agents in the order of every table and figure: oracle, bayes, static, nash, random, then the others by name.
+    pub(crate) fn references_in_order(&self) -> Vec<(&str, &ReferenceRecord)> {
         const ORDER: [&str; 5] = ["oracle", "bayes", "static", "nash", "random"];
         let place = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
         let mut references: Vec<_> =
@@ -437,8 +439,8 @@ impl AdaptRecord {
         references
     }
 
-    /// A block in the game's own words: `hands 11–20`, `episode 3`.
-    pub fn block_name(&self, block: &BlockRecord) -> String {
+    /// The name of a block in the terms of the game: `hands 11–20`, `episode 3`.
+    pub(crate) fn block_name(&self, block: &BlockRecord) -> String {
         let is_one = block.first == block.last;
         let word = if is_one { &self.words.episode } else { &self.words.episodes };
         format!("{word} {}", block.range("\u{2013}"))
@@ -446,51 +448,51 @@ impl AdaptRecord {
 
     fn check(&self) -> Result<(), RecordError> {
         finite("mean", self.mean)?;
-        optional("standard_error", self.standard_error)?;
+        finite_if_some("standard_error", self.standard_error)?;
         for bound in self.confidence_95.iter().flatten() {
             finite("confidence_95", *bound)?;
         }
-        optional("normalised", self.normalised)?;
-        optional("share_of_bayes", self.share_of_bayes)?;
+        finite_if_some("normalised", self.normalised)?;
+        finite_if_some("share_of_bayes", self.share_of_bayes)?;
         if let Some(regret) = &self.regret {
             finite("regret.mean", regret.mean)?;
-            optional("regret.standard_error", regret.standard_error)?;
+            finite_if_some("regret.standard_error", regret.standard_error)?;
             let bounds = regret.confidence_95.iter().flatten();
             for value in bounds.chain(&regret.by_episode).chain([&regret.per_encounter]) {
                 finite("regret", *value)?;
             }
         }
-        optional("keypoint_rate", self.keypoint_rate)?;
-        optional("run.wall_clock_secs", self.run.wall_clock_secs)?;
+        finite_if_some("keypoint_rate", self.keypoint_rate)?;
+        finite_if_some("run.wall_clock_secs", self.run.wall_clock_secs)?;
         check_blocks("blocks", &self.blocks)?;
         check_blocks("by_episode", &self.by_episode)?;
         if let Some(visits) = &self.keypoint_visits {
             finite("keypoint_visits.mean", visits.mean)?;
-            optional("keypoint_visits.standard_error", visits.standard_error)?;
+            finite_if_some("keypoint_visits.standard_error", visits.standard_error)?;
         }
         check_decisions("identification_by_decision", &self.identification_by_decision)?;
         for (name, part) in
             self.switch.iter().flat_map(|switch| [("before", switch.before), ("after", switch.after)])
         {
             finite(&format!("switch.{name}.mean"), part.mean)?;
-            optional(&format!("switch.{name}.standard_error"), part.standard_error)?;
+            finite_if_some(&format!("switch.{name}.standard_error"), part.standard_error)?;
         }
         if let Some(detection) = &self.detection {
-            optional("detection.hit_rate", detection.hit_rate)?;
-            optional("detection.mean_delay_episodes", detection.mean_delay_episodes)?;
+            finite_if_some("detection.hit_rate", detection.hit_rate)?;
+            finite_if_some("detection.mean_delay_episodes", detection.mean_delay_episodes)?;
             finite("detection.false_alarms_per_encounter", detection.false_alarms_per_encounter)?;
             finite("detection.repeated_alarms_per_encounter", detection.repeated_alarms_per_encounter)?;
         }
         for (name, reference) in &self.references {
             finite(&format!("references.{name}.mean"), reference.mean)?;
-            optional(&format!("references.{name}.standard_error"), reference.standard_error)?;
+            finite_if_some(&format!("references.{name}.standard_error"), reference.standard_error)?;
             check_blocks(&format!("references.{name}.blocks"), &reference.blocks)?;
         }
         for (place, peer) in self.peers.iter().enumerate() {
             finite(&format!("peers[{place}].mean"), peer.mean)?;
-            optional(&format!("peers[{place}].standard_error"), peer.standard_error)?;
-            optional(&format!("peers[{place}].oracle"), peer.oracle)?;
-            optional(&format!("peers[{place}].regret"), peer.regret)?;
+            finite_if_some(&format!("peers[{place}].standard_error"), peer.standard_error)?;
+            finite_if_some(&format!("peers[{place}].oracle"), peer.oracle)?;
+            finite_if_some(&format!("peers[{place}].regret"), peer.regret)?;
             check_blocks(&format!("peers[{place}].blocks"), &peer.blocks)?;
             for value in &peer.by_episode {
                 finite(&format!("peers[{place}].by_episode"), *value)?;
@@ -502,7 +504,7 @@ impl AdaptRecord {
 
 impl BlockRecord {
     /// The middle of the block on an axis of episodes.
-    pub fn middle(&self) -> f64 {
+    pub(crate) fn middle(&self) -> f64 {
         (self.first + self.last) as f64 / 2.0
     }
 
@@ -513,13 +515,13 @@ impl BlockRecord {
 }
 
 impl DecisionsRecord {
-    /// The middle on an axis of decisions.
-    pub fn middle(&self) -> f64 {
+    /// The middle of the bin on an axis of decisions.
+    pub(crate) fn middle(&self) -> f64 {
         (self.first + self.last) as f64 / 2.0
     }
 
     /// The decisions, with `dash` between the first and the last: `11–20`.
-    pub fn range(&self, dash: &str) -> String {
+    pub(crate) fn range(&self, dash: &str) -> String {
         range(self.first, self.last, dash)
     }
 }
@@ -529,14 +531,14 @@ fn range(first: usize, last: usize, dash: &str) -> String {
 }
 
 impl TrainRecord {
-    /// Reads a record. Another version is refused before anything else is looked at.
+    /// Reads a record. The version is checked first.
     pub fn from_json(text: &str) -> Result<TrainRecord, RecordError> {
         let record: TrainRecord = read(text)?;
         record.check()?;
         Ok(record)
     }
 
-    /// Writes the record, indented, with a line end. A number that JSON cannot hold is an error, not a silent null.
+    /// Writes the record as indented JSON with a line end. An infinite number or NaN is an error, never a `null`.
     pub fn to_json(&self) -> Result<String, RecordError> {
         self.check()?;
         Ok(write(self))
@@ -553,7 +555,7 @@ impl TrainRecord {
     }
 }
 
-/// Everything that can be wrong with a record.
+/// An error in a record.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// Not JSON, or not with the fields of a record.
@@ -562,18 +564,18 @@ pub enum RecordError {
     /// JSON without a version.
     #[error("no `format_version` found, expected {FORMAT_VERSION}; is this file a record of pace?")]
     NoVersion,
-    /// Written by an older or newer program.
+    /// A record in another format version.
     #[error("format_version {found} found, this build reads {FORMAT_VERSION}; {}", advice(*found))]
     OtherVersion {
-        /// What the file says.
+        /// The version in the file.
         found: u64,
     },
-    /// A number that JSON cannot hold.
+    /// An infinite number or NaN, which JSON cannot represent.
     #[error("`{field}` is {found}, expected a finite number")]
     NotFinite {
-        /// Where it is.
+        /// The field.
         field: String,
-        /// What it is.
+        /// The number.
         found: f64,
     },
     /// Blocks that are empty, overlap or run backwards.
@@ -581,23 +583,23 @@ pub enum RecordError {
         "`{field}` has {what}s {first} to {last} after {what} {before}; blocks must follow each other from 1"
     )]
     BadBlock {
-        /// Where it is.
+        /// The field.
         field: String,
-        /// What it is a block of: episodes, decisions.
+        /// The unit of the block: `episode` or `decision`.
         what: &'static str,
-        /// The block's first.
+        /// The first one of the block.
         first: usize,
-        /// The block's last.
+        /// The last one of the block.
         last: usize,
-        /// The last of the block before it.
+        /// The last one of the block before it.
         before: usize,
     },
-    /// A number that points at nothing.
+    /// An index without an element, or a list of the wrong length.
     #[error("`{field}` does not fit the rest of the record: {reason}; make the record again")]
     OutOfPlace {
-        /// Where it is.
+        /// The field.
         field: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }
@@ -606,7 +608,7 @@ fn advice(found: u64) -> &'static str {
     if found > u64::from(FORMAT_VERSION) { "update pace to read it" } else { "make the record again" }
 }
 
-/// The version of the format. It has one value, so a record of another version cannot be made or read.
+/// The format version. The type has one value, so that a record of another version cannot be created or read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FormatVersion;
 
@@ -626,14 +628,14 @@ impl<'de> Deserialize<'de> for FormatVersion {
 }
 
 pub(crate) fn read<R: DeserializeOwned>(text: &str) -> Result<R, RecordError> {
-    // The version alone first: in a file of another version any other field may be different, and an error about
-    // that field would send the reader the wrong way.
+    // The version is read first: in a file of another version any field may differ, and an error about such a field would be
+    // misleading.
     #[derive(Deserialize)]
-    struct Door {
+    struct Versioned {
         format_version: Option<u64>,
     }
-    let door: Door = serde_json::from_str(text).map_err(RecordError::NotARecord)?;
-    match door.format_version {
+    let versioned: Versioned = serde_json::from_str(text).map_err(RecordError::NotARecord)?;
+    match versioned.format_version {
         None => Err(RecordError::NoVersion),
         Some(found) if found != u64::from(FORMAT_VERSION) => Err(RecordError::OtherVersion { found }),
         Some(_) => serde_json::from_str(text).map_err(RecordError::NotARecord),
@@ -653,12 +655,12 @@ pub(crate) fn finite(field: &str, value: f64) -> Result<(), RecordError> {
     Err(RecordError::NotFinite { field: field.to_owned(), found: value })
 }
 
-fn optional(field: &str, value: Option<f64>) -> Result<(), RecordError> {
+fn finite_if_some(field: &str, value: Option<f64>) -> Result<(), RecordError> {
     value.map_or(Ok(()), |value| finite(field, value))
 }
 
-/// Refuses a block that does not lie after the one before it.
-fn follow(
+/// Rejects a block that is empty or does not start after the block before it. Returns its last element.
+fn check_order(
     field: &str,
     what: &'static str,
     (first, last): (usize, usize),
@@ -673,10 +675,10 @@ fn follow(
 fn check_decisions(field: &str, bins: &[DecisionsRecord]) -> Result<(), RecordError> {
     let mut before = 0;
     for bin in bins {
-        before = follow(field, "decision", (bin.first, bin.last), before)?;
+        before = check_order(field, "decision", (bin.first, bin.last), before)?;
         let place = format!("{field}[{}]", bin.range("-"));
         finite(&format!("{place}.accuracy"), bin.accuracy)?;
-        optional(&format!("{place}.accuracy_error"), bin.accuracy_error)?;
+        finite_if_some(&format!("{place}.accuracy_error"), bin.accuracy_error)?;
         finite(&format!("{place}.posterior"), bin.posterior)?;
     }
     Ok(())
@@ -685,12 +687,12 @@ fn check_decisions(field: &str, bins: &[DecisionsRecord]) -> Result<(), RecordEr
 fn check_blocks(field: &str, blocks: &[BlockRecord]) -> Result<(), RecordError> {
     let mut before = 0;
     for block in blocks {
-        before = follow(field, "episode", (block.first, block.last), before)?;
+        before = check_order(field, "episode", (block.first, block.last), before)?;
         let place = format!("{field}[{}]", block.range("-"));
         finite(&format!("{place}.mean"), block.mean)?;
-        optional(&format!("{place}.standard_error"), block.standard_error)?;
-        optional(&format!("{place}.keypoint_rate"), block.keypoint_rate)?;
-        optional(&format!("{place}.steps"), block.steps)?;
+        finite_if_some(&format!("{place}.standard_error"), block.standard_error)?;
+        finite_if_some(&format!("{place}.keypoint_rate"), block.keypoint_rate)?;
+        finite_if_some(&format!("{place}.steps"), block.steps)?;
         if let Some(identification) = block.identification {
             finite(&format!("{place}.identification.accuracy"), identification.accuracy)?;
             finite(&format!("{place}.identification.posterior"), identification.posterior)?;

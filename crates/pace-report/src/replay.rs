@@ -1,7 +1,7 @@
-//! One encounter, moment by moment: what there was to see, what the agent took its peers for, what it was about to do.
+//! The record of one encounter, step by step: states, beliefs about the peers, and actions.
 //!
-//! The file has a line per moment, so that it stays small and two of them can be compared. How a page shows it is in
-//! `page::replay`; how a game is drawn is the game's own affair, so a view is passed on as it is.
+//! The file has one line per step, so that it stays small and `diff` can compare two files. `page::replay` shows the record. A
+//! view of a state is plain data that only the game's own drawing interprets.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::record::{
     self, DisplayNamesRecord, EpisodeEnding, FormatVersion, RecordError, RunRecord, ScoreMetric,
 };
 
-/// An encounter of a trained agent.
+/// A recorded encounter of a trained agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayRecord {
     /// Always [`crate::FORMAT_VERSION`].
@@ -21,45 +21,45 @@ pub struct ReplayRecord {
     pub preset: String,
     /// The method's id.
     pub method: String,
-    /// The part of the pool that the peers are from.
+    /// The peer pool.
     pub pool: String,
-    /// Their place in it, from 0.
+    /// The index of the peer tuple in the pool.
     pub index: usize,
-    /// Who they really are, in words.
+    /// The behaviour of the peers, as text.
     pub description: String,
-    /// What an episode is judged by.
+    /// The score of an episode.
     pub metric: ScoreMetric,
-    /// The words a person would use for the things of this game.
+    /// Display names of the game and its terms.
     #[serde(default)]
     pub words: DisplayNamesRecord,
-    /// What the agent can do, by number.
+    /// The names of the actions, by index.
     pub action_names: Vec<String>,
-    /// What of the game stays as it is, for its drawing. Absent in records whose pictures were drawn for the agent's eyes: there
-    /// [`ReplayStep::view`] is a `picture` with marks of what the agent sees.
+    /// The parts of the state that never change, for the drawing. `None` in older records, whose [`ReplayStep::view`] is a drawing
+    /// with marks of what the agent sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constants: Option<Value>,
-    /// The peers by slot, with what the agent may take each for.
+    /// The peers by slot, each with the kinds that the agent distinguishes.
     pub peers: Vec<ReplayPeer>,
-    /// The seed of all chance of the encounter.
+    /// The random seed of the encounter.
     pub seed: u64,
-    /// Where the agent came from.
+    /// The training run of the agent.
     pub run: RunRecord,
-    /// What was typed to make this record.
+    /// The command that wrote this record.
     pub command: String,
     /// The episodes in order.
     pub episodes: Vec<ReplayEpisode>,
 }
 
-/// One peer, and the kinds of peers that the agent knows from training.
+/// A peer, and the kinds of peers that the agent distinguishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayPeer {
-    /// What it does for a living.
+    /// Its role in the game.
     pub role: String,
-    /// The kinds that the agent can take it for; none if it has no opinion.
+    /// The kinds that the agent has a belief about; empty if it has no beliefs.
     pub kinds: Vec<ReplayKind>,
-    /// Which of them it is of; nothing if it is of none.
+    /// The index of its true kind; `None` if it is of another kind.
     pub truth: Option<usize>,
-    /// How it behaves, in numbers from 0 to 1.
+    /// Its behaviour vector, with entries from 0 to 1.
     #[serde(default)]
     pub traits: Vec<f64>,
 }
@@ -67,70 +67,70 @@ pub struct ReplayPeer {
 /// A kind of peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayKind {
-    /// In words.
+    /// The name of the kind.
     pub name: String,
     /// The kind as plain data.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
-    /// How peers of this kind behave on average, in numbers from 0 to 1.
+    /// The mean behaviour vector of the peers of this kind, with entries from 0 to 1.
     #[serde(default)]
     pub traits: Vec<f64>,
 }
 
-/// One play of the game.
+/// One episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayEpisode {
-    /// How it ended.
+    /// The ending.
     pub ending: EpisodeEnding,
     /// The sum of task rewards.
     pub task_return: f64,
-    /// Every decision, and the end.
+    /// The steps: one per decision, and one for the final state.
     pub moments: Vec<ReplayStep>,
 }
 
-/// A moment: the agent is about to act, or the episode is over.
+/// A step: a decision of the agent, or the end of the episode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReplayStep {
     /// The whole state, as plain data.
     #[serde(rename = "picture")]
     pub view: Value,
-    /// What the agent sees of it; absent where it sees everything.
+    /// The visible part of the state; `None` if the agent sees all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Value>,
-    /// Entries in the agent's context.
+    /// The number of entries in the agent's context.
     pub context: usize,
-    /// What it is about to do; nothing when the episode is over.
+    /// The index of the agent's action; `None` at the end of the episode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<usize>,
-    /// How likely it is to take each action.
+    /// The action probabilities.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probabilities: Vec<f64>,
-    /// The discounted reward it expects.
+    /// The agent's value estimate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// By peer, the probability of each kind; empty without an opinion.
+    /// For each peer, the probability of each kind; empty if the agent has no beliefs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beliefs: Vec<Vec<f64>>,
-    /// The task reward of the step that led here; nothing where an episode begins.
+    /// The task reward of the previous step; `None` at the start of an episode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_reward: Option<f64>,
-    /// What each peer did in that step; nothing for one that was not asked.
+    /// The action of each peer in the previous step; `None` for a peer that did not act.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peer_actions: Vec<Option<usize>>,
-    /// Whether that step took the agent to an informative place.
+    /// Whether the agent visited a keypoint in the previous step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keypoint_visited: bool,
 }
 
 impl ReplayRecord {
-    /// Reads a record. Another version is refused before anything else is looked at, and so are numbers that point at nothing.
+    /// Reads a record. The version is checked first; an index out of range is an error.
     pub fn from_json(text: &str) -> Result<ReplayRecord, RecordError> {
         let record: ReplayRecord = record::read(text)?;
         record.check()?;
         Ok(record)
     }
 
-    /// Writes the record with a line per moment. A number that JSON cannot hold is an error, not a silent null.
+    /// Writes the record as JSON, one line per step. An infinite number or NaN is an error, never a `null`.
     pub fn to_json(&self) -> Result<String, RecordError> {
         self.check()?;
         let plain = |value: Result<String, serde_json::Error>| value.expect("a record is plain data");
@@ -143,9 +143,9 @@ impl ReplayRecord {
             let head = ReplayEpisode { moments: Vec::new(), ..episode.clone() };
             let head = plain(serde_json::to_string(&head));
             text.push_str(head.strip_suffix("]}").expect("the moments are the last list"));
-            for (place, moment) in episode.moments.iter().enumerate() {
+            for (place, step) in episode.moments.iter().enumerate() {
                 text.push_str(if place == 0 { "\n" } else { ",\n" });
-                text.push_str(&plain(serde_json::to_string(moment)));
+                text.push_str(&plain(serde_json::to_string(step)));
             }
             text.push_str(if place + 1 == self.episodes.len() { "\n]}\n" } else { "\n]},\n" });
         }
@@ -153,18 +153,18 @@ impl ReplayRecord {
         Ok(text)
     }
 
-    /// Moments of all episodes.
+    /// The number of steps in all episodes, including the final states.
     pub fn n_moments(&self) -> usize {
         self.episodes.iter().map(|episode| episode.moments.len()).sum()
     }
 
-    /// The method as a person writes it.
-    pub fn method_name(&self) -> &str {
+    /// The display name of the method.
+    pub(crate) fn method_name(&self) -> &str {
         self.words.method.as_deref().unwrap_or(&self.method)
     }
 
-    /// The game as a person writes it.
-    pub fn game_name(&self) -> &str {
+    /// The display name of the game.
+    pub(crate) fn game_name(&self) -> &str {
         self.words.game.as_deref().unwrap_or(&self.game)
     }
 
@@ -180,24 +180,24 @@ impl ReplayRecord {
         }
         for (episode, played) in self.episodes.iter().enumerate() {
             record::finite(&format!("episodes[{episode}].task_return"), played.task_return)?;
-            for (moment, found) in played.moments.iter().enumerate() {
-                let field = |name: &str| format!("episodes[{episode}].moments[{moment}].{name}");
+            for (place, step) in played.moments.iter().enumerate() {
+                let field = |name: &str| format!("episodes[{episode}].moments[{place}].{name}");
                 let n_actions = self.action_names.len();
-                if found.action.is_some_and(|action| action >= n_actions) {
+                if step.action.is_some_and(|action| action >= n_actions) {
                     return bad(field("action"), format!("there are {n_actions} actions"));
                 }
-                if ![0, n_actions].contains(&found.probabilities.len()) {
+                if ![0, n_actions].contains(&step.probabilities.len()) {
                     return bad(field("probabilities"), format!("there are {n_actions} actions"));
                 }
                 let kinds = self.peers.iter().map(|peer| peer.kinds.len());
-                if !found.beliefs.is_empty() && !found.beliefs.iter().map(Vec::len).eq(kinds) {
+                if !step.beliefs.is_empty() && !step.beliefs.iter().map(Vec::len).eq(kinds) {
                     return bad(
                         field("beliefs"),
                         "expected a probability for each kind of each peer".to_owned(),
                     );
                 }
-                let numbers = found.probabilities.iter().chain(found.beliefs.iter().flatten());
-                for number in numbers.copied().chain(found.value).chain(found.task_reward) {
+                let numbers = step.probabilities.iter().chain(step.beliefs.iter().flatten());
+                for number in numbers.copied().chain(step.value).chain(step.task_reward) {
                     record::finite(&field("numbers"), number)?;
                 }
             }

@@ -1,10 +1,11 @@
-//! Everything a report speaks about, as values: experiments, runs, figures and tables. How they become a page is in `page`, how they
-//! become text in `markdown`, how other programs get them in `marl_eval`.
+//! The content of a report as values: experiments, runs, figures and tables.
+//!
+//! `page` writes it as HTML, `markdown` as text, and `marl_eval` as JSON for other programs.
 
 use std::fmt::Write;
 
-use crate::csv::quoted;
-use crate::experiment_result::{ExperimentResult, ResultCell, RunEntry, SeedStatistics, View};
+use crate::csv::{optional, quoted, quoted_row};
+use crate::experiment_result::{ExperimentResult, ResultCell, RunEntry, SeedStatistics, View, distinct};
 use crate::figures::comparison::{self, Group};
 use crate::figures::heatmap::HeatMap;
 use crate::figures::intervals::Intervals;
@@ -12,49 +13,45 @@ use crate::figures::scatter::Scatter;
 use crate::figures::{Figure, other_scales};
 use crate::record::{AdaptRecord, TrainRecord};
 
-/// All that is known.
+/// The content of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// The experiments, in the order in which they are shown.
+    /// The experiments, in the order of the report.
     pub experiments: Vec<ExperimentResult>,
-    /// Every run.
+    /// All runs.
     pub runs: Vec<RunEntry>,
-    /// What could not be read, a line each.
+    /// The errors of unreadable files, one line each.
     pub damaged: Vec<String>,
-    /// What was typed to make the report.
+    /// The command that wrote the report.
     pub command: String,
 }
 
 /// A figure of an experiment.
 #[derive(Clone, Debug)]
 pub struct ResultFigure {
-    /// A name for files.
+    /// The file name without extension.
     pub name: String,
     /// The figure.
     pub figure: Figure,
 }
 
-/// Runs of no experiment that differ in nothing but their seeds.
+/// Runs outside the experiments that differ only in their seeds.
 #[derive(Clone, Debug)]
-pub struct SeedGroup {
-    /// Their folders and what they have in common, in words.
+pub(crate) struct SeedGroup {
+    /// Their folders and common settings, as text.
     pub name: String,
-    /// Their places in the list of all runs.
+    /// Their indices in the list of all runs.
     pub runs: Vec<usize>,
 }
 
 impl Report {
-    /// The figures of an experiment that there are records for.
+    /// The figures of an experiment, without those that have no records.
     pub fn figures_of(&self, experiment: &ExperimentResult) -> Vec<ResultFigure> {
         let figures: Vec<(String, Option<Figure>)> = match experiment.view {
             View::AdaptationCurves => self.by_game(experiment, comparison::adaptation),
             View::Showdown => self.by_game(experiment, comparison::keypoint),
             View::SuddenChange => self.sudden_change(experiment),
-            View::TrainingCurves => self.training(
-                experiment,
-                &[("charts/success", "success on training peers"), ("charts/keypoint", "visits")],
-            ),
-            View::Discount => self.training(
+            View::TrainingCurves | View::Discount => self.training(
                 experiment,
                 &[("charts/success", "success on training peers"), ("charts/keypoint", "visits")],
             ),
@@ -63,8 +60,8 @@ impl Report {
                 &[("charts/success", "success on training peers"), ("peer/aux_loss", "")],
             ),
             View::HorizonHeatmap => {
-                let title = "Score by the episodes of training (across) and of the test (down)";
-                let axes = ("episodes of the test", "context in training");
+                let title = "Score by context episodes in training (columns) and episodes in the test (rows)";
+                let axes = ("episodes in the test", "context episodes in training");
                 let first = experiment.cells.iter().find_map(|cell| cell.records(&self.runs).next());
                 let references: Vec<(&str, f64)> = first.map_or(Vec::new(), |(_, record)| {
                     let known = record.references_in_order().into_iter();
@@ -88,7 +85,7 @@ impl Report {
         named
             .map(|(name, mut figure)| {
                 if is_scaled {
-                    figure.add_to_title(" (a rehearsal: no result)");
+                    figure.add_to_title(" (scaled run, not a result)");
                 }
                 ResultFigure { name: format!("{}-{name}", experiment.name), figure }
             })
@@ -101,8 +98,6 @@ impl Report {
         experiment: &ExperimentResult,
         chart: fn(&str, &[Group<'_, AdaptRecord>]) -> Option<crate::svg::Chart>,
     ) -> Vec<(String, Option<Figure>)> {
-        let games =
-            distinct(experiment.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
         let of_game = |(game, title): (String, String)| {
             let cells = experiment.cells.iter().filter(|cell| cell.game == game && !cell.is_reference);
             let groups: Vec<Group<'_, AdaptRecord>> = cells
@@ -115,7 +110,7 @@ impl Report {
                 .collect();
             (game, chart(&title, &groups).map(Figure::Lines))
         };
-        games.into_iter().map(of_game).collect()
+        experiment.games().into_iter().map(of_game).collect()
     }
 
     fn sudden_change(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
@@ -130,7 +125,7 @@ impl Report {
                 (name, cell.records(&self.runs).map(|(_, record)| record).collect())
             })
             .collect();
-        let chart = comparison::adaptation("Episode by episode, with other peers in the middle", &groups);
+        let chart = comparison::adaptation("Score by episode, with a replacement of the peers", &groups);
         vec![("episodes".to_owned(), chart.map(Figure::Lines))]
     }
 
@@ -139,11 +134,9 @@ impl Report {
         experiment: &ExperimentResult,
         metrics: &[(&str, &str)],
     ) -> Vec<(String, Option<Figure>)> {
-        let games =
-            distinct(experiment.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())));
         let mut figures = Vec::new();
-        for (game, game_title) in games {
-            // A run may go through several evaluations; its curve is drawn once.
+        for (game, game_title) in experiment.games() {
+            // A run may have several evaluations; its curve is drawn once.
             let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
             for cell in experiment.cells.iter().filter(|cell| cell.game == game && !cell.is_reference) {
                 let group = (cell.row_name(experiment.usual_preset()), cell.runs.clone());
@@ -160,13 +153,13 @@ impl Report {
                     let keys = records.first()?.config.get("game_keys")?;
                     keys.get("episodes_per_encounter")?.as_f64()
                 });
-                // The log has the share of episodes; the paper counts visits per encounter.
+                // The log has the share of episodes with a visit; the paper counts visits per encounter.
                 let (label, factor) = match (*metric, episodes) {
-                    ("charts/keypoint", Some(n)) => ("visits to the informative place per encounter", n),
+                    ("charts/keypoint", Some(n)) => ("keypoint visits per encounter", n),
                     _ => (*label, 1.0),
                 };
-                let what = if label.is_empty() { "identification loss" } else { label };
-                let title = format!("{game_title}: {what}");
+                let shown = if label.is_empty() { "identification loss" } else { label };
+                let title = format!("{game_title}: {shown}");
                 let chart = comparison::training(&title, metric, (label, factor), &groups);
                 figures.push((format!("{game}-{}", metric.replace('/', "-")), chart.map(Figure::Lines)));
             }
@@ -177,7 +170,7 @@ impl Report {
     fn latents(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
         let mut figures = Vec::new();
         for cell in experiment.cells.iter().filter(|cell| !cell.is_reference) {
-            // One agent says enough; a layout has no mean.
+            // Layouts of several seeds cannot be averaged, so the first one is shown.
             let first = cell.runs.iter().find_map(|run| {
                 Some((&self.runs[*run], self.runs[*run].embeddings.get(&cell.evaluation_file)?))
             });
@@ -205,7 +198,7 @@ impl Report {
                 continue;
             };
             let record = record.1;
-            // With another number of peers it is another game; a line of one game says nothing about the other.
+            // The scores of reference agents depend on the number of peers, so one line would not hold for all rows.
             let kept = |name: &str| {
                 experiment.view != View::PeerCount && ["oracle", "bayes", "static"].contains(&name)
             };
@@ -235,15 +228,15 @@ impl Report {
         figures
     }
 
-    /// Runs that no experiment asks for, together with the other seeds of the same keys.
-    pub fn runs_outside_experiments(&self) -> Vec<SeedGroup> {
+    /// The runs that no experiment contains, grouped by keys over seeds.
+    pub(crate) fn runs_outside_experiments(&self) -> Vec<SeedGroup> {
         let is_used = |place: usize| {
             self.experiments
                 .iter()
                 .flat_map(|experiment| &experiment.cells)
                 .any(|cell| cell.runs.contains(&place))
         };
-        // A group is known by the beginning of its folders' names and the keys of its runs.
+        // A group is identified by the folder name without the seed, and by the keys.
         let mut groups: Vec<(String, String, SeedGroup)> = Vec::new();
         for (place, run) in self.runs.iter().enumerate().filter(|(place, _)| !is_used(*place)) {
             let train = &run.train;
@@ -251,7 +244,7 @@ impl Report {
             let stem = run.name.rfind("-s").unwrap_or(run.name.len());
             let (folder, seed) = run.name.split_at(stem);
             let keys = format!("{} with preset {}{changes}", train.method.to_uppercase(), train.preset);
-            match groups.iter_mut().find(|(of, with, _)| of == folder && *with == keys) {
+            match groups.iter_mut().find(|(known, with, _)| known == folder && *with == keys) {
                 Some((.., group)) => {
                     write!(group.name, ", {seed}").expect("a string takes any text");
                     group.runs.push(place);
@@ -269,37 +262,35 @@ impl Report {
         groups.into_iter().map(named).collect()
     }
 
-    /// One row per cell of an experiment: what was measured, over how many seeds, and what the paper has.
+    /// An experiment as CSV, one row per cell: our score, the number of seeds, and the paper's number.
     pub fn table_csv(&self, experiment: &ExperimentResult) -> String {
         let mut text = "study,game,method,preset,variant,evaluation,seeds,seeds_wanted,mean,std,iqm,iqm_low,iqm_high,normalised,\
                         scale,paper_mean,paper_std,paper_comparable,runs\n"
             .to_owned();
-        let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         for cell in &experiment.cells {
             let statistics = cell.statistics(&self.runs);
-            let of =
+            let number =
                 |value: fn(&SeedStatistics) -> Option<f64>| optional(statistics.as_ref().and_then(value));
             let runs: Vec<&str> = statistics
                 .iter()
                 .flat_map(|statistics| &statistics.seeds)
                 .map(|(run, ..)| self.runs[*run].name.as_str())
                 .collect();
-            let words =
+            let place =
                 [&experiment.name, &cell.game, &cell.method, &cell.preset, &cell.variant, &cell.evaluation];
-            let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
             writeln!(
                 text,
                 "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                words.join(","),
+                quoted_row(&place.map(String::as_str)),
                 statistics.as_ref().map_or(0, SeedStatistics::n_seeds),
                 cell.n_seeds,
-                of(|statistics| Some(statistics.mean)),
-                of(|statistics| statistics.std),
-                of(|statistics| Some(statistics.iqm?.value)),
-                of(|statistics| Some(statistics.iqm?.low)),
-                of(|statistics| Some(statistics.iqm?.high)),
-                of(|statistics| statistics.normalised),
-                of(|statistics| Some(statistics.scale)),
+                number(|statistics| Some(statistics.mean)),
+                number(|statistics| statistics.std),
+                number(|statistics| Some(statistics.iqm?.value)),
+                number(|statistics| Some(statistics.iqm?.low)),
+                number(|statistics| Some(statistics.iqm?.high)),
+                number(|statistics| statistics.normalised),
+                number(|statistics| Some(statistics.scale)),
                 optional(cell.paper.map(|paper| paper.mean)),
                 optional(cell.paper.and_then(|paper| paper.std)),
                 cell.paper.map_or(String::new(), |paper| paper.is_comparable().to_string()),
@@ -309,24 +300,20 @@ impl Report {
         }
         text
     }
-}
 
-impl Report {
-    /// One row per run and evaluation.
+    /// All runs as CSV, one row per run and evaluation.
     pub fn runs_csv(&self) -> String {
         let mut text = "run,id,game,method,preset,changes,seed,scale,steps,commit,wall_clock_secs,evaluation,pool,episodes,passes,\
                         mean,standard_error,normalised,share_of_bayes\n"
             .to_owned();
-        let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         for run in &self.runs {
             let train = &run.train;
             for (name, record) in &run.evaluations {
-                let words = [&run.name, &run.id, &train.game, &train.method, &train.preset, &run.changes];
-                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                let of_run = [&run.name, &run.id, &train.game, &train.method, &train.preset, &run.changes];
                 writeln!(
                     text,
                     "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-                    words.join(","),
+                    quoted_row(&of_run.map(String::as_str)),
                     train.seed,
                     run.scale,
                     run.steps,
@@ -349,8 +336,8 @@ impl Report {
 }
 
 impl SeedGroup {
-    /// One row per evaluation that its runs went through: the file, a cell for it, and what it came to.
-    pub fn rows(&self, runs: &[RunEntry]) -> Vec<(String, ResultCell, SeedStatistics)> {
+    /// One row per evaluation of its runs: the file name, a cell, and the statistics.
+    pub(crate) fn rows(&self, runs: &[RunEntry]) -> Vec<(String, ResultCell, SeedStatistics)> {
         let files = distinct(self.runs.iter().flat_map(|run| runs[*run].evaluations.keys().cloned()));
         let row = |file: String| {
             let record = self.runs.iter().find_map(|run| runs[*run].evaluations.get(&file))?;
@@ -374,18 +361,7 @@ impl SeedGroup {
     }
 }
 
-/// The different ones, in the order of their first appearance.
-fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut kept = Vec::new();
-    for one in all {
-        if !kept.contains(&one) {
-            kept.push(one);
-        }
-    }
-    kept
-}
-
-/// A name for files.
+/// Converts a name to a file name: lower-case letters, digits and dashes.
 fn slug(name: &str) -> String {
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     let text: String = name.chars().map(plain).collect();

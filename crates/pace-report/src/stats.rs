@@ -1,20 +1,20 @@
-//! Means with their uncertainty: over encounters, over seeds, over methods.
+//! Means over encounters, seeds and games, with their uncertainty.
 //!
-//! Every function is exact arithmetic on the values given and nothing else; the bootstrap carries its own generator,
-//! so the same values give the same interval on every machine.
+//! Every function depends only on its arguments. The bootstrap has its own random generator, so the same values give the same
+//! interval on every machine.
 
-/// A mean and how far chance may have moved it.
+/// A mean with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// The mean of the group means.
     pub mean: f64,
-    /// Its standard error; nothing if some group has fewer than two values.
+    /// Its standard error; `None` if some group has fewer than two values.
     pub standard_error: Option<f64>,
-    /// How well the standard error itself is known.
+    /// Degrees of freedom of the standard error.
     pub degrees_of_freedom: f64,
 }
 
-/// A value with a range around it.
+/// A value with a confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The value.
@@ -26,9 +26,9 @@ pub struct Interval {
 }
 
 impl Estimate {
-    /// From one list of values per group. Groups count equally and are fixed (the peers of a pool), so their
-    /// difference is no error; values within a group are independent (the encounters with one peer). The degrees of
-    /// freedom are Welch and Satterthwaite's.
+    /// Computes the mean of the group means from one list of values per group. Groups have equal weight and are fixed (the peers
+    /// of a pool), so differences between groups are not part of the error. Values within a group are independent (the encounters
+    /// with one peer). The degrees of freedom are those of Welch and Satterthwaite.
     ///
     /// # Panics
     /// If there is no group or one without values.
@@ -40,7 +40,7 @@ impl Estimate {
         for values in groups {
             let n = values.len() as f64;
             total += mean(values);
-            // Not a number for one value alone, and stays so to the end.
+            // NaN for a group of one value; then the sum stays NaN.
             let of_mean = sample_std(values).map_or(f64::NAN, |std| std * std / n);
             variance += of_mean;
             variance_of_variance += of_mean * of_mean / (n - 1.0);
@@ -49,7 +49,7 @@ impl Estimate {
         Estimate {
             mean: total / n_groups,
             standard_error: Some(variance.sqrt() / n_groups).filter(|error| error.is_finite()),
-            // No spread at all: whatever the degrees, the interval is a point.
+            // With equal values in every group, the interval is a point for any number of degrees.
             degrees_of_freedom: if variance_of_variance > 0.0 {
                 variance * variance / variance_of_variance
             } else {
@@ -58,14 +58,14 @@ impl Estimate {
         }
     }
 
-    /// Like [`Estimate::of_groups`], but groups of one value each form one group: tuples that were met once are a sample of a
-    /// family, so that their difference is part of the error.
+    /// Like [`Estimate::of_groups`], but if every group has one value, all values form one group. Tuples with one encounter each
+    /// are a random sample of tuples, so differences between tuples are part of the error.
     ///
     /// # Panics
     /// If there is no group or one without values.
-    pub fn over_encounters(groups: Vec<Vec<f64>>) -> Estimate {
-        let is_family = groups.len() > 1 && groups.iter().all(|group| group.len() == 1);
-        Estimate::of_groups(&if is_family { vec![groups.concat()] } else { groups })
+    pub(crate) fn over_encounters(groups: Vec<Vec<f64>>) -> Estimate {
+        let is_sample = groups.len() > 1 && groups.iter().all(|group| group.len() == 1);
+        Estimate::of_groups(&if is_sample { vec![groups.concat()] } else { groups })
     }
 
     /// The 95 % confidence interval, by Student's t.
@@ -84,16 +84,16 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The standard deviation of the distribution the values were drawn from (divisor n − 1).
-pub fn sample_std(values: &[f64]) -> Option<f64> {
+/// The sample standard deviation (divisor n − 1).
+pub(crate) fn sample_std(values: &[f64]) -> Option<f64> {
     (values.len() >= 2).then(|| (squares(values) / (values.len() - 1) as f64).sqrt())
 }
 
-/// The standard deviation of the values themselves (divisor n): the paper's ± over its three seeds.
+/// The population standard deviation (divisor n), which the paper gives after ± for its three seeds.
 ///
 /// # Panics
 /// If there are no values.
-pub fn population_std(values: &[f64]) -> f64 {
+pub(crate) fn population_std(values: &[f64]) -> f64 {
     (squares(values) / values.len() as f64).sqrt()
 }
 
@@ -109,24 +109,24 @@ pub fn confidence_95(values: &[f64]) -> Option<[f64; 2]> {
     Some([middle - reach, middle + reach])
 }
 
-/// The 97.5 % point of Student's t. Between whole degrees the lower one is taken: the interval is never too narrow.
+/// The 97.5 % quantile of Student's t. Degrees of freedom are rounded down, so that the interval is never too narrow.
 ///
 /// # Panics
 /// Below one degree of freedom.
-pub fn student_t_975(degrees_of_freedom: f64) -> f64 {
+pub(crate) fn student_t_975(degrees_of_freedom: f64) -> f64 {
     #[rustfmt::skip]
     const TABLE: [f64; 30] = [
         12.706_205, 4.302_653, 3.182_446, 2.776_445, 2.570_582, 2.446_912, 2.364_624, 2.306_004, 2.262_157, 2.228_139,
         2.200_985, 2.178_813, 2.160_369, 2.144_787, 2.131_450, 2.119_905, 2.109_816, 2.100_922, 2.093_024, 2.085_963,
         2.079_614, 2.073_873, 2.068_658, 2.063_899, 2.059_539, 2.055_529, 2.051_831, 2.048_407, 2.045_230, 2.042_272,
     ];
-    // Rounding may leave a whole number a hair too small.
+    // Rounding errors may make a whole number slightly too small.
     let degrees = (degrees_of_freedom + 1e-9).floor();
     assert!(degrees >= 1.0, "Student's t needs a degree of freedom, found {degrees_of_freedom}");
     if degrees <= TABLE.len() as f64 {
         return TABLE[degrees as usize - 1];
     }
-    // The expansion of Cornish and Fisher around the normal point, right to six decimals from here on.
+    // The Cornish-Fisher expansion around the normal quantile, exact to six decimals for more than 30 degrees.
     let z: f64 = 1.959_963_984_540_054;
     let term1 = (z.powi(3) + z) / 4.0;
     let term2 = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
@@ -134,23 +134,23 @@ pub fn student_t_975(degrees_of_freedom: f64) -> f64 {
     z + term1 / degrees + term2 / degrees.powi(2) + term3 / degrees.powi(3)
 }
 
-/// The mean of the middle half: a quarter of the values, rounded down, is dropped at either end.
+/// The mean of the middle half of the values: a quarter of them, rounded down, is dropped at each end.
 ///
 /// # Panics
 /// If there are no values.
-pub fn interquartile_mean(values: &[f64]) -> f64 {
+pub(crate) fn interquartile_mean(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n_dropped = sorted.len() / 4;
     mean(&sorted[n_dropped..sorted.len() - n_dropped])
 }
 
-/// The interquartile mean over all values of all strata (one stratum per game or pool, one value per seed), with the
-/// 95 % interval of a stratified bootstrap: every resample draws within each stratum, so none is left out.
+/// The interquartile mean over all values of all strata (one stratum per game or pool, one value per seed), with the 95 %
+/// interval of a stratified bootstrap. Every resample draws from each stratum as many values as it has.
 ///
 /// # Panics
 /// If a stratum is empty or there are no resamples.
-pub fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64) -> Interval {
+pub(crate) fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64) -> Interval {
     assert!(n_resamples > 0, "a bootstrap needs resamples");
     assert!(strata.iter().all(|stratum| !stratum.is_empty()), "a stratum needs values");
     let value = interquartile_mean(&strata.concat());
@@ -161,7 +161,7 @@ pub fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64)
             resample.clear();
             for stratum in strata {
                 for _ in stratum {
-                    resample.push(stratum[draw(seed, counter, stratum.len())]);
+                    resample.push(stratum[random_index(seed, counter, stratum.len())]);
                     counter += 1;
                 }
             }
@@ -172,24 +172,24 @@ pub fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64)
     Interval { value, low: quantile(&means, 0.025), high: quantile(&means, 0.975) }
 }
 
-/// Where `score` lies between the best that never adapts (0) and the best that knows its peers (1); nothing if the
-/// two are the same.
+/// `score` as a share of the range from the static score (0) to the oracle's (1); `None` if these are equal.
 pub fn normalised(score: f64, of_static: f64, of_oracle: f64) -> Option<f64> {
     (of_oracle != of_static).then(|| (score - of_static) / (of_oracle - of_static))
 }
 
-/// Where `score` lies between the best that never adapts (0) and the best that must find out (1). Both ends move with
-/// the game, so the share means the same where rewards are negative; a plain ratio would not.
-pub fn share_of_bayes(score: f64, of_static: f64, of_bayes: f64) -> Option<f64> {
+/// `score` as a share of the range from the static score (0) to the score of bayes (1); `None` if these are equal. Unlike a plain
+/// ratio to bayes, the share keeps its meaning for negative rewards.
+pub(crate) fn share_of_bayes(score: f64, of_static: f64, of_bayes: f64) -> Option<f64> {
     normalised(score, of_static, of_bayes)
 }
 
+/// The sum of squared deviations from the mean.
 fn squares(values: &[f64]) -> f64 {
     let middle = mean(values);
     values.iter().map(|value| (value - middle).powi(2)).sum()
 }
 
-/// Between the sorted values, in a straight line.
+/// A quantile of sorted values, with linear interpolation.
 fn quantile(sorted: &[f64], share: f64) -> f64 {
     let place = share * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
@@ -197,17 +197,16 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted[below] + (place - below as f64) * (sorted[above] - sorted[below])
 }
 
-/// The index that draw number `counter` takes from `0..n`: SplitMix64 as a function of its counter. The bias of the
-/// multiplication is below n / 2⁶⁴.
-fn draw(seed: u64, counter: u64, n: usize) -> usize {
+/// Random index from `0..n`, as a function of seed and counter (SplitMix64). The bias of the multiplication is below n / 2⁶⁴.
+fn random_index(seed: u64, counter: u64, n: usize) -> usize {
     let mut bits = mix(seed).wrapping_add(counter.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     bits = mix(bits);
     ((u128::from(bits) * n as u128) >> 64) as usize
 }
 
-/// The number that draw number `counter` takes from 0 to 1, 1 excluded.
-pub(crate) fn unit(seed: u64, counter: u64) -> f64 {
-    draw(seed, counter, 1 << 53) as f64 / (1u64 << 53) as f64
+/// Random number from 0 to 1, excluding 1, as a function of seed and counter.
+pub(crate) fn random_unit(seed: u64, counter: u64) -> f64 {
+    random_index(seed, counter, 1 << 53) as f64 / (1u64 << 53) as f64
 }
 
 fn mix(mut bits: u64) -> u64 {
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn spread_by_hand() {
+    fn standard_deviations_and_errors() {
         // Deviations −1.5 −0.5 0.5 1.5, squares 5.
         let values = [1.0, 2.0, 3.0, 4.0];
         close(mean(&values), 2.5);
@@ -242,18 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_of_three_seeds_is_the_papers() {
+    fn population_std_of_three_seeds_has_divisor_three() {
         // 0.043, 0.047, 0.051: squares 2 · 0.004², a third of it.
         close(population_std(&[0.043, 0.047, 0.051]), 0.004 * (2.0_f64 / 3.0).sqrt());
     }
 
     #[test]
-    fn groups_count_equally_and_their_difference_is_no_error() {
+    fn groups_have_equal_weight_and_their_difference_is_not_part_of_the_error() {
         let score = Estimate::of_groups(&[vec![1.0, 3.0], vec![10.0, 10.0, 10.0, 10.0]]);
         assert_eq!(score.mean, 6.0);
         // Only the first group varies: variance of its mean 2 / 2 = 1, divided by the 2 groups.
         assert_eq!(score.standard_error, Some(0.5));
-        // And only its one degree of freedom counts.
+        // Its one degree of freedom is the only one.
         close(score.degrees_of_freedom, 1.0);
         let [low, high] = score.confidence_95().unwrap();
         close(low, 6.0 - 0.5 * 12.706_205);
@@ -261,8 +260,8 @@ mod tests {
     }
 
     #[test]
-    fn equal_groups_share_their_degrees_of_freedom() {
-        // Two groups of three with the same spread: twice two degrees.
+    fn degrees_of_freedom_of_equal_groups_add_up() {
+        // Two groups of three values with equal variance: twice two degrees.
         let score = Estimate::of_groups(&[vec![0.0, 1.0, 2.0], vec![5.0, 6.0, 7.0]]);
         close(score.degrees_of_freedom, 4.0);
         // Variance of each mean 1 / 3, of their mean 1 / 6.
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_has_no_error_and_no_spread_has_no_width() {
+    fn one_value_has_no_standard_error_and_equal_values_have_an_interval_of_width_zero() {
         let alone = Estimate::of_groups(&[vec![1.0, 2.0], vec![3.0]]);
         assert_eq!((alone.standard_error, alone.confidence_95()), (None, None));
         let exact = Estimate::of_groups(&[vec![2.0, 2.0]]);
@@ -278,15 +277,15 @@ mod tests {
     }
 
     #[test]
-    fn student_from_the_books() {
+    fn student_t_matches_printed_tables() {
         close(student_t_975(2.0), 4.302_653);
         close(student_t_975(30.0), 2.042_272);
-        // Past the table: values of a printed table of t.
+        // Beyond 30 degrees: values of a printed table of t.
         assert!((student_t_975(40.0) - 2.021_075).abs() < 2e-6);
         assert!((student_t_975(60.0) - 2.000_298).abs() < 2e-6);
         assert!((student_t_975(120.0) - 1.979_930).abs() < 2e-6);
         close(student_t_975(f64::INFINITY), 1.959_964);
-        // Never too narrow.
+        // Rounded down, never too narrow.
         assert_eq!(student_t_975(3.9), student_t_975(3.0));
         assert!(student_t_975(31.0) < student_t_975(30.0));
         // Three seeds: mean 2, standard error 1 / √3.
@@ -296,44 +295,44 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_half() {
-        // Of eight values two fall away at either end.
+    fn interquartile_mean_drops_a_quarter_at_each_end() {
+        // Of eight values, two are dropped at each end.
         close(interquartile_mean(&[100.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, -100.0]), 3.5);
-        // Of three none does.
+        // Of three values, none is dropped.
         close(interquartile_mean(&[1.0, 2.0, 6.0]), 3.0);
     }
 
     #[test]
-    fn the_bootstrap_is_repeatable_and_stays_within_its_strata() {
+    fn bootstrap_is_repeatable_and_resamples_within_strata() {
         let strata = [vec![0.1, 0.2, 0.3, 0.4], vec![0.5, 0.6, 0.7, 0.8]];
         let interval = interquartile_mean_95(&strata, 2_000, 1);
         assert_eq!(interval, interquartile_mean_95(&strata, 2_000, 1));
         assert_ne!(interval, interquartile_mean_95(&strata, 2_000, 2));
         close(interval.value, 0.45);
         assert!(interval.low < 0.45 && 0.45 < interval.high, "{interval:?}");
-        // The middle half of any resample is made of two to four values; no draw leaves 0.1 to 0.8.
+        // The middle half of a resample has two to four different values, so its mean is well within 0.1 to 0.8.
         assert!(interval.low > 0.2 && interval.high < 0.7, "{interval:?}");
-        // Strata without spread leave nothing to chance, however far apart they are.
+        // Strata of equal values give the same mean in every resample, for any distance between the strata.
         let fixed = interquartile_mean_95(&[vec![1.0; 4], vec![9.0; 4]], 100, 1);
         assert_eq!((fixed.low, fixed.value, fixed.high), (5.0, 5.0, 5.0));
     }
 
     #[test]
-    fn the_bootstrap_of_a_mean_is_as_wide_as_theory_says() {
-        // Three values per stratum are not trimmed, so the interquartile mean is the mean of the one resample of
-        // three: it takes each of the 27 equally likely draws. 1 / 27 of them give −1, so the lower end is −1.
+    fn bootstrap_interval_of_a_mean_has_the_theoretical_width() {
+        // Of three values none is dropped, so the interquartile mean is the mean of a resample. There are 27 equally likely
+        // resamples, and one of them has the mean −1, which is more than 2.5 %: the lower end is −1.
         let interval = interquartile_mean_95(&[vec![-1.0, 0.0, 1.0]], 20_000, 7);
         assert_eq!((interval.low, interval.value, interval.high), (-1.0, 0.0, 1.0));
     }
 
     #[test]
-    fn quantiles_lie_between() {
+    fn quantiles_are_interpolated() {
         close(quantile(&[0.0, 10.0], 0.25), 2.5);
         close(quantile(&[3.0], 0.975), 3.0);
     }
 
     #[test]
-    fn shares() {
+    fn normalised_scores_and_shares_of_bayes() {
         close(normalised(0.05, 0.02, 0.08).unwrap(), 0.5);
         assert_eq!(normalised(0.05, 0.02, 0.02), None);
         // Negative rewards: −3.93 between −4.5 and −2.66.

@@ -1,100 +1,100 @@
-//! Line charts as SVG: axes with round ticks, lines with bands, labels at the lines' ends that do not collide.
+//! Line charts as SVG: axes with round ticks, lines with bands, and labels at the ends of lines that do not overlap.
 //!
-//! What is drawn for which record is in `figures`. Colours are classes with a light and a dark value, and every line
-//! also has its own dashes and its name beside it, so nothing is told by colour alone.
+//! `figures` creates the charts. Colours are CSS classes with a light and a dark value. Every line also has its own dashes and its
+//! name, so that no information is in colour alone.
 
 use std::fmt::Write;
 
 use crate::markup::{Markup, Px};
 use crate::number;
 
-/// A chart of lines over one axis.
+/// A line chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// Of what, under which conditions.
+    /// The subtitle: the data and its conditions.
     pub subtitle: String,
-    /// The chart in words, for readers who cannot see it.
+    /// The chart as text, for readers who cannot see it.
     pub description: String,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// The lines, the first drawn on top.
+    /// The lines. The first is drawn on top.
     pub series: Vec<Series>,
-    /// What the shaded band around a line is, if there is one.
+    /// The label of the shaded bands in the legend, if there are any.
     pub band: Option<String>,
-    /// Moments to point out.
+    /// Vertical marks.
     pub marks: Vec<Mark>,
 }
 
-/// A moment on the way across, drawn as an upright line.
+/// A labelled vertical line.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Its place across.
+    /// Its horizontal position.
     pub x: f64,
-    /// What happened then.
+    /// Its label.
     pub label: String,
 }
 
-/// One direction of a chart.
+/// An axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What is counted, with its unit.
+    /// The quantity with its unit.
     pub label: String,
-    /// The range; that of the points if nothing.
+    /// The range. Default: that of the points.
     pub domain: Option<(f64, f64)>,
-    /// The range of possible values, such as 0 to 1 for a share: the axis never leaves it. No limits if nothing.
+    /// The range of possible values, such as 0 to 1 for a share; the axis does not exceed it. Default: no limits.
     pub limits: Option<(f64, f64)>,
-    /// How numbers are written on it.
+    /// The format of its numbers.
     pub ticks: Ticks,
 }
 
-/// How the numbers on an axis are written.
+/// The format of the numbers on an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ticks {
-    /// As decimals.
+    /// Decimals.
     Plain,
-    /// As whole numbers; there is nothing between two episodes.
+    /// Whole numbers, for example of episodes.
     Whole,
-    /// As per cent.
+    /// Per cent.
     Percent,
-    /// As 250k, 1.5M.
+    /// Numbers of steps: 250k, 1.5M.
     Steps,
 }
 
 /// A line.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Its name, written at its end.
+    /// Its name, which is also drawn at its end.
     pub name: String,
-    /// How it looks.
+    /// Its style.
     pub style: LineStyle,
-    /// Where it goes, from left to right.
+    /// Its points, from left to right.
     pub points: Vec<ChartPoint>,
-    /// Decimals of the value written beside the name; no value if nothing.
+    /// Decimals of the last value, which is drawn after the name. Default: no value is drawn.
     pub end_decimals: Option<usize>,
 }
 
 /// A point of a line.
 #[derive(Clone, Debug)]
 pub struct ChartPoint {
-    /// Its place across.
+    /// Its horizontal value.
     pub x: f64,
-    /// Its height.
+    /// Its vertical value.
     pub y: f64,
-    /// From where to where the band reaches.
+    /// The ends of the band.
     pub band: Option<(f64, f64)>,
-    /// What is said when a pointer rests on it.
+    /// The text shown when the pointer is on it.
     pub note: Option<String>,
 }
 
-/// Colour and dashes of a line. Reference agents have colours beside a single agent; beside several methods they are grey, so
-/// that a colour always means a method.
+/// Colour and dashes of a line. Reference agents have colours in the chart of a single agent. In a chart of several methods they
+/// are grey, so that every colour stands for a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineStyle {
-    /// The one the chart is about: solid and strong.
+    /// The agent of the chart: solid and strong.
     Agent,
     /// The reference agent that knows its peers.
     Oracle,
@@ -104,29 +104,29 @@ pub enum LineStyle {
     Static,
     /// The reference agent that plays an equilibrium.
     Nash,
-    /// The reference agent that takes random actions.
+    /// The reference agent that acts randomly.
     Random,
-    /// Any other line beside an agent, by its number.
+    /// Any other line in the chart of an agent, by number.
     Other(usize),
-    /// One of several methods or variants that are compared, by its number.
+    /// One of several compared methods or variants, by number.
     Compared(usize),
 }
 
-/// The room a chart gets.
+/// The size of a chart, and the parts to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChartFrame {
-    /// Across.
+    /// The width.
     pub width: f64,
-    /// Upwards.
+    /// The height.
     pub height: f64,
-    /// Whether title and subtitle are drawn; on a page the text around the chart says the same.
+    /// Whether to draw title and subtitle; on a page they are in the text around the chart.
     pub heading: bool,
-    /// Whether lines are named at their ends, and in a legend. One line alone is named by its title.
+    /// Whether to draw the names of lines at their ends and in a legend. A single line is named by the title.
     pub names: bool,
 }
 
-/// Light and dark colours, shared by figures and pages. A test measures them: lines have a contrast of at least 3 to 1, colours of
-/// texts 4.5 to 1, and readers with any colour vision can tell all lines of a chart apart.
+/// Light and dark colours of figures and pages. A test checks them: lines have a contrast of at least 3 to 1, text colours 4.5 to 1,
+/// and the lines of a chart are distinguishable with any colour vision.
 pub(crate) const PALETTE: &str = "
 :root{color-scheme:light dark;--agent:var(--c0);--bayes:var(--c1);--oracle:var(--c2);--static:var(--c3);--nash:var(--muted);--random:var(--c7);--other0:var(--c4);--other1:var(--c5);--other2:var(--c8)}
 :root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--bad:#b3261e;--c0:#0a58c2;--c1:#b85506;--c2:#275902;--c3:#77368f;--c4:#b0123a;--c5:#04a5ab;--c6:#a09655;--c7:#6f113d;--c8:#7c74e3}
@@ -134,19 +134,19 @@ pub(crate) const PALETTE: &str = "
 @media print{:root{--paper:#fff;--panel:#f6f7f9;--ink:#1b1f24;--muted:#59616b;--rule:#dfe3e8;--bad:#b3261e;--c0:#0a58c2;--c1:#b85506;--c2:#275902;--c3:#77368f;--c4:#b0123a;--c5:#04a5ab;--c6:#a09655;--c7:#6f113d;--c8:#7c74e3}}
 ";
 
-/// The classes of reference agents without a class of their own.
+/// The CSS classes of other lines, such as reference agents without their own class.
 const OTHERS: [&str; 3] = ["reference other0", "reference other1", "reference other2"];
 
-/// The classes of things that are compared with each other.
+/// The CSS classes of compared lines.
 pub(crate) const COMPARED: [&str; 9] = ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
 
-/// The classes of the tenth thing and those after it: the same colours, with other dashes.
+/// The CSS classes of the tenth compared line and later ones: the same colours with other dashes.
 const COMPARED_AFTER: [&str; 9] = [
     "c0 after", "c1 after", "c2 after", "c3 after", "c4 after", "c5 after", "c6 after", "c7 after",
     "c8 after",
 ];
 
-/// How figures look, within a page or alone.
+/// The style sheet of figures, in pages and in separate files.
 pub(crate) const STYLE: &str = "
 .pace-figure{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;font-size:12px;font-variant-numeric:tabular-nums}
 .pace-figure text{fill:var(--ink)}
@@ -210,20 +210,20 @@ pub(crate) const STYLE: &str = "
 .pace-figure .seed{fill:var(--agent);opacity:.45}
 .pace-figure .papers{fill:var(--paper);stroke:var(--muted);stroke-width:1.75}
 .pace-figure .papers-whisker{fill:none;stroke:var(--muted);stroke-width:1.25}
-.pace-figure .rehearsed{fill:var(--bad)}
+.pace-figure .scaled{fill:var(--bad)}
 ";
 
 pub(crate) const TEXT_SIZE: f64 = 12.0;
 const TITLE_SIZE: f64 = 15.0;
 const LINE_HEIGHT: f64 = 17.0;
 
-/// The width of a piece of line in a legend.
+/// The width of a line sample in a legend.
 const SWATCH: f64 = 26.0;
 
-/// A name in a legend, and its place.
+/// An entry of a legend with its position.
 #[derive(Debug)]
 struct LegendEntry<'a> {
-    /// The look of its line; nothing for the band.
+    /// The style of its line; `None` for the band.
     style: Option<LineStyle>,
     name: &'a str,
     x: f64,
@@ -231,28 +231,28 @@ struct LegendEntry<'a> {
 }
 
 impl Chart {
-    /// The chart as a file of its own, with its styles.
+    /// The chart as a separate file with its style sheet.
     pub fn document(&self, frame: ChartFrame) -> String {
         document(frame.width, frame.height, &self.title, &self.description, &self.draw(frame))
     }
 
-    /// The chart within a page that has the styles already. `id` must be new on that page.
+    /// The chart for a page that has the style sheet. `id` must be unique on the page.
     pub(crate) fn inline(&self, frame: ChartFrame, id: &str) -> Markup {
         inline(frame.width, frame.height, id, &self.title, &self.description, &self.draw(frame))
     }
 
-    /// The lines of a chart without the `svg` around them.
+    /// Draws the chart without the `svg` element around it.
     pub(crate) fn draw(&self, frame: ChartFrame) -> Markup {
         self.draw_from(frame, 0.0)
     }
 
-    /// How far from the left the upward axis stands, with room for its numbers.
-    pub(crate) fn axis_at(&self, frame: ChartFrame) -> f64 {
+    /// The horizontal position of the vertical axis, which leaves space for its numbers.
+    pub(crate) fn axis_position(&self, frame: ChartFrame) -> f64 {
         self.plot(frame, 0.0, 0.0).left
     }
 
-    /// As `draw`, with the upward axis at `least_left` or further: panels above each other line up.
-    pub(crate) fn draw_from(&self, frame: ChartFrame, least_left: f64) -> Markup {
+    /// Like `draw`, but with the vertical axis at `min_left` or further right, so that the axes of several panels are aligned.
+    pub(crate) fn draw_from(&self, frame: ChartFrame, min_left: f64) -> Markup {
         let mut out = Markup::new();
         let compares = self.series.iter().any(|series| matches!(series.style, LineStyle::Compared(_)));
         out.open("g", if compares { &[("class", &"compared")] } else { &[] });
@@ -263,10 +263,10 @@ impl Chart {
         if frame.names {
             top = self.draw_legend(frame, top, &mut out);
         }
-        let plot = self.plot(frame, top, least_left);
+        let plot = self.plot(frame, top, min_left);
         self.draw_axes(&plot, &mut out);
         self.draw_marks(&plot, &mut out);
-        // The first line is the one the chart is about, so it is drawn last, on top of the others.
+        // The first line is drawn last, on top of the others.
         for series in self.series.iter().rev() {
             series.draw(&plot, &mut out);
         }
@@ -290,13 +290,13 @@ impl Chart {
         y + 8.0
     }
 
-    /// The height of the legend at this width: its lines, and the room below.
+    /// The height of the legend at this width, including the space below it.
     pub(crate) fn legend_height(&self, width: f64) -> f64 {
         let last = self.legend(width).last().map(|entry| entry.line);
         last.map_or(0.0, |line| 21.0 + LINE_HEIGHT * line as f64)
     }
 
-    /// The entries of the legend in their places; none for a single line, which its title names.
+    /// The entries of the legend with their positions; empty for a single line, which is named by the title.
     fn legend(&self, width: f64) -> Vec<LegendEntry<'_>> {
         let named = self.series.iter().filter(|series| series.has_points());
         let mut names: Vec<(Option<LineStyle>, &str)> =
@@ -307,12 +307,12 @@ impl Chart {
         }
         let (mut x, mut line) = (0.0, 0);
         let place = |(style, name)| {
-            let room = SWATCH + 6.0 + text_width(name, TEXT_SIZE);
-            if x > 0.0 && x + room > width {
+            let entry_width = SWATCH + 6.0 + text_width(name, TEXT_SIZE);
+            if x > 0.0 && x + entry_width > width {
                 (x, line) = (0.0, line + 1);
             }
             let entry = LegendEntry { style, name, x, line };
-            x += room + 16.0;
+            x += entry_width + 16.0;
             entry
         };
         names.into_iter().map(place).collect()
@@ -347,12 +347,12 @@ impl Chart {
         widths.fold(0.0, f64::max)
     }
 
-    /// Whether lines are named at their ends. Names that would take the room of the lines are in the legend alone.
+    /// Whether names are drawn at the ends of lines. Long names are only in the legend.
     fn has_end_labels(&self, frame: ChartFrame) -> bool {
         frame.names && self.widest_end_label() <= 0.35 * frame.width
     }
 
-    fn plot(&self, frame: ChartFrame, top: f64, least_left: f64) -> Plot {
+    fn plot(&self, frame: ChartFrame, top: f64, min_left: f64) -> Plot {
         let points = || self.series.iter().flat_map(Series::finite_points);
         let xs = points().map(|point| point.x);
         let ys = points().flat_map(|point| {
@@ -361,25 +361,25 @@ impl Chart {
         });
         let (x_low, x_high) = self.x.domain.unwrap_or_else(|| span(xs));
         let (y_low, y_high) = self.y.domain.unwrap_or_else(|| span(ys));
-        let (least, most) = self.y.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-        let (y_low, y_high) = (y_low.max(least), y_high.min(most));
-        // The label of the upward axis lies above it: nobody likes to read sideways.
-        let label_room = if self.y.label.is_empty() { 10.0 } else { LINE_HEIGHT + 16.0 };
-        let bottom_room = if self.x.label.is_empty() { 20.0 } else { 38.0 };
-        let (top, bottom) = (top + label_room, frame.height - bottom_room);
+        let (min, max) = self.y.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let (y_low, y_high) = (y_low.max(min), y_high.min(max));
+        // The label of the vertical axis is above it, not rotated.
+        let label_space = if self.y.label.is_empty() { 10.0 } else { LINE_HEIGHT + 16.0 };
+        let bottom_space = if self.x.label.is_empty() { 20.0 } else { 38.0 };
+        let (top, bottom) = (top + label_space, frame.height - bottom_space);
         let n_rows = ((bottom - top) / 38.0).clamp(2.0, 8.0) as usize;
         let y_ticks = round_ticks(y_low, y_high, n_rows, self.y.ticks);
-        // An axis that was not fixed by the caller ends at its ticks.
+        // An axis without a given range ends at its ticks.
         let (y_low, y_high) = match (self.y.domain, &y_ticks[..]) {
-            (None, [first, .., last]) => (first.min(y_low).max(least), last.max(y_high).min(most)),
+            (None, [first, .., last]) => (first.min(y_low).max(min), last.max(y_high).min(max)),
             _ => (y_low, y_high),
         };
         let step = y_ticks.get(1).map_or(1.0, |second| second - y_ticks[0]);
         let y_labels: Vec<String> = y_ticks.iter().map(|tick| self.y.ticks.label(*tick, step)).collect();
         let label_widths = y_labels.iter().map(|label| text_width(label, TEXT_SIZE));
-        let left = (label_widths.fold(0.0, f64::max) + 8.0).max(least_left);
-        let right_room = if self.has_end_labels(frame) { self.widest_end_label() + 16.0 } else { 14.0 };
-        let right = frame.width - right_room;
+        let left = (label_widths.fold(0.0, f64::max) + 8.0).max(min_left);
+        let right_space = if self.has_end_labels(frame) { self.widest_end_label() + 16.0 } else { 14.0 };
+        let right = frame.width - right_space;
         let tick_width = if self.x.ticks == Ticks::Whole { 36.0 } else { 48.0 };
         let n_columns = ((right - left) / tick_width).clamp(2.0, 10.0) as usize;
         let x_ticks: Vec<f64> = round_ticks(x_low, x_high, n_columns, self.x.ticks)
@@ -397,7 +397,7 @@ impl Chart {
     fn draw_axes(&self, plot: &Plot, out: &mut Markup) {
         for (tick, label) in &plot.y_ticks {
             let y = plot.y(*tick);
-            // Zero is where winning begins; it shows if it is not the floor.
+            // The line at zero is emphasised, unless it is the lowest one.
             let class = if *tick == 0.0 && plot.y_low < 0.0 { "zero" } else { "grid" };
             let path = format!("M{} {}H{}", Px(plot.left), Px(y), Px(plot.right));
             out.empty("path", &[("class", &class), ("d", &path)]);
@@ -450,10 +450,10 @@ impl Chart {
             let x = plot.x(mark.x);
             let path = format!("M{} {}V{}", Px(x), Px(plot.top), Px(plot.bottom));
             out.empty("path", &[("class", &"zero"), ("stroke-dasharray", &"3 4"), ("d", &path)]);
-            // In the line of the axis label, which stands at the right: clear of the curves, and of that label.
+            // On the text line of the axis label, which is at the right, so that the label overlaps neither it nor the curves.
             let half = text_width(&mark.label, TEXT_SIZE) / 2.0;
-            let room = plot.right - text_width(&self.x.label, TEXT_SIZE) - 10.0;
-            let middle = x.min(room - half).max(half);
+            let end = plot.right - text_width(&self.x.label, TEXT_SIZE) - 10.0;
+            let middle = x.min(end - half).max(half);
             out.leaf(
                 "text",
                 &[
@@ -481,7 +481,7 @@ impl Chart {
         for ((series, x, y), place) in ends.into_iter().zip(places) {
             let class = series.style.class();
             let label_x = plot.right + 12.0;
-            // From the end of the line to its name, however far it had to move.
+            // Connects the end of the line with its name, which may have been moved.
             let path = format!(
                 "M{} {}L{} {}L{} {}",
                 Px(x + 3.0),
@@ -551,8 +551,8 @@ impl Series {
 }
 
 impl LineStyle {
-    /// Reference agents with their looks, in the same order: names that are not known here get looks of their own by their number.
-    pub fn of_references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, LineStyle)> {
+    /// The styles of reference agents, in the same order. Names without their own style get one by number.
+    pub(crate) fn of_references<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, LineStyle)> {
         let mut n_others = 0;
         let style = |name| match name {
             "oracle" => LineStyle::Oracle,
@@ -590,7 +590,7 @@ impl LineStyle {
 impl Ticks {
     pub(crate) fn label(self, value: f64, step: f64) -> String {
         match self {
-            // As many decimals as the step needs: 0.02 apart is written with two.
+            // As many decimals as the step needs: two for a step of 0.02.
             Ticks::Plain => {
                 let needs = |decimals: i32| {
                     let scaled = step * 10_f64.powi(decimals);
@@ -606,7 +606,7 @@ impl Ticks {
     }
 }
 
-/// Where things are in a chart: its inner rectangle, and the numbers at its edges.
+/// The geometry of a chart: its inner rectangle, the ranges of its axes, and the ticks.
 struct Plot {
     left: f64,
     right: f64,
@@ -626,13 +626,13 @@ impl Plot {
     }
 
     fn y(&self, value: f64) -> f64 {
-        // A band may leave a fixed axis; the drawing does not leave its frame.
+        // A band may exceed the range of the axis; it is cut off there.
         let value = value.clamp(self.y_low, self.y_high);
         self.bottom - (value - self.y_low) / (self.y_high - self.y_low) * (self.bottom - self.top)
     }
 }
 
-/// A drawing and the room it takes.
+/// A drawing with its size.
 #[derive(Debug)]
 pub(crate) struct SvgFragment {
     pub(crate) width: f64,
@@ -640,7 +640,7 @@ pub(crate) struct SvgFragment {
     pub(crate) drawing: Markup,
 }
 
-/// A figure as a file of its own.
+/// A figure as a separate file.
 pub(crate) fn document(width: f64, height: f64, title: &str, description: &str, drawing: &Markup) -> String {
     const MARGIN: f64 = 16.0;
     let mut out = Markup::new();
@@ -662,7 +662,7 @@ pub(crate) fn document(width: f64, height: f64, title: &str, description: &str, 
     out.leaf("desc", &[("id", &"description")], description);
     out.style(PALETTE);
     out.style(STYLE);
-    // A ground of its own: the file may be shown on a page of any colour.
+    // A background, because the file may be shown on a page of any colour.
     out.empty(
         "rect",
         &[
@@ -678,7 +678,7 @@ pub(crate) fn document(width: f64, height: f64, title: &str, description: &str, 
     out.finish()
 }
 
-/// A figure within a page.
+/// A figure for a page.
 pub(crate) fn inline(
     width: f64,
     height: f64,
@@ -704,7 +704,7 @@ pub(crate) fn inline(
     out
 }
 
-/// The smallest and largest value, with some air if there is no distance between them.
+/// The smallest and the largest value, extended if they are equal.
 pub(crate) fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let finite = values.filter(|value| value.is_finite());
     let (low, high) = finite
@@ -713,18 +713,18 @@ pub(crate) fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
         return (0.0, 1.0);
     }
     if high - low <= 1e-12 * high.abs().max(low.abs()) {
-        let air = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
-        return (low - air, high + air);
+        let margin = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
+        return (low - margin, high + margin);
     }
     (low, high)
 }
 
-/// Multiples of 1, 2 or 5 times a power of ten, from the last at or below `low` to the first at or above `high`, with at
-/// most `most` steps between (a little more where the ends stick out).
-pub(crate) fn round_ticks(low: f64, high: f64, most: usize, ticks: Ticks) -> Vec<f64> {
-    let rough = (high - low) / most as f64;
+/// Ticks at multiples of 1, 2 or 5 times a power of ten, from the last at or below `low` to the first at or above `high`. There are
+/// at most `max_steps` steps between `low` and `high`.
+pub(crate) fn round_ticks(low: f64, high: f64, max_steps: usize, ticks: Ticks) -> Vec<f64> {
+    let rough = (high - low) / max_steps as f64;
     let power = 10_f64.powi(rough.log10().floor() as i32);
-    // Quarters are round as well, but only of a whole: 2.5 % would need a decimal.
+    // Steps of 25 % are round too, but 2.5 % would need a decimal.
     let is_quarter = |step: f64| ticks == Ticks::Percent && step == 0.25;
     let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
     let mut step = factors
@@ -737,14 +737,14 @@ pub(crate) fn round_ticks(low: f64, high: f64, most: usize, ticks: Ticks) -> Vec
         step = step.map(|step| step.max(1.0));
     }
     let step = step.unwrap_or(rough);
-    // Multiples are counted, not added up, so that zero is zero. The slack forgives the last bits of a division.
+    // Multiples are computed, not accumulated, so that zero is exact. The tolerance allows for rounding errors of the division.
     let first = (low / step + 1e-9).floor() as i64;
     let last = (high / step - 1e-9).ceil() as i64;
     (first..=last).map(|multiple| multiple as f64 * step).collect()
 }
 
-/// Moves heights as little as possible until they are `gap` apart and within `top..bottom`: heights that collide form a
-/// block around their middle, and blocks that collide join.
+/// Moves heights as little as possible until they are `gap` apart and within `top..bottom`. Heights that overlap form a block
+/// around their mean, and blocks that overlap are merged.
 fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     struct Block {
         members: Vec<usize>,
@@ -756,7 +756,7 @@ fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     let settle = |members: &[usize]| {
         let middle = members.iter().map(|member| wanted[*member]).sum::<f64>() / members.len() as f64;
         let start = middle - length(members) / 2.0;
-        // The top wins if there is no room for all.
+        // If the space is too small for all, they exceed the bottom.
         start.min(bottom - length(members)).max(top)
     };
     let mut blocks: Vec<Block> = Vec::new();
@@ -779,7 +779,7 @@ fn spread(wanted: &[f64], gap: f64, top: f64, bottom: f64) -> Vec<f64> {
     places
 }
 
-/// How wide a text is at most: there is no font to ask, so the widths are those of a wide one.
+/// An upper bound of the width of a text, from the letters of a wide font, because the reader's font is unknown.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     let of = |character: char| match character {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | '(' | ')' | ' ' | '\u{a0}' => 0.36,
@@ -792,7 +792,7 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().map(of).sum::<f64>() * size
 }
 
-/// A text in lines no wider than `width`, broken at spaces.
+/// Splits a text at spaces into lines no wider than `width`.
 pub(crate) fn wrap(text: &str, size: f64, width: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -814,7 +814,7 @@ mod tests {
         spread, wrap,
     };
 
-    /// The linear sRGB of `#rrggbb` or `#rgb`.
+    /// The linear RGB values of `#rrggbb` or `#rgb`.
     fn linear(colour: &str) -> [f64; 3] {
         let digits = colour.trim_start_matches('#');
         let whole: String = if digits.len() == 3 {
@@ -842,7 +842,7 @@ mod tests {
         one.max(other) / one.min(other)
     }
 
-    /// The distance of two colours in Oklab, to readers with this colour vision.
+    /// The distance of two colours in Oklab with this colour vision.
     fn distance(vision: [[f64; 3]; 3], one: &str, other: &str) -> f64 {
         const TO_CONES: [[f64; 3]; 3] = [
             [0.412_221_470_8, 0.536_332_536_3, 0.051_445_992_9],
@@ -868,7 +868,7 @@ mod tests {
         line[start..].split([';', '}']).next().expect("a value")
     }
 
-    /// No, red-blind, green-blind and blue-blind vision, after Machado, Oliveira and Fernandes (2009).
+    /// Normal vision and red-, green- and blue-blindness, after Machado, Oliveira and Fernandes (2009).
     const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
@@ -889,7 +889,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_reader_can_tell_the_colours_of_a_chart_apart() {
+    fn colours_of_a_chart_are_distinguishable_with_any_colour_vision() {
         for line in PALETTE.lines().filter(|line| line.contains("--paper")) {
             let paper = colour(line, "paper");
             assert!(
@@ -897,7 +897,7 @@ mod tests {
             );
             for (place, one) in COMPARED.iter().enumerate() {
                 assert!(contrast(colour(line, one), paper) >= 2.99, "{one} on {paper}");
-                // References are grey beside the lines that are compared.
+                // Reference agents are grey in a chart of compared lines.
                 for other in COMPARED[..place].iter().copied().chain(["muted"]) {
                     for (number, vision) in VISIONS.into_iter().enumerate() {
                         let found = distance(vision, colour(line, one), colour(line, other));
@@ -905,7 +905,7 @@ mod tests {
                     }
                 }
             }
-            // These two are colours of texts as well, for bayes and oracle.
+            // The names of the agent, bayes and oracle have these colours.
             for name in ["c0", "c1", "c2"] {
                 assert!(contrast(colour(line, name), paper) >= 4.5, "{name} on {paper}");
             }
@@ -913,7 +913,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_has_a_look_of_its_own() {
+    fn reference_agents_have_different_styles() {
         let names =
             ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "planner"];
         let mut classes: Vec<&str> =
@@ -925,7 +925,7 @@ mod tests {
     }
 
     #[test]
-    fn eighteen_compared_lines_look_different() {
+    fn eighteen_compared_lines_have_different_styles() {
         let mut classes: Vec<&str> = (0..18).map(|number| LineStyle::Compared(number).class()).collect();
         classes.sort_unstable();
         classes.dedup();
@@ -933,7 +933,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_ends_where_values_end() {
+    fn an_axis_does_not_exceed_its_limits() {
         let point = |x: f64, y: f64| ChartPoint { x, y, band: Some((y - 0.1, y + 0.3)), note: None };
         let axis = |limits, ticks| Axis { label: String::new(), domain: None, limits, ticks };
         let chart = |limits| Chart {
@@ -975,24 +975,24 @@ mod tests {
     }
 
     #[test]
-    fn a_span_has_a_width() {
+    fn a_span_is_never_empty() {
         assert_eq!(span([].into_iter()), (0.0, 1.0));
         assert_eq!(span([2.0, f64::NAN].into_iter()), (1.8, 2.2));
         assert_eq!(span([0.0].into_iter()), (-1.0, 1.0));
     }
 
     #[test]
-    fn labels_keep_their_distance() {
+    fn labels_do_not_overlap() {
         assert_eq!(spread(&[50.0, 10.0], 15.0, 0.0, 100.0), [50.0, 10.0]);
         assert_eq!(spread(&[50.0, 52.0], 14.0, 0.0, 100.0), [44.0, 58.0]);
-        // Pushed back in at either edge, and joined with what is in the way there.
+        // Moved inside at both edges, and merged with labels that are there.
         assert_eq!(spread(&[-5.0, 6.0, 99.0], 15.0, 0.0, 100.0), [0.0, 15.0, 99.0]);
         assert_eq!(spread(&[99.0, 100.0, 80.0], 15.0, 0.0, 100.0), [85.0, 100.0, 70.0]);
         assert_eq!(spread(&[], 15.0, 0.0, 100.0), [0.0; 0]);
     }
 
     #[test]
-    fn long_titles_break() {
+    fn long_titles_are_wrapped() {
         assert_eq!(wrap("one two three", 10.0, 50.0), ["one two", "three"]);
         assert_eq!(wrap("", 10.0, 50.0), [""; 0]);
     }

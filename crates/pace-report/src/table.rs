@@ -1,20 +1,20 @@
-//! Tables in plain text for a terminal: aligned columns, each number with its standard error.
+//! Plain-text tables for a terminal: aligned columns, each number with its standard error.
 //!
-//! Colours and widths of terminals are not known here; the same text goes into a file or a mail. No table is wider than
-//! 80 characters: columns without room continue in a table below, and long texts in the next line.
+//! The text does not depend on the terminal, so that it can also be saved in a file. No table is wider than 80 characters: columns
+//! that do not fit continue in a table below, and long texts in the next line.
 
 use std::fmt::Write;
 
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, DetectionRecord, ReferenceRecord, VisitsRecord};
 
-/// The width of a table at most, in characters: that of a terminal as it opens.
+/// Maximum width of a table in characters: the default width of a terminal.
 const WIDTH: usize = 80;
 
 /// The space between columns.
 const GAP: usize = 2;
 
-/// Who met whom and what came of it, in a few lines.
+/// The agent, the peer pool and the mean score, in a few lines.
 pub fn headline(record: &AdaptRecord) -> String {
     let words = &record.words;
     let decimals = number::decimals(record.standard_error);
@@ -51,7 +51,7 @@ pub fn headline(record: &AdaptRecord) -> String {
     text
 }
 
-/// One row per block of episodes, the references beside it, and all episodes together below.
+/// One row per block of episodes with the agent and the reference agents, and a last row for the whole encounter.
 pub fn blocks(record: &AdaptRecord) -> String {
     let decimals = number::decimals(record.standard_error);
     let references = record.references_in_order();
@@ -73,7 +73,9 @@ pub fn blocks(record: &AdaptRecord) -> String {
     }
     for block in &record.blocks {
         let mut row = vec![block.range("-"), with_error(block.mean, block.standard_error, decimals)];
-        row.extend(references.iter().map(|(_, reference)| number::fixed(at(reference, block), decimals)));
+        row.extend(
+            references.iter().map(|(_, reference)| number::fixed(score_in_block(reference, block), decimals)),
+        );
         if has_rate {
             row.push(block.keypoint_rate.map_or(dash(), percent));
         }
@@ -101,13 +103,13 @@ pub fn blocks(record: &AdaptRecord) -> String {
     table.render()
 }
 
-/// What else is known about the encounters, one line each; empty if nothing is.
+/// Further conditions and results of the evaluation, one line each; may be empty.
 pub fn diagnostics(record: &AdaptRecord) -> String {
     let words = &record.words;
     let decimals = number::decimals(record.standard_error);
     let mut lines = Vec::new();
     if !record.game_keys.is_empty() {
-        lines.push(format!("keys set otherwise than in training: {}", clean(&game_keys(record))));
+        lines.push(format!("game keys changed for this evaluation: {}", clean(&game_keys(record))));
     }
     if let Some(n) = record.context_episodes.filter(|n| *n < record.episodes) {
         lines.push(format!(
@@ -116,14 +118,14 @@ pub fn diagnostics(record: &AdaptRecord) -> String {
         ));
     }
     if let Some(switch) = &record.switch {
-        let part = |part: crate::PartRecord| with_error(part.mean, part.standard_error, decimals);
+        let score = |part: crate::PartRecord| with_error(part.mean, part.standard_error, decimals);
         lines.push(format!(
-            "other peers after {} {}: {} {} before, {} after",
+            "peers replaced after {} {}: {} {} before, {} after",
             clean(&words.episode),
             switch.after_episode,
             clean(&words.score),
-            part(switch.before),
-            part(switch.after)
+            score(switch.before),
+            score(switch.after)
         ));
     }
     lines.extend(
@@ -137,8 +139,8 @@ pub fn diagnostics(record: &AdaptRecord) -> String {
             record.episodes,
             clean(&words.episodes)
         );
-        if let Some(spread) = visits_spread(visits) {
-            line.push_str(&format!(" ({spread})"));
+        if let Some(distribution) = visits_distribution(visits) {
+            line.push_str(&format!(" ({distribution})"));
         }
         lines.push(line);
     }
@@ -148,14 +150,14 @@ pub fn diagnostics(record: &AdaptRecord) -> String {
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
-/// How well the agent knew its peers as its decisions went by, in about ten rows; empty if the record does not know.
+/// Peer identification over the decisions of an encounter, in about ten rows; empty if the record has none.
 pub fn identification(record: &AdaptRecord) -> String {
     let bins = &record.identification_by_decision;
     if bins.is_empty() {
         return String::new();
     }
-    let mut table = TextTable::new("decisions", "best guess is right");
-    table.columns.extend(["belief in the truth".to_owned(), "encounters".to_owned()]);
+    let mut table = TextTable::new("decisions", "accuracy");
+    table.columns.extend(["posterior".to_owned(), "encounters".to_owned()]);
     for bin in bins.iter().step_by(bins.len().div_ceil(10)) {
         let error = bin.accuracy_error.map_or(String::new(), |error| format!(" ± {}", percent(error)));
         table.rows.push(vec![
@@ -168,7 +170,7 @@ pub fn identification(record: &AdaptRecord) -> String {
     table.render()
 }
 
-/// What a detector found, in one line.
+/// The results of a change detector, in one line.
 pub(crate) fn detection_line(detection: &DetectionRecord, episodes: &str) -> String {
     let mut line = format!("detector {} (clearing keeps {}): ", detection.detector, detection.clear_keeps);
     if let Some(rate) = detection.hit_rate {
@@ -187,8 +189,8 @@ pub(crate) fn detection_line(detection: &DetectionRecord, episodes: &str) -> Str
     line + " per encounter"
 }
 
-/// How the encounters spread over the number of visits: `0 in 8 %, 1 in 92 %`; nothing if the list would be too long.
-pub(crate) fn visits_spread(visits: &VisitsRecord) -> Option<String> {
+/// The distribution of encounters over the number of visits: `0 in 8 %, 1 in 92 %`; `None` if the list would be too long.
+pub(crate) fn visits_distribution(visits: &VisitsRecord) -> Option<String> {
     let total = visits.encounters.iter().sum::<usize>();
     if total == 0 || visits.encounters.len() > 11 {
         return None;
@@ -198,13 +200,13 @@ pub(crate) fn visits_spread(visits: &VisitsRecord) -> Option<String> {
     Some(parts.map(|(count, n)| format!("{count} in {}", share(*n))).collect::<Vec<_>>().join(", "))
 }
 
-/// The keys of the game that are not those of training: `n_peers = 3, observation_slots = 5`.
+/// The game keys that differ from training: `n_peers = 3, observation_slots = 5`.
 pub(crate) fn game_keys(record: &AdaptRecord) -> String {
     let keys = record.game_keys.iter().map(|(key, value)| format!("{key} = {value}"));
     keys.collect::<Vec<_>>().join(", ")
 }
 
-/// Decisions in an episode, over the whole encounter.
+/// The mean number of decisions per episode, over the whole encounter.
 pub(crate) fn mean_steps(record: &AdaptRecord) -> Option<f64> {
     let length = |block: &BlockRecord| (block.last + 1 - block.first) as f64;
     let sums: Option<Vec<f64>> =
@@ -212,7 +214,7 @@ pub(crate) fn mean_steps(record: &AdaptRecord) -> Option<f64> {
     Some(sums?.iter().sum::<f64>() / record.blocks.iter().map(length).sum::<f64>())
 }
 
-/// One row per tuple of peers: what the agent scored with it, what an oracle scores, and the difference.
+/// One row per peer tuple: the score, the oracle's score, and the regret.
 pub fn peers(record: &AdaptRecord) -> String {
     let decimals = number::decimals(record.standard_error);
     let mut table = TextTable::new("peer", record.method_name());
@@ -231,16 +233,17 @@ pub fn peers(record: &AdaptRecord) -> String {
     table.render()
 }
 
-/// The reference's score in the same block; its mean where it has no block of that name.
-pub(crate) fn at(reference: &ReferenceRecord, block: &BlockRecord) -> f64 {
+/// The score of a reference agent in the same block, or its mean if it has no such block.
+pub(crate) fn score_in_block(reference: &ReferenceRecord, block: &BlockRecord) -> f64 {
     let same = |other: &&BlockRecord| (other.first, other.last) == (block.first, block.last);
     reference.blocks.iter().find(same).map_or(reference.mean, |other| other.mean)
 }
 
+/// A table under construction.
 struct TextTable {
     columns: Vec<String>,
     rows: Vec<Vec<String>>,
-    /// Columns from this one on are texts and stand to the left; those before are numbers and stand to the right.
+    /// The first of the text columns, which are aligned to the left. Number columns before it are aligned to the right.
     left_from: usize,
 }
 
@@ -259,18 +262,18 @@ impl TextTable {
         let mut parts = Vec::new();
         let mut rest: Vec<usize> = (1..self.columns.len()).collect();
         while !rest.is_empty() {
-            // The first column names the row, so every part begins with it.
+            // Every part starts with the first column, which names the rows.
             let mut part = vec![0];
             let mut width = widths[0];
             while let Some(column) = rest.first().copied() {
                 let has_room = width + GAP + widths[column] <= WIDTH;
-                // A text may be broken, if there is room for some of it; a part has at least one column beside the first.
-                let is_text = column >= self.left_from && width + GAP + LEAST_TEXT <= WIDTH;
+                // A text column may be narrower than its texts. A part has at least one column after the first.
+                let is_text = column >= self.left_from && width + GAP + MIN_TEXT_WIDTH <= WIDTH;
                 if !has_room && !is_text && part.len() > 1 {
                     break;
                 }
                 if !has_room && column >= self.left_from {
-                    widths[column] = WIDTH.saturating_sub(width + GAP).max(LEAST_TEXT);
+                    widths[column] = WIDTH.saturating_sub(width + GAP).max(MIN_TEXT_WIDTH);
                 }
                 width += GAP + widths[column];
                 part.push(column);
@@ -281,18 +284,18 @@ impl TextTable {
         parts.join("\n")
     }
 
-    /// The text of some of the columns.
+    /// Writes a table of some of the columns.
     fn render_part(&self, columns: &[usize], widths: &[usize]) -> String {
         let rule: Vec<String> = widths.iter().map(|width| "-".repeat(*width)).collect();
         let mut text = String::new();
         for row in [&self.columns, &rule].into_iter().chain(&self.rows) {
             let cells: Vec<Vec<String>> =
-                columns.iter().map(|column| broken(&row[*column], widths[*column])).collect();
+                columns.iter().map(|column| wrapped(&row[*column], widths[*column])).collect();
             for number in 0..cells.iter().map(Vec::len).max().unwrap_or(0) {
                 let mut line = String::new();
                 for (column, lines) in columns.iter().zip(&cells) {
                     let (cell, width) = (lines.get(number).map_or("", String::as_str), widths[*column]);
-                    // The first column names the row.
+                    // Column 0 has the names of the rows.
                     if *column == 0 || *column >= self.left_from {
                         write!(line, "{cell:<width$}  ")
                     } else {
@@ -308,11 +311,11 @@ impl TextTable {
     }
 }
 
-/// The least room for a text column beside other columns.
-const LEAST_TEXT: usize = 24;
+/// Minimum width of a text column.
+const MIN_TEXT_WIDTH: usize = 24;
 
-/// A text in lines of at most `width` characters, broken at spaces where it can be.
-fn broken(text: &str, width: usize) -> Vec<String> {
+/// Splits a text at spaces into lines of at most `width` characters; a longer word is a line of its own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         let line = lines.last_mut().expect("one line at least");
@@ -341,7 +344,7 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-/// Without control characters: a description must not be able to steer the terminal or break a row.
+/// Replaces control characters, so that no description can control the terminal or end a row.
 fn clean(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
@@ -351,7 +354,7 @@ mod tests {
     use super::{TextTable, WIDTH};
 
     #[test]
-    fn no_table_is_wider_than_a_terminal() {
+    fn tables_are_split_into_parts_of_at_most_80_columns() {
         let mut table = TextTable::new("hands", "PACE");
         let names =
             ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "showdown"];
@@ -364,12 +367,12 @@ mod tests {
         let text = table.render();
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         assert!(names.iter().all(|name| text.contains(name)), "{text}");
-        // Every part names its rows.
+        // Both parts have the names of the rows.
         assert_eq!(text.lines().filter(|line| line.starts_with("all ")).count(), 2, "{text}");
     }
 
     #[test]
-    fn a_long_description_continues_below_itself() {
+    fn long_descriptions_are_wrapped_within_their_column() {
         let mut table = TextTable::new("peer", "PACE");
         table.columns.extend(["oracle".to_owned(), "description".to_owned()]);
         table.left_from = 3;

@@ -1,20 +1,20 @@
-//! Points of many dimensions laid out in two, so that neighbours stay neighbours: exact t-SNE (van der Maaten and Hinton, 2008).
+//! Layout of high-dimensional points in two dimensions by exact t-SNE (van der Maaten and Hinton, 2008), and silhouette scores.
 //!
-//! Every pair counts, which is quick enough for [`MAX_POINTS`]. The layout depends on the points and the seed alone.
+//! All pairs of points are used, which is fast enough for `MAX_POINTS` points. The layout depends only on the points and the seed.
 
-use crate::stats::unit;
+use crate::stats::random_unit;
 
-/// More points than this take minutes; callers leave some out.
-pub const MAX_POINTS: usize = 2000;
+/// Maximum number of points of a layout; more would take minutes.
+pub(crate) const MAX_POINTS: usize = 2000;
 
-/// How a layout is sought.
+/// Settings of t-SNE.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tsne {
-    /// How many neighbours a point has, in effect.
+    /// The effective number of neighbours of a point.
     pub perplexity: f64,
-    /// Steps of descent; in the first quarter of them neighbours are pulled together harder.
+    /// Steps of gradient descent. The first quarter of them uses early exaggeration.
     pub iterations: usize,
-    /// Where the points start.
+    /// Random seed of the initial layout.
     pub seed: u64,
 }
 
@@ -24,13 +24,14 @@ impl Default for Tsne {
     }
 }
 
+/// Factor of the affinities during early exaggeration.
 const EXAGGERATION: f64 = 12.0;
 
 impl Tsne {
-    /// The layout of these points, centred on zero. Fewer than three points have none to be sought; they lie in a row.
+    /// Computes the layout of the points, centred on zero. Fewer than three points are placed in a row.
     ///
     /// # Panics
-    /// If the points are not all of one length, or more than [`MAX_POINTS`].
+    /// If the points differ in length, or there are more than `MAX_POINTS`, which is 2000.
     pub fn layout(&self, points: &[&[f32]]) -> Vec<[f64; 2]> {
         let n = points.len();
         assert!(n <= MAX_POINTS, "{n} points, at most {MAX_POINTS}");
@@ -39,11 +40,11 @@ impl Tsne {
             return (0..n).map(|place| [place as f64, 0.0]).collect();
         }
         let affinities = self.affinities(points);
-        // A small cloud, normally distributed.
+        // Normally distributed with a small variance.
         let mut layout: Vec<[f64; 2]> = (0..n as u64)
             .map(|point| {
-                let radius = (-2.0 * (1.0 - unit(self.seed, 2 * point)).ln()).sqrt() * 1e-4;
-                let angle = std::f64::consts::TAU * unit(self.seed, 2 * point + 1);
+                let radius = (-2.0 * (1.0 - random_unit(self.seed, 2 * point)).ln()).sqrt() * 1e-4;
+                let angle = std::f64::consts::TAU * random_unit(self.seed, 2 * point + 1);
                 [radius * angle.cos(), radius * angle.sin()]
             })
             .collect();
@@ -54,10 +55,10 @@ impl Tsne {
         let early = self.iterations / 4;
         for iteration in 0..self.iterations {
             let (pull, momentum) = if iteration < early { (EXAGGERATION, 0.5) } else { (1.0, 0.8) };
-            descend(&affinities, &layout, pull, &mut gradient);
+            kl_gradient(&affinities, &layout, pull, &mut gradient);
             for (point, slope) in gradient.iter().enumerate() {
                 for axis in [0, 1] {
-                    // A direction that keeps its sign gets faster, one that turns gets slower.
+                    // The gain grows while the gradient keeps its direction, and shrinks when it turns.
                     let gain = &mut gains[point][axis];
                     let turned = (slope[axis] > 0.0) == (velocity[point][axis] > 0.0);
                     *gain = if turned { (*gain * 0.8).max(0.01) } else { *gain + 0.2 };
@@ -73,10 +74,10 @@ impl Tsne {
         layout
     }
 
-    /// How much any two points belong together: symmetric, and one in sum.
+    /// The joint probabilities of all pairs of points: symmetric, with sum 1.
     fn affinities(&self, points: &[&[f32]]) -> Vec<f64> {
         let n = points.len();
-        // A point cannot have more neighbours than there are others.
+        // A point cannot have more neighbours than there are other points.
         let perplexity = self.perplexity.min((n - 1) as f64 / 3.0).max(1.0);
         let mut all = vec![0.0; n * n];
         for (one, row) in all.chunks_exact_mut(n).enumerate() {
@@ -95,9 +96,9 @@ impl Tsne {
     }
 }
 
-/// Turns the squared distances from point `own` into probabilities whose entropy is `entropy`, by halving an interval of widths.
+/// Converts the squared distances from point `own` to probabilities with the entropy `entropy`, by bisection over the precision.
 fn conditional(row: &mut [f64], own: usize, entropy: f64) {
-    // Distances are counted from the nearest other point, so that no exponential vanishes for all of them.
+    // The smallest distance is subtracted first, so that not all exponentials underflow.
     let others = row.iter().enumerate().filter(|(other, _)| *other != own);
     let nearest = others.map(|(_, distance)| *distance).fold(f64::INFINITY, f64::min);
     let weights = |precision: f64, row: &[f64]| -> Vec<f64> {
@@ -130,19 +131,19 @@ fn conditional(row: &mut [f64], own: usize, entropy: f64) {
     row.iter_mut().zip(found).for_each(|(place, weight)| *place = weight / sum);
 }
 
-/// The gradient of the divergence between the affinities of the points and those of their layout.
-fn descend(affinities: &[f64], layout: &[[f64; 2]], pull: f64, gradient: &mut [[f64; 2]]) {
+/// Computes the gradient of the KL divergence between the affinities of the points and those of their layout.
+fn kl_gradient(affinities: &[f64], layout: &[[f64; 2]], pull: f64, gradient: &mut [[f64; 2]]) {
     let n = layout.len();
     let mut total = 0.0;
     for (one, place) in layout.iter().enumerate() {
         for other in &layout[..one] {
-            total += 2.0 * nearness(place, other);
+            total += 2.0 * student_kernel(place, other);
         }
     }
     for (one, place) in layout.iter().enumerate() {
         let mut slope = [0.0; 2];
         for (other, affinity) in layout.iter().zip(&affinities[one * n..][..n]) {
-            let near = nearness(place, other);
+            let near = student_kernel(place, other);
             let force = 4.0 * (pull * affinity - near / total) * near;
             slope[0] += force * (place[0] - other[0]);
             slope[1] += force * (place[1] - other[1]);
@@ -152,7 +153,7 @@ fn descend(affinities: &[f64], layout: &[[f64; 2]], pull: f64, gradient: &mut [[
 }
 
 #[inline]
-fn nearness(one: &[f64; 2], other: &[f64; 2]) -> f64 {
+fn student_kernel(one: &[f64; 2], other: &[f64; 2]) -> f64 {
     let (x, y) = (one[0] - other[0], one[1] - other[1]);
     1.0 / (1.0 + x * x + y * y)
 }
@@ -161,9 +162,9 @@ fn squared_distance(one: &[f32], other: &[f32]) -> f64 {
     one.iter().zip(other).map(|(a, b)| f64::from(a - b).powi(2)).sum()
 }
 
-/// How well points lie within their own groups, from −1 to 1: the mean silhouette (Rousseeuw, 1987). A point alone in its group
-/// counts as 0; nothing if there are not two groups.
-pub fn silhouette(points: &[&[f32]], groups: &[usize]) -> Option<f64> {
+/// The mean silhouette (Rousseeuw, 1987) of points in groups, from −1 to 1. It is high if points are near those of their own group.
+/// A point that is alone in its group counts as 0. `None` with fewer than two groups.
+pub(crate) fn silhouette(points: &[&[f32]], groups: &[usize]) -> Option<f64> {
     let n_groups = groups.iter().max()? + 1;
     let mut sizes = vec![0usize; n_groups];
     groups.iter().for_each(|group| sizes[*group] += 1);
@@ -193,15 +194,15 @@ pub fn silhouette(points: &[&[f32]], groups: &[usize]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::{Tsne, silhouette};
-    use crate::stats::unit;
+    use crate::stats::random_unit;
 
-    /// Three clouds of twenty points in ten dimensions.
-    fn clouds() -> (Vec<Vec<f32>>, Vec<usize>) {
+    /// Three clusters of twenty points in ten dimensions.
+    fn clusters() -> (Vec<Vec<f32>>, Vec<usize>) {
         let point = |place: u64| -> Vec<f32> {
-            let cloud = place / 20;
+            let cluster = place / 20;
             let of_axis = |axis: u64| {
-                let middle = if axis == cloud { 5.0 } else { 0.0 };
-                middle + unit(9, place * 10 + axis) as f32
+                let middle = if axis == cluster { 5.0 } else { 0.0 };
+                middle + random_unit(9, place * 10 + axis) as f32
             };
             (0..10).map(of_axis).collect()
         };
@@ -209,8 +210,8 @@ mod tests {
     }
 
     #[test]
-    fn clouds_stay_clouds() {
-        let (points, groups) = clouds();
+    fn separate_clusters_stay_separate_in_the_layout() {
+        let (points, groups) = clusters();
         let points: Vec<&[f32]> = points.iter().map(Vec::as_slice).collect();
         let search = Tsne { perplexity: 10.0, iterations: 400, seed: 1 };
         let layout = search.layout(&points);
@@ -218,7 +219,7 @@ mod tests {
         let flat: Vec<&[f32]> = flat.iter().map(Vec::as_slice).collect();
         let found = silhouette(&flat, &groups).expect("three groups");
         assert!(found > 0.8, "{found}");
-        // The same seed gives the same layout, another one another.
+        // The same seed gives the same layout, another seed another one.
         assert_eq!(layout, search.layout(&points));
         assert_ne!(layout, Tsne { seed: 2, ..search }.layout(&points));
         let middle = layout.iter().map(|place| place[0]).sum::<f64>();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn silhouettes_by_hand() {
+    fn silhouettes_match_values_computed_by_hand() {
         let points: Vec<Vec<f32>> = [0.0, 1.0, 10.0, 11.0].map(|x| vec![x]).to_vec();
         let points: Vec<&[f32]> = points.iter().map(Vec::as_slice).collect();
         // Ends: within 1, without 10.5; inner points: within 1, without 9.5.
@@ -243,7 +244,7 @@ mod tests {
         assert!((silhouette(&points, &[0, 0, 1, 1]).unwrap() - expected).abs() < 1e-6);
         assert!(silhouette(&points, &[0, 1, 0, 1]).unwrap() < 0.0);
         assert_eq!(silhouette(&points, &[0, 0, 0, 0]), None);
-        // A group of one counts as nothing.
+        // A point that is alone in its group counts as 0.
         assert!(silhouette(&points, &[0, 0, 1, 2]).is_some());
     }
 }

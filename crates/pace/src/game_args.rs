@@ -1,6 +1,7 @@
 //! The arguments that name a game and its keys, shared by every command that plays one.
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pace_games::old_names::with_current_names;
 use pace_games::{AnyGame, ConfigError, Preset, find_game};
 use pace_learn::{METHODS, resolve};
@@ -20,8 +21,8 @@ pub struct GameArgs {
 pub struct KeyArgs {
     /// Preset: `paper` follows the paper's text, `reference` the authors' code; `best` has the game keys that runs with this
     /// preset are trained with.
-    #[arg(long, default_value = "paper")]
-    pub preset: String,
+    #[arg(long, default_value = "paper", value_parser = preset(), hide_possible_values = true)]
+    pub preset: Preset,
     /// Override one key of the preset, for example `horizon_steps=50`. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
@@ -37,11 +38,16 @@ impl GameArgs {
 impl KeyArgs {
     /// Opens the game `id` with these keys.
     pub fn open(&self, id: &str) -> Result<Box<dyn AnyGame>, ConfigError> {
-        let (entry, preset) = (find_game(id)?, self.preset.parse::<Preset>()?);
+        let (entry, preset) = (find_game(id)?, self.preset);
         let (mut keys, _) = resolve(entry, &METHODS[0], preset)?;
         keys.extend(with_current_names(&parse_overrides(&self.overrides)?, Some(&keys))?);
         entry.open(preset, &keys)
     }
+}
+
+/// Parses the name of a preset. Completions list the names.
+pub fn preset() -> impl TypedValueParser<Value = Preset> {
+    PossibleValuesParser::new(Preset::ALL.map(Preset::name)).try_map(|name| name.parse::<Preset>())
 }
 
 /// Parses `KEY=VALUE` texts. A value that is valid JSON (a number, a list, `true`) is parsed; any other is a string.

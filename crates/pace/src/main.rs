@@ -73,20 +73,23 @@ fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(exit_code(error))
 }
 
-fn exit_code(error: &anyhow::Error) -> u8 {
-    let code_of_game_error = |error: &ConfigError| match error {
+fn code_of_config_error(error: &ConfigError) -> u8 {
+    match error {
         ConfigError::Unknown { kind: "key", .. }
         | ConfigError::BadValue { .. }
         | ConfigError::BadFile { .. }
         | ConfigError::NotADistribution { .. } => BAD_INPUT,
         _ => USAGE,
-    };
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> u8 {
     // Commands return plain strings only for an argument with an invalid value.
     if error.is::<&'static str>() || error.is::<String>() {
         return USAGE;
     }
     if let Some(error) = error.downcast_ref::<ConfigError>() {
-        return code_of_game_error(error);
+        return code_of_config_error(error);
     }
     if matches!(
         error.downcast_ref::<StudyError>(),
@@ -103,9 +106,9 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         return BAD_INPUT;
     }
     match error.downcast_ref::<LabError>() {
-        Some(LabError::Game(error)) => code_of_game_error(error),
+        Some(LabError::Game(error)) => code_of_config_error(error),
         Some(LabError::Train(TrainError::NotFinite { .. })) => DIVERGED,
-        Some(LabError::Train(TrainError::Game(error))) => code_of_game_error(error),
+        Some(LabError::Train(TrainError::Game(error))) => code_of_config_error(error),
         Some(
             LabError::StorageFull { .. }
             | LabError::TrainingStorageFull { .. }
@@ -132,7 +135,7 @@ fn report_usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         return if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
     }
     log_line(&usage::describe(error, arguments));
-    ExitCode::from(USAGE)
+    ExitCode::from(usage::config_error(error).map_or(USAGE, code_of_config_error))
 }
 
 /// Writes a message as one line to standard error. Standard output is for data.

@@ -61,6 +61,11 @@ pub fn describe(error: &clap::Error, arguments: &[OsString]) -> String {
     one_line(&format!("error: {}; see `{help}`", mistake(error, &command)))
 }
 
+/// The error of an option whose value is parsed by one of the libraries.
+pub fn config_error(error: &clap::Error) -> Option<&ConfigError> {
+    error.source()?.downcast_ref()
+}
+
 fn mistake(error: &clap::Error, command: &Command) -> String {
     let text = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(text)) => shown(text),
@@ -89,15 +94,22 @@ fn mistake(error: &clap::Error, command: &Command) -> String {
             let name = argument.split(' ').next().unwrap_or_default();
             let value = text(ContextKind::InvalidValue);
             let found = if value.is_empty() { "nothing" } else { value.as_str() };
-            match error.source() {
-                Some(reason) => format!("{name}: found {found}, {}", expectation(&reason.to_string())),
-                None => {
-                    let values = match error.get(ContextKind::ValidValue) {
-                        Some(ContextValue::Strings(values)) if !values.is_empty() => values.join(", "),
-                        _ => "a value".to_owned(),
-                    };
-                    format!("{name}: found {found}, expected {values}")
+            let valid = error.get(ContextKind::ValidValue);
+            match (config_error(error), error.source(), valid, error.get(ContextKind::InvalidValue)) {
+                (Some(reason), ..) => format!("{name}: {reason}"),
+                (None, Some(reason), ..) => {
+                    format!("{name}: found {found}, {}", expectation(&reason.to_string()))
                 }
+                (.., Some(ContextValue::Strings(known)), Some(ContextValue::String(raw)))
+                    if !raw.is_empty() =>
+                {
+                    let known = known.iter().map(String::as_str);
+                    format!("{name}: {}", ConfigError::unknown("value", raw, known))
+                }
+                (.., Some(ContextValue::Strings(known)), _) if !known.is_empty() => {
+                    format!("{name}: found {found}, expected {}", known.join(", "))
+                }
+                _ => format!("{name}: found {found}, expected a value"),
             }
         }
         // Other errors are rare: clap's own message without the lines about usage.

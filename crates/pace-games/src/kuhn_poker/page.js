@@ -1,6 +1,7 @@
 // Kuhn Poker on pages: two cards and the chips on a felt, with the viewer below. A view has `stage`, `ego` and `peer` with `card` and
 // `chips`, `is_showdown`, `is_over` and `ego_won`; a card that is not seen is null. What pages use of this file is in text_game.js.
 
+import { meanTrait } from "../beliefs.js";
 import { number, percent } from "../elements.js";
 
 export const pitch = "Three cards, one bet. It learns how often you bluff, and how easily you call.";
@@ -11,7 +12,7 @@ export const usual = 50;
 // Its kinds are points in a square, each of them unlikely by itself.
 export const isContinuous = true;
 export const plane = { x: "bluffs with J (ξ)", y: "calls with Q (η)" };
-export const mindNote = "Showing the beliefs during play reveals the agent’s card.";
+export const beliefNote = "Showing the beliefs during play reveals the agent’s card.";
 export const actionNames = ["check or fold", "bet or call"];
 export const rules = [
   "The deck is a jack, a queen and a king. Both of you put in one chip and get one card; the third stays hidden. The higher card wins.",
@@ -169,8 +170,8 @@ export const kindWords = ({ name, data }) =>
   data ? `a player who bluffs with ${percent(data.bluffs_with_jack)} of jacks and calls with ${percent(data.calls_with_queen)} of queens` : name;
 
 export function guessWords(peer, shares, { person }) {
-  const mean = (axis) => peer.kinds.reduce((sum, kind, index) => sum + kind.traits[axis] * shares[index], 0);
-  return `It expects ${person.you} to bluff with ${percent(mean(0))} of jacks and to call with ${percent(mean(1))} of queens.`;
+  const [bluffs, calls] = [0, 1].map((axis) => percent(meanTrait(peer, shares, axis)));
+  return `It expects ${person.you} to bluff with ${bluffs} of jacks and to call with ${calls} of queens.`;
 }
 
 export const kindColour = (kind) => kind && `hsl(${Math.round(210 - kind.traits[0] * 190)} ${Math.round(35 + kind.traits[1] * 45)}% 46%)`;

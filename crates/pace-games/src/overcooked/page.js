@@ -1,7 +1,7 @@
 // PO-Overcooked on pages: the kitchen from above. A view has `cooks` (null when out of sight), `things`, the `rooms` in sight and
 // `n_steps`; the constants have the `tiles`. What pages use of this file is in text_game.js.
 
-import { favourite, percent } from "../elements.js";
+import { percent } from "../elements.js";
 
 export const pitch = "It cooks, you serve. One dish of nine is ordered, and you cannot say which.";
 export const shorter = [1, 3];
@@ -28,8 +28,6 @@ export function choices() {
     { action: 0, label: "wait", keys: [".", "x"], place: "extra" },
   ];
 }
-
-export const progress = (frame, about) => ` · step ${frame.n_moves} of ${about.constants.horizon_steps}`;
 
 const dishOf = (view) => view.things.filter((thing) => thing.is_plated).map((thing) => thing.kind.toLowerCase());
 
@@ -59,6 +57,7 @@ export const replayDelay = (frame) => (frame.ending ? 1200 : 320);
 export const tally = (outcome) => (outcome.ending === "succeeded" ? 1 : 0.25);
 export const tallyWords = (outcomes) => `${outcomes.filter((outcome) => outcome.ending === "succeeded").length} of ${outcomes.length} episodes ended with a served dish.`;
 export const valueWords = "Dishes served";
+export const isGood = (outcome) => outcome.ending === "succeeded";
 export const verdicts = () => ["served", "not served"];
 export const rewardWords = "A delivered dish is worth 10, the steps towards it 0.5 to 1 each, and every step costs 0.2.";
 
@@ -221,25 +220,19 @@ const RIGHT = ["Onion", "Carrot", "Broccoli"];
 
 /** The nine dishes as a square of shades. */
 export function belief(pen, peer, shares) {
-  if (!peer.kinds.every((kind) => kind.data)) return null;
+  if (!peer.kinds.every((kind) => kind.data)) return false;
   pen.view(300, 232);
   LEFT.forEach((kind, column) => icon(pen, kind, [98 + column * 80, 20]));
   RIGHT.forEach((kind, row) => icon(pen, kind, [24, 72 + row * 64]));
   peer.kinds.forEach(({ data: { left, right } }, index) => {
     const [x, y] = [60 + LEFT.indexOf(left) * 80, 44 + RIGHT.indexOf(right) * 64];
     const cell = { x, y, width: 76, height: 58, rx: 8 };
-    pen.shape(`paper-${index}`, "rect", { class: "mind-frame", ...cell });
-    pen.shape(`share-${index}`, "rect", { class: "mind-cell", ...cell, opacity: Math.min(1, shares[index] * 1.15).toFixed(3) });
-    if (index === peer.truth) pen.shape("truth", "rect", { class: "mind-is-true", ...cell });
+    pen.shape(`paper-${index}`, "rect", { class: "belief-frame", ...cell });
+    pen.shape(`share-${index}`, "rect", { class: "belief-cell", ...cell, opacity: Math.min(1, shares[index] * 1.15).toFixed(3) });
+    if (index === peer.truth) pen.shape("truth", "rect", { class: "belief-is-true", ...cell });
     pen.shape(`words-${index}`, "text", { class: `cook-share${shares[index] > 0.55 ? " cook-likely" : ""}`, x: x + 38, y: y + 34 }, percent(shares[index]));
   });
-  const best = shares.indexOf(Math.max(...shares));
-  return `Most likely: ${peer.kinds[best].name}, ${percent(shares[best])}.`;
-}
-
-export function guessWords(peer, shares) {
-  const best = favourite(shares);
-  return best === null ? "No clear belief yet." : `Most likely order: ${kindWords(peer.kinds[best])} (${percent(shares[best])}).`;
+  return true;
 }
 
 export const kindWords = ({ name, data }) => (data ? `${data.left} with ${data.right}`.toLowerCase() : name);

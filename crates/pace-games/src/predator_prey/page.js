@@ -2,13 +2,13 @@
 // and `is_caught`, `obstacles`, `sees_everything` and `n_steps`; the constants have sizes, towers and paths. What pages use of this file is
 // in text_game.js.
 
-import { favourite, number, percent } from "../elements.js";
+import { number, percent } from "../elements.js";
 
 export const pitch = "Hunt together with it, or be its prey. Agents see only what is near, except from a watchtower.";
 export const shorter = [1, 3];
 export const isPad = true;
 export const stay = 0;
-export const beat = "5";
+export const speed = "5";
 export const rules = [
   "Predators and prey glide over a plane; a push changes your speed, and friction takes a quarter of it in every step. Every step costs the predators the distance from each prey to the predator that is nearest to it, so each predator should have a prey of its own.",
   "All agents see only what is within a small circle, unless they touch one of the four watchtowers in the corners: from there everything is in sight. What you see at a tower is gone when you leave it.",
@@ -27,8 +27,6 @@ export function choices() {
     { action: 4, label: "↓", name: "south", keys: ["ArrowDown", "s"], place: "down" },
   ];
 }
-
-export const progress = (frame, about) => ` · step ${frame.n_moves} of ${about.constants.horizon_steps}`;
 
 export function tell({ scene, ending, n_moves }, _, { constants, seat, person }) {
   if (ending === "succeeded") return `Every prey was caught, after ${n_moves} steps.`;
@@ -200,25 +198,19 @@ export function partWords(part) {
 
 /** The paths of a prey around a small square, with widths in proportion to their probabilities; for a predator, a list of prey. */
 export function belief(pen, peer, shares) {
-  if (!peer.kinds.every((kind) => Number.isInteger(kind.data?.path))) return null;
+  if (!peer.kinds.every((kind) => Number.isInteger(kind.data?.path))) return false;
   const ring = [[0.8, 0], [0.8, 0.8], [0, 0.8], [-0.8, 0.8], [-0.8, 0], [-0.8, -0.8], [0, -0.8], [0.8, -0.8]];
-  const best = shares.indexOf(Math.max(...shares));
   pen.view(300, 132);
-  pen.shape("frame", "rect", { class: "mind-frame", x: 58, y: 4, width: 184, height: 124, rx: 8 });
+  pen.shape("frame", "rect", { class: "belief-frame", x: 58, y: 4, width: 184, height: 124, rx: 8 });
   peer.kinds.forEach(({ data: { path } }, index) => {
     // Paths overlap; each lies a little further in.
     const inset = path % 2 === 1 ? 1 : 0.86;
     const points = [0, 1, 2].map((step) => ring[(path + step) % 8]).map(([x, y]) => `${150 + x * 92 * inset},${66 - y * 62 * inset}`).join(" ");
     pen.shape(`path-${index}`, "polyline", { class: "prey-likely", points, "stroke-width": 2 + 7 * shares[index], opacity: (0.1 + 0.9 * shares[index]).toFixed(3) });
-    if (index === peer.truth) pen.shape("truth", "polyline", { class: "mind-is-true", points });
+    if (index === peer.truth) pen.shape("truth", "polyline", { class: "belief-is-true", points });
   });
-  pen.shape("share", "text", { class: "prey-share", x: 150, y: 70 }, percent(shares[best]));
-  return `Most likely: ${peer.kinds[best].name}, ${percent(shares[best])}.`;
-}
-
-export function guessWords(peer, shares) {
-  const best = favourite(shares);
-  return best === null ? "No clear belief yet." : `Most likely: ${kindWords(peer.kinds[best])} (${percent(shares[best])}).`;
+  pen.shape("share", "text", { class: "prey-share", x: 150, y: 70 }, percent(Math.max(...shares)));
+  return true;
 }
 
 export const kindWords = ({ name, data }) => (data?.place ? `a prey that walks along the ${data.place}` : `a ${name}`);

@@ -94,12 +94,12 @@ fn one_bit_flipped() {
 }
 
 #[test]
-fn gone() {
+fn missing_file() {
     check(|path| fs::remove_file(path.join(model())).expect("removed"), &Damage::Missing { name: model() });
 }
 
 #[test]
-fn never_done() {
+fn missing_done_file() {
     check(|path| fs::remove_file(path.join("DONE")).expect("removed"), &Damage::NotDone);
 }
 

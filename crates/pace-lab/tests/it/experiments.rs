@@ -24,7 +24,7 @@ fn all_runs(overrides: &ExperimentOverrides) -> Vec<(Experiment, Vec<ExperimentR
 }
 
 #[test]
-fn every_file_is_in_the_list_and_on_the_map() {
+fn every_experiment_file_is_listed_in_code_and_readme() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let files: BTreeSet<String> = std::fs::read_dir(&folder)
         .expect("the folder")
@@ -72,7 +72,7 @@ fn ids_depend_on_keys_and_not_on_folders() {
         .expect("expands");
     let gscu = runs.iter().find(|run| run.config.method == "gscu" && run.needs.is_some()).expect("one");
     let mut moved = gscu.config.clone();
-    let name = moved.train.conservative_run().expect("named").to_owned();
+    let name = moved.need().expect("another run").run.to_owned();
     moved.set_fallback_run(&format!("elsewhere/runs/{name}/")).expect("a key");
     assert_eq!(moved.id().expect("an id"), gscu.id);
     moved.set_fallback_run("elsewhere/runs/other").expect("a key");
@@ -289,7 +289,7 @@ fn errors_in_a_file_are_reported_in_one_line() {
     refused(
         "games = [\"kuhn-poker\"]\nmethods = [\"pace\"]",
         "games = [\"kuhn-poker\", \"overcooked\"]\nmethods = [\"pace\", \"gscu\"]",
-        &["gscu in overcooked needs a Generalist run"],
+        &["gscu in overcooked needs a run of method \"generalist\""],
     );
 }
 

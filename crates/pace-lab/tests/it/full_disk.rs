@@ -14,7 +14,7 @@ use pace_lab::{CheckpointLimits, LabError, RunFolder, RunStatus};
 use crate::spec;
 
 #[test]
-fn a_full_disk_costs_nothing_that_was_saved() {
+fn a_full_disk_does_not_damage_saved_data() {
     let Some(disk) = std::env::var_os("PACE_SMALL_DISK") else { return };
     let mut run = RunFolder::create(&Path::new(&disk).join("run"), "", spec()).expect("a new run");
     let store = run.checkpoints(CheckpointLimits::default()).expect("a store");

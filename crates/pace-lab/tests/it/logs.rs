@@ -41,7 +41,7 @@ fn rows_keep_their_order_and_every_digit() {
 }
 
 #[test]
-fn bad_rows_are_refused_and_leave_no_trace() {
+fn invalid_rows_are_rejected_and_not_written() {
     let scratch = scratch();
     let path = scratch.path().join("metrics.jsonl");
     let mut log = MetricsLog::open(&path).expect("a new log");

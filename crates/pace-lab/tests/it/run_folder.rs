@@ -68,7 +68,7 @@ fn a_new_run_needs_an_empty_folder() {
 }
 
 #[test]
-fn only_runs_can_be_opened() {
+fn folders_without_a_run_cannot_be_opened() {
     let scratch = scratch();
     let check = |path: &Path| {
         let error = RunFolder::open(path).expect_err("refused");
@@ -84,7 +84,7 @@ fn only_runs_can_be_opened() {
 }
 
 #[test]
-fn manifests_of_others_are_refused() {
+fn foreign_manifests_are_rejected() {
     let scratch = scratch();
     let path = scratch.path().join("run");
     drop(RunFolder::create(&path, "", spec()).expect("a new run"));

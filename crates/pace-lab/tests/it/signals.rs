@@ -25,7 +25,7 @@ fn child_gets_signals() {
 }
 
 #[test]
-fn the_first_signal_asks_and_the_second_one_ends() {
+fn the_first_signal_requests_a_stop_and_the_second_ends_the_process() {
     let check = |signals: &str, expected: i32| {
         let status = child("signals::child_gets_signals", Path::new(signals)).status().expect("a child");
         assert_eq!(status.code(), Some(expected), "signals {signals}");

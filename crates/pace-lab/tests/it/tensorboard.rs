@@ -126,7 +126,7 @@ fn frames_checksums_and_values() {
 }
 
 #[test]
-fn one_stream_wherever_the_process_died() {
+fn a_file_cut_at_any_byte_is_continued_as_one_stream() {
     let scratch = scratch();
     let mut log = TensorBoardLog::open(scratch.path()).expect("a new log");
     [10, 20, 30].iter().for_each(|step| append(&mut log, *step));

@@ -1,6 +1,6 @@
-//! Have the peers changed? Rules that watch the scores of an encounter and say when its context is to be cleared.
+//! Change detectors: rules that decide from the scores of an encounter when its context is cleared.
 //!
-//! How a context forgets is in `context`; when peers really change is in `switch`.
+//! Clearing itself is in `context`; the actual change of the peers is in `switch`.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Display, Formatter};
@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use pace_games::ConfigError;
 
-/// A rule that says when the context is cleared within an encounter.
+/// A rule for clearing the context within an encounter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Detector {
     /// Never.
@@ -19,16 +19,16 @@ pub enum Detector {
         /// c, from 0 to 1.
         share: f64,
     },
-    /// Exactly when the peers change: what an ego could reach that is told.
+    /// Exactly when the peers change: an upper bound for detectors, because the ego is informed.
     Known,
 }
 
 /// One line of [`DETECTORS`].
 #[derive(Clone, Copy, Debug)]
 pub struct DetectorEntry {
-    /// How it is written on the command line.
+    /// Form on the command line.
     pub form: &'static str,
-    /// What it does, in one line.
+    /// One-line description.
     pub summary: &'static str,
     expected: &'static str,
     read: fn(Option<&str>) -> Option<Detector>,
@@ -53,7 +53,7 @@ pub const DETECTORS: &[DetectorEntry] = &[
     },
     DetectorEntry {
         form: "known",
-        summary: "is told of the switch and clears everything exactly then",
+        summary: "is informed of the switch and clears everything exactly then",
         expected: "known, with nothing after it",
         read: |argument| argument.is_none().then_some(Detector::Known),
     },
@@ -83,8 +83,8 @@ impl Display for Detector {
     }
 }
 
-/// What clearing leaves in the context. The paper says that the context is cleared; the authors' code keeps the episode that
-/// gave the alarm, which was played with the new peers and is all that is known of them.
+/// Part of the context that is kept when it is cleared. The paper clears the whole context; the authors' code keeps the episode
+/// that gave the alarm, because it was played with the new peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClearKeeps {
     /// The episode just finished.
@@ -117,43 +117,43 @@ impl FromStr for ClearKeeps {
     }
 }
 
-/// A detector said that the peers have changed.
+/// A change of the peers, reported by a detector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alarm {
-    /// After which episode, from 1.
+    /// The number of the episode, from 1, after which it was reported.
     pub after_episode: usize,
-    /// Whether it was so.
+    /// Whether the peers had changed.
     pub verdict: Verdict,
 }
 
-/// Whether an alarm was right.
+/// Correctness of an alarm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The peers had not changed.
     FalseAlarm,
-    /// They had, and this is the first alarm since.
+    /// The peers had changed, and this is the first alarm since.
     Detection,
-    /// They had, and it was known already.
+    /// The peers had changed, and an earlier alarm had reported it.
     Repeated,
 }
 
-/// The detector's eye on one encounter.
+/// The state of a detector in one encounter.
 #[derive(Clone, Debug)]
 pub(crate) struct DetectorState {
     detector: Detector,
     keeps: ClearKeeps,
-    /// Episodes with the first peers.
+    /// Number of episodes with the first peers.
     switch_after: Option<usize>,
-    /// The most finished episodes that the context has room for beside the current one.
-    most_finished: usize,
-    /// Their scores, as many as are in the context.
+    /// Maximum number of finished episodes in the context.
+    max_finished: usize,
+    /// The scores of the finished episodes in the context.
     scores: VecDeque<f64>,
     n_finished: usize,
     is_found: bool,
 }
 
 impl DetectorState {
-    /// On an encounter whose context has room for `context_episodes` with the current one.
+    /// The state before an encounter whose context keeps `context_episodes` episodes, including the current one.
     pub(crate) fn new(
         detector: Detector,
         keeps: ClearKeeps,
@@ -165,18 +165,18 @@ impl DetectorState {
             // The last episode before the switch says nothing about the peers after it.
             keeps: if detector == Detector::Known { ClearKeeps::Nothing } else { keeps },
             switch_after,
-            most_finished: context_episodes.saturating_sub(1),
+            max_finished: context_episodes.saturating_sub(1),
             scores: VecDeque::new(),
             n_finished: 0,
             is_found: false,
         }
     }
 
-    /// Sees the score of an episode that is over; an alarm says what is to stay of the context.
+    /// Records the score of a finished episode. Returns an alarm, if there is one, with the part of the context to keep.
     pub(crate) fn episode_ended(&mut self, score: f64) -> Option<(Alarm, ClearKeeps)> {
         self.n_finished += 1;
         self.scores.push_back(score);
-        while self.scores.len() > self.most_finished {
+        while self.scores.len() > self.max_finished {
             self.scores.pop_front();
         }
         let has_alarm = match self.detector {
@@ -196,7 +196,7 @@ impl DetectorState {
             ClearKeeps::Last => drop(self.scores.drain(..self.scores.len() - 1)),
             ClearKeeps::Nothing => self.scores.clear(),
         }
-        // Who is told knows before the first episode with the new peers, who must find out not before its end.
+        // An informed detector reacts before the first episode with the new peers, the others after it at the earliest.
         let is_after = self.switch_after.is_some_and(|after| {
             self.n_finished > after || (self.detector == Detector::Known && self.n_finished == after)
         });
@@ -215,8 +215,8 @@ mod tests {
     use super::{ClearKeeps, DETECTORS, Detector, DetectorState, Verdict};
 
     /// The episodes after which there is an alarm, with its verdict as a letter: `2f 7r 9R`.
-    fn alarms(mut watch: DetectorState, scores: &[f64]) -> String {
-        let found = scores.iter().filter_map(|score| watch.episode_ended(*score)).map(|(alarm, _)| {
+    fn alarms(mut state: DetectorState, scores: &[f64]) -> String {
+        let found = scores.iter().filter_map(|score| state.episode_ended(*score)).map(|(alarm, _)| {
             let letter = match alarm.verdict {
                 Verdict::FalseAlarm => "f",
                 Verdict::Detection => "r",
@@ -230,12 +230,12 @@ mod tests {
     #[track_caller]
     fn check(scores: &[u8], expected: &str) {
         let scores: Vec<f64> = scores.iter().map(|score| f64::from(*score)).collect();
-        let watch = DetectorState::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, Some(5), 5);
-        assert_eq!(alarms(watch, &scores), expected, "{scores:?}");
+        let state = DetectorState::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, Some(5), 5);
+        assert_eq!(alarms(state, &scores), expected, "{scores:?}");
     }
 
     #[test]
-    fn with_successes_the_alarm_is_a_failure_after_a_success() {
+    fn a_failure_after_a_success_gives_an_alarm() {
         // One episode is never enough.
         check(&[0], "");
         check(&[1], "");
@@ -243,68 +243,68 @@ mod tests {
         check(&[0, 1], "");
         check(&[1, 1], "");
         check(&[1, 0], "2f");
-        // The failure that is kept is no success to fall from.
+        // The kept failure cannot be followed by a lower score.
         check(&[1, 0, 0], "2f");
         check(&[1, 0, 1, 0], "2f 4f");
         // The peers change after the fifth episode.
         check(&[0, 0, 1, 1, 1, 0], "6r");
         check(&[0, 0, 1, 1, 1, 1, 0], "7r");
         check(&[0, 0, 1, 1, 0, 0, 1, 0, 1, 0], "5f 8r 10R");
-        // Never a success, never an alarm.
+        // Without a success there is no alarm.
         check(&[0; 10], "");
     }
 
     #[test]
-    fn with_returns_the_alarm_lies_below_four_fifths_of_the_range() {
-        let watch =
+    fn a_return_below_four_fifths_of_the_range_gives_an_alarm() {
+        let state =
             |share, context| DetectorState::new(Detector::Drop { share }, ClearKeeps::Last, None, context);
         // Of −5 to −3 the threshold is −3.4.
-        assert_eq!(alarms(watch(0.8, 9), &[-5.0, -3.0, -3.39]), "");
-        assert_eq!(alarms(watch(0.8, 9), &[-5.0, -3.0, -3.41]), "3f");
+        assert_eq!(alarms(state(0.8, 9), &[-5.0, -3.0, -3.39]), "");
+        assert_eq!(alarms(state(0.8, 9), &[-5.0, -3.0, -3.41]), "3f");
         // A new lowest score moves the threshold, and is below it.
-        assert_eq!(alarms(watch(0.8, 9), &[-5.0, -3.0, -9.0]), "3f");
-        // At the ends: with 0 only below the lowest, which cannot be; with 1 whatever is not the highest.
-        assert_eq!(alarms(watch(0.0, 9), &[3.0, 2.0, 1.0, 0.0]), "");
-        assert_eq!(alarms(watch(1.0, 9), &[3.0, 3.0, 2.99]), "3f");
-        // Whatever the rounding, no score is below itself.
-        assert!((1..1000).all(|n| alarms(watch(0.8, 9), &[-0.1 * f64::from(n); 3]).is_empty()));
+        assert_eq!(alarms(state(0.8, 9), &[-5.0, -3.0, -9.0]), "3f");
+        // A share of 0 never gives an alarm; a share of 1 gives one for every score below the highest.
+        assert_eq!(alarms(state(0.0, 9), &[3.0, 2.0, 1.0, 0.0]), "");
+        assert_eq!(alarms(state(1.0, 9), &[3.0, 3.0, 2.99]), "3f");
+        // Rounding never puts a score below itself.
+        assert!((1..1000).all(|n| alarms(state(0.8, 9), &[-0.1 * f64::from(n); 3]).is_empty()));
     }
 
     #[test]
-    fn what_the_context_has_dropped_does_not_count() {
-        let watch =
+    fn episodes_outside_the_context_are_ignored() {
+        let state =
             |context| DetectorState::new(Detector::Drop { share: 0.8 }, ClearKeeps::Last, None, context);
         // While the bad first episode counts, a small loss is within the range.
-        assert_eq!(alarms(watch(9), &[-10.0, 1.0, 1.0, 0.9]), "");
-        // A context of four has room for three finished episodes.
-        assert_eq!(alarms(watch(4), &[-10.0, 1.0, 0.9]), "");
-        assert_eq!(alarms(watch(4), &[-10.0, 1.0, 1.0, 0.9]), "4f");
-        // Room for one finished episode, or none: nothing to compare with.
-        assert_eq!(alarms(watch(2), &[1.0, 0.0, 1.0, 0.0]), "");
-        assert_eq!(alarms(watch(1), &[1.0, 0.0]), "");
+        assert_eq!(alarms(state(9), &[-10.0, 1.0, 1.0, 0.9]), "");
+        // A context of four episodes keeps three finished ones.
+        assert_eq!(alarms(state(4), &[-10.0, 1.0, 0.9]), "");
+        assert_eq!(alarms(state(4), &[-10.0, 1.0, 1.0, 0.9]), "4f");
+        // With at most one finished episode in the context there is no other score to compare with.
+        assert_eq!(alarms(state(2), &[1.0, 0.0, 1.0, 0.0]), "");
+        assert_eq!(alarms(state(1), &[1.0, 0.0]), "");
     }
 
     #[test]
-    fn who_keeps_nothing_needs_two_new_episodes() {
-        let watch = |keeps| DetectorState::new(Detector::Drop { share: 0.8 }, keeps, None, 9);
-        assert_eq!(alarms(watch(ClearKeeps::Last), &[9.0, 5.0, 4.0]), "2f 3f");
-        assert_eq!(alarms(watch(ClearKeeps::Nothing), &[9.0, 5.0, 4.0]), "2f");
-        assert_eq!(alarms(watch(ClearKeeps::Nothing), &[9.0, 5.0, 4.0, 3.0]), "2f 4f");
+    fn a_cleared_context_needs_two_episodes_for_an_alarm() {
+        let state = |keeps| DetectorState::new(Detector::Drop { share: 0.8 }, keeps, None, 9);
+        assert_eq!(alarms(state(ClearKeeps::Last), &[9.0, 5.0, 4.0]), "2f 3f");
+        assert_eq!(alarms(state(ClearKeeps::Nothing), &[9.0, 5.0, 4.0]), "2f");
+        assert_eq!(alarms(state(ClearKeeps::Nothing), &[9.0, 5.0, 4.0, 3.0]), "2f 4f");
     }
 
     #[test]
-    fn who_is_told_clears_everything_exactly_then() {
-        let mut watch = DetectorState::new(Detector::Known, ClearKeeps::Last, Some(2), 5);
-        assert_eq!(watch.episode_ended(1.0), None);
-        let (alarm, keeps) = watch.episode_ended(1.0).expect("the switch");
+    fn the_informed_detector_clears_everything_at_the_switch() {
+        let mut state = DetectorState::new(Detector::Known, ClearKeeps::Last, Some(2), 5);
+        assert_eq!(state.episode_ended(1.0), None);
+        let (alarm, keeps) = state.episode_ended(1.0).expect("the switch");
         assert_eq!((alarm.after_episode, alarm.verdict, keeps), (2, Verdict::Detection, ClearKeeps::Nothing));
-        assert_eq!(watch.episode_ended(0.0), None);
+        assert_eq!(state.episode_ended(0.0), None);
         assert_eq!(alarms(DetectorState::new(Detector::Known, ClearKeeps::Last, None, 5), &[1.0, 0.0]), "");
         assert_eq!(alarms(DetectorState::new(Detector::None, ClearKeeps::Last, Some(1), 5), &[1.0, 0.0]), "");
     }
 
     #[test]
-    fn detectors_are_read_as_they_are_written() {
+    fn detectors_survive_text_and_back() {
         for text in ["none", "drop:0.8", "drop:0", "drop:1", "known"] {
             assert_eq!(text.parse::<Detector>().expect("a detector").to_string(), text);
         }

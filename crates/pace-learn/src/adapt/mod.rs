@@ -1,4 +1,4 @@
-//! Algorithm 2: an agent meets peers it was not trained with, and adapts within the encounter.
+//! Algorithm 2: a trained agent plays encounters with peers that it was not trained with, and adapts within each of them.
 
 mod detector;
 mod switch;
@@ -19,7 +19,7 @@ use detector::DetectorState;
 pub use detector::{Alarm, ClearKeeps, DETECTORS, Detector, DetectorEntry, Verdict};
 pub use switch::Switch;
 
-/// Whom the agent meets, and how often.
+/// The settings of an evaluation: peers, encounters, context and detector.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AdaptConfig {
     /// The part of the pool.
@@ -28,26 +28,26 @@ pub struct AdaptConfig {
     pub encounters_per_tuple: usize,
     /// N_eps: episodes per encounter.
     pub episodes: usize,
-    /// N_ctx: the most episodes the context keeps, the current one included; all if absent. A hidden state cannot forget one
-    /// episode of several, so that it changes nothing for methods that have one instead of a context.
+    /// N_ctx: maximum number of episodes in the context, including the current one. `None` keeps the whole encounter.
+    /// Ignored by recurrent methods: a hidden state cannot drop a single episode.
     pub context_episodes: Option<usize>,
-    /// Whether and when other peers take the first ones' places.
+    /// A replacement of the peers within each encounter, if any.
     pub switch: Option<Switch>,
-    /// What clears the context within an encounter.
+    /// The rule that clears the context within an encounter.
     pub detector: Detector,
-    /// What clearing leaves.
+    /// Part of the context that is kept when it is cleared.
     pub keep_on_clear: ClearKeeps,
-    /// The class of each peer of each tuple, where these are the classes of the identifier. Guesses are judged by it; the
-    /// agent does not see it.
+    /// The class of each peer of each tuple, if the identifier has these classes. Guesses are scored with them; the agent does
+    /// not see them.
     pub classes: Option<Vec<Vec<usize>>>,
-    /// Whether the latents of the first encounter with each tuple are wanted.
+    /// Whether outcomes hold the latents of the first encounter with each tuple.
     pub keep_latents: bool,
-    /// All chance of the encounters; the same seed gives every agent the same cards.
+    /// Random seed. Agents evaluated with the same seed face the same random events.
     pub seed: u64,
 }
 
 impl AdaptConfig {
-    /// The plain protocol: the same peers all along, and the whole encounter in the context.
+    /// The default settings: no switch, no detector, and the whole encounter in the context.
     pub fn new(split: Split, encounters_per_tuple: usize, episodes: usize, seed: u64) -> AdaptConfig {
         AdaptConfig {
             split,
@@ -63,7 +63,7 @@ impl AdaptConfig {
         }
     }
 
-    /// Refuses numbers with which nothing could be played, or not to an end.
+    /// Refuses numbers without any encounter, or with too many.
     fn check(&self, n_tuples: usize) -> Result<(), ConfigError> {
         let check = |key: &str, found: usize, max: usize| {
             if (1..=max).contains(&found) {
@@ -71,7 +71,7 @@ impl AdaptConfig {
             }
             Err(ConfigError::bad_value(key, &found, &format!("a number from 1 to {max}")))
         };
-        // A pool of no tuples, or of more than there can be, has no name.
+        // The text of a uniform sample with an invalid number of tuples cannot be parsed.
         self.split.to_string().parse::<Split>()?;
         check("encounters", self.encounters_per_tuple, MAX_ENCOUNTERS / n_tuples.max(1))?;
         check("episodes", self.episodes, MAX_EPISODES)?;
@@ -101,16 +101,17 @@ impl AdaptConfig {
         Ok(())
     }
 
-    /// The most episodes in the running context. Only one that counts its episodes can keep the last.
+    /// Maximum number of episodes in the running context. A context that keeps its last episode must store its episodes
+    /// separately, so it needs a maximum.
     fn window(&self) -> Option<usize> {
         let must_count = matches!(self.detector, Detector::Drop { .. });
         self.context_episodes.or(must_count.then_some(self.episodes))
     }
 }
 
-/// More encounters than this take years.
+/// The maximum number of encounters; more would take years.
 const MAX_ENCOUNTERS: usize = 100_000_000;
-/// The episodes of an encounter, as in the keys of the games.
+/// The maximum number of episodes in an encounter, as in the keys of the games.
 const MAX_EPISODES: usize = 10_000;
 
 /// One encounter.
@@ -118,36 +119,36 @@ const MAX_EPISODES: usize = 10_000;
 pub struct EncounterOutcome {
     /// The number of the tuple in its split.
     pub tuple: usize,
-    /// The tuple that took its place, where there was a switch.
+    /// The tuple that replaced it, if there was a switch.
     pub successor: Option<usize>,
-    /// Which of the encounters with this tuple.
+    /// The number of the encounter among those with this tuple.
     pub pass: usize,
-    /// What came of each episode.
+    /// The outcome of each episode.
     pub episodes: Vec<EpisodeOutcome>,
-    /// The highest posterior class of each peer at the start of each episode, episode after episode. What it means to be
-    /// right is known for training peers only. Empty if the method identifies nobody.
+    /// The class with the highest posterior of each peer at the start of each episode, episode after episode. The true class is
+    /// defined for training peers only. Empty if the method has no identifier.
     pub guesses: Vec<Vec<usize>>,
     /// The identifier's confidence in these guesses, averaged over peers.
     pub confidence: Vec<f32>,
-    /// How right the identifier was at every decision; empty where no class is known.
+    /// The scores of the identifier at every decision; empty if no class is known.
     pub identified: Vec<IdentificationScore>,
-    /// When the detector found that the peers had changed.
+    /// The alarms of the detector.
     pub alarms: Vec<Alarm>,
     /// The latent of every decision, one after the other; empty unless asked for.
     pub latents: Vec<f32>,
 }
 
-/// How right the identifier was at one decision.
+/// The scores of the identifier at one decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IdentificationScore {
-    /// The share of peers whose best guess is right.
+    /// The share of peers whose guessed class is right.
     pub accuracy: f32,
-    /// The probability given to the truth, averaged over peers.
+    /// The probability of the true class, averaged over peers.
     pub posterior: f32,
 }
 
 impl EncounterOutcome {
-    /// The tuple that was met in an episode, counted from 0.
+    /// The tuple of peers in an episode, counted from 0.
     pub fn tuple_in(&self, episode: usize, switch: Option<Switch>) -> usize {
         match (switch, self.successor) {
             (Some(Switch { after }), Some(successor)) if episode >= after => successor,
@@ -156,11 +157,11 @@ impl EncounterOutcome {
     }
 }
 
-/// Encounters that run side by side in one shard; few enough to balance threads, enough for fast products.
+/// Number of encounters in a shard: few enough to balance threads, enough for fast matrix products.
 const LANES_PER_SHARD: usize = 64;
 
-/// Plays all encounters. The result does not depend on the number of threads. Numbers in `config` with which nothing can be
-/// played are refused, and an agent whose output is not a distribution over actions.
+/// Plays all encounters. The result does not depend on the number of threads. Returns an error for invalid numbers in `config`
+/// and for an agent whose output is not a distribution over actions.
 ///
 /// # Panics
 /// If the game's observations or actions are not those that the agent was trained with.
@@ -188,7 +189,7 @@ pub fn adapt(
     Ok(all)
 }
 
-/// Plays encounters in the lanes of one runner. They are numbered pass after pass, and inside a pass tuple after tuple.
+/// Plays encounters in the lanes of one runner. They are numbered pass after pass, and within a pass tuple after tuple.
 pub(crate) fn play_batched(
     agent: &Policy,
     game: &dyn AnyGame,
@@ -239,26 +240,26 @@ pub(crate) fn play_batched(
         keypoint_visited: false,
     };
     let mut current: Vec<EpisodeOutcome> = (0..n_lanes).map(|_| blank()).collect();
-    // Who sits in each lane now.
+    // The current tuple of each lane.
     let mut tuples: Vec<usize> = outcomes.iter().map(|outcome| outcome.tuple).collect();
-    let watch = DetectorState::new(
+    let detector = DetectorState::new(
         config.detector,
         config.keep_on_clear,
         config.switch.map(|switch| switch.after),
         config.context_episodes.unwrap_or(config.episodes),
     );
-    let mut watches = vec![watch; n_lanes];
+    let mut detectors = vec![detector; n_lanes];
     let mut ended = Vec::new();
     while runner.select_actions(agent)? {
-        // A first decision of an episode: what is the episode worth, and whom does the agent think it plays with?
-        let fresh: Vec<(usize, usize)> = runner
+        // Exact values and guesses are computed at the first decision of every episode.
+        let first_decisions: Vec<(usize, usize)> = runner
             .active()
             .iter()
             .copied()
             .enumerate()
             .filter(|(_, lane)| current[*lane].n_steps == 0)
             .collect();
-        closed_form.fill(agent, game, config.split, &runner, &fresh, &tuples, &mut current)?;
+        closed_form.fill(agent, game, config.split, &runner, &first_decisions, &tuples, &mut current)?;
         let outputs = runner.outputs();
         for (row, &lane) in runner.active().iter().enumerate() {
             let outcome = &mut outcomes[lane];
@@ -266,8 +267,8 @@ pub(crate) fn play_batched(
             if current[lane].n_steps == 0 && !slots.is_empty() {
                 let guesses: Vec<usize> =
                     slots.iter().map(|slot| best_guess(&posteriors[slot.clone()])).collect();
-                let sure = slots.iter().zip(&guesses).map(|(slot, guess)| posteriors[slot.start + guess]);
-                outcome.confidence.push(sure.sum::<f32>() / slots.len() as f32);
+                let chosen = slots.iter().zip(&guesses).map(|(slot, guess)| posteriors[slot.start + guess]);
+                outcome.confidence.push(chosen.sum::<f32>() / slots.len() as f32);
                 outcome.guesses.push(runner.true_classes(agent, lane, guesses));
             }
             if let Some(classes) = config.classes.as_ref().filter(|_| !slots.is_empty()) {
@@ -298,7 +299,7 @@ pub(crate) fn play_batched(
             let outcome = &mut outcomes[lane];
             let n_finished = outcome.episodes.len();
             if let Some((alarm, keeps)) =
-                watches[lane].episode_ended(told(&outcome.episodes[n_finished - 1], metric))
+                detectors[lane].episode_ended(observed_score(&outcome.episodes[n_finished - 1], metric))
             {
                 outcome.alarms.push(alarm);
                 match keeps {
@@ -317,8 +318,8 @@ pub(crate) fn play_batched(
     Ok(outcomes)
 }
 
-/// The score of an episode as the ego learns it: what chance made of it, and not what it was worth before.
-fn told(outcome: &EpisodeOutcome, metric: Metric) -> f64 {
+/// The score of an episode that the ego can observe: from the actual return, not from the expected one.
+fn observed_score(outcome: &EpisodeOutcome, metric: Metric) -> f64 {
     EpisodeOutcome { expected_return: None, ..*outcome }.score(metric)
 }
 
@@ -332,17 +333,17 @@ fn score_identification(
     slots: &[std::ops::Range<usize>],
     classes: impl Iterator<Item = usize>,
 ) -> IdentificationScore {
-    let mut judged = IdentificationScore { accuracy: 0.0, posterior: 0.0 };
+    let mut score = IdentificationScore { accuracy: 0.0, posterior: 0.0 };
     for (slot, class) in slots.iter().zip(classes) {
         let is_right = best_guess(&posteriors[slot.clone()]) == class;
-        judged.accuracy += f32::from(u8::from(is_right)) / slots.len() as f32;
-        judged.posterior += posteriors[slot.start + class] / slots.len() as f32;
+        score.accuracy += f32::from(u8::from(is_right)) / slots.len() as f32;
+        score.posterior += posteriors[slot.start + class] / slots.len() as f32;
     }
-    judged
+    score
 }
 
-/// The exact value of an episode, for games that have one: the agent's answers at every decision point, given its context
-/// when the episode begins.
+/// The exact value of an episode in games with a closed form, from the agent's action probabilities at every decision point,
+/// given its context at the start of the episode.
 struct ClosedForm {
     points: Vec<pace_games::DecisionPoint>,
     outputs: PolicyOutputs,
@@ -360,19 +361,19 @@ impl ClosedForm {
         game: &dyn AnyGame,
         split: Split,
         runner: &PolicyRunner<Policy>,
-        fresh: &[(usize, usize)],
+        first_decisions: &[(usize, usize)],
         tuples: &[usize],
         current: &mut [EpisodeOutcome],
     ) -> Result<(), ConfigError> {
-        if self.points.is_empty() || fresh.is_empty() {
+        if self.points.is_empty() || first_decisions.is_empty() {
             return Ok(());
         }
         let (spec, n_actions) = (agent.spec(), agent.spec().sizes.n_actions);
-        // A context for every point of every lane, which is then led to its point.
+        // One context per lane and point; the steps before the point are added below.
         let lanes: Vec<usize> =
-            fresh.iter().flat_map(|(_, lane)| self.points.iter().map(|_| *lane)).collect();
+            first_decisions.iter().flat_map(|(_, lane)| self.points.iter().map(|_| *lane)).collect();
         let mut state = runner.select_contexts(&lanes);
-        // The transform of each context's side; `None` where the agent knows of one side only.
+        // The transform to the canonical frame of each context; `None` without a canonical frame.
         let transforms: Vec<Option<&SymmetryTransform>> =
             lanes.iter().map(|lane| spec.transform(runner.side(*lane))).collect();
         let n_steps = self.points.iter().map(|point| point.earlier.len()).max().unwrap_or(0);
@@ -392,14 +393,16 @@ impl ClosedForm {
                 transform.to_game_actions(answer);
             }
         }
-        for ((_, lane), answers) in fresh.iter().zip(answers.chunks_exact(self.points.len() * n_actions)) {
+        for ((_, lane), answers) in
+            first_decisions.iter().zip(answers.chunks_exact(self.points.len() * n_actions))
+        {
             let value = game.expected_return(split, tuples[*lane], answers);
             current[*lane].expected_return = Some(value.expect("the tuple is being played"));
         }
         Ok(())
     }
 
-    /// Adds step `step` of the way to every point that is further than that.
+    /// Adds step `step` to the context of every point that has this many earlier steps.
     fn update_contexts(
         &mut self,
         agent: &Policy,
@@ -419,8 +422,8 @@ impl ClosedForm {
                 transform
                     .map_or(earlier.ego_action, |transform| transform.transform_action(earlier.ego_action)),
             );
-            let told = earlier.peer_actions.iter().copied();
-            peer_actions.extend(told.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
+            let actions = earlier.peer_actions.iter().copied();
+            peer_actions.extend(actions.chain(std::iter::repeat(NO_ACTION)).take(n_peers));
         }
         agent.forward_policy(&observations, &rows, state, &mut self.outputs);
         let decisions = Decisions {

@@ -1,22 +1,22 @@
-//! A sudden change: in the middle of an encounter other peers take the first ones' places, and nobody tells the ego.
+//! A sudden change: within an encounter, other peers replace the first ones, and the ego is not informed.
 
 use pace_games::Seed;
 
-/// When the peers change.
+/// A replacement of the peers within an encounter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// Episodes with the first peers; all later ones are with the others.
+    /// Number of episodes with the first peers; all later episodes are with the others.
     pub after: usize,
 }
 
 impl Switch {
-    /// Who takes the place of `tuple`: the next one of the pool, and after the last the first.
+    /// The tuple that replaces `tuple`: the next one of the pool; the last is followed by the first.
     pub fn successor(tuple: usize, n_tuples: usize) -> usize {
         (tuple + 1) % n_tuples
     }
 
-    /// All chance from the switch on, given that of the encounter. It does not depend on what was drawn before, so it is
-    /// the same for every ego.
+    /// The random seed from the switch on, derived from the seed of the encounter. It does not depend on earlier samples, so it
+    /// is equal for every ego.
     pub fn seed(of_encounter: Seed) -> Seed {
         of_encounter.child("switch", &[])
     }

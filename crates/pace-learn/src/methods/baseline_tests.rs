@@ -1,11 +1,12 @@
-//! The baselines: their losses against PyTorch's recording and finite differences, and where their contexts begin and end.
+//! Tests of the baselines: their losses against PyTorch's recording and finite differences, and the span of their contexts.
 
 use pace_games::{AnyGame, GAMES, PoolListing, Preset, Split};
 use serde_json::{Map, Value};
 
 use super::lili::LiliNet;
 use super::recorded::{
-    Recording, check_differences, check_recorded, check_recurring, everything, gradient, set_weights,
+    Recording, check_deduplication, check_differences, check_recorded, gradient, set_weights,
+    with_all_segments,
 };
 use super::recurrent::{RecurrentNet, RecurrentState};
 use super::{MethodInputs, PaceNet, find_method};
@@ -48,17 +49,17 @@ fn check_case<N: Network>(recording: &Recording, case: &Value, own: &[&str]) {
     set_weights(&mut net, &recording.0["parameters"][recorded]);
     let batch = recording.batch();
     let weights = recording.weights(batch.n_decisions());
-    everything(&net, &batch, &[], weights, |job| {
+    with_all_segments(&net, &batch, &[], weights, |job| {
         check_recorded(&net, job, case, own);
         check_differences(&net, job, own.len());
         check_parts(&net, job);
         if recorded != "lili" {
-            check_recurring(&net, job);
+            check_deduplication(&net, job);
         }
     });
 }
 
-/// Pieces one by one, in another order, add up to all of them together.
+/// The gradients of single segments, in another order, add up to the gradient of all segments.
 fn check_parts<N: Network>(net: &N, job: &UpdateJob<'_>) {
     let whole = gradient(net, job);
     let mut parts = vec![0.0; net.weights().len()];
@@ -72,7 +73,7 @@ fn check_parts<N: Network>(net: &N, job: &UpdateJob<'_>) {
 }
 
 #[test]
-fn losses_and_gradients_equal_pytorchs_and_how_the_loss_changes() {
+fn losses_and_gradients_equal_pytorch_and_finite_differences() {
     let recording = recording();
     for case in recording.0["cases"].as_array().expect("a list") {
         match case["net"].as_str() {
@@ -103,15 +104,15 @@ fn small(game: &str, method: &str, change: impl Fn(&mut TrainConfig)) -> TrainCo
     config
 }
 
-/// What the pass that learns makes of a batch must be what the pass that acts made of it: the same probabilities, so that no
-/// ratio differs from 1, and the same values.
+/// The training pass computes the same probabilities and values for a batch as the inference pass of the rollout, so that no
+/// probability ratio differs from 1.
 fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
     for entry in GAMES {
         let game = open(entry);
         let pool = game.pool(Split::Train);
         let config = small(entry.id, method, &change);
         let mut ppo = Ppo::<N>::new(&*game, &pool, &config, 1, 1).expect("good keys");
-        // First policies are nearly uniform whatever they see; these are not.
+        // Initial policies are nearly uniform for all observations; these are not.
         let mut rng = pace_games::Seed::new(1).stream("weights");
         ppo.learner.net.weights_mut().iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
         let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
@@ -121,9 +122,9 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
         let weights =
             LossWeights { per_row: 1.0, auxiliary: 1.0, value: 1.0, value_clip: 1.0, policy: Some(policy) };
         let classes: Vec<Vec<usize>> = pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect();
-        // Values are compared one by one: as targets of themselves.
+        // Values are their own targets, so that the value loss compares them one by one.
         batch.targets = batch.values.clone();
-        everything(&ppo.learner.net, &batch, &classes, weights, |job| {
+        with_all_segments(&ppo.learner.net, &batch, &classes, weights, |job| {
             let sums = gradient(&ppo.learner.net, job).sums;
             let label = format!("{} {method}", entry.id);
             assert_eq!(sums.n, batch.n_decisions() as f64, "{label}");
@@ -136,13 +137,13 @@ fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
 }
 
 #[test]
-fn what_is_learned_from_is_what_was_played() {
+fn training_batch_matches_rollout() {
     check_replay::<PaceNet>("pace", |config| {
         config.warm_up_steps = 0;
     });
-    // Play and gradient drop different places; what is compared is the network with nothing dropped.
+    // Rollout and update have different dropout, so the network is compared without dropout.
     check_replay::<PaceNet<TransformerEncoder>>("pace-tf", |config| {
-        config.encoder_dropout_in_rollout = false
+        config.encoder_dropout_in_rollout = false;
     });
     check_replay::<LiliNet>("lili", |_| {});
     check_replay::<LiliNet>("lili", |config| config.empty_context = EmptyContext::Encoded);
@@ -153,11 +154,11 @@ fn what_is_learned_from_is_what_was_played() {
     check_replay::<LiamNet>("liamx", |config| config.rnn_sees_terminal = true);
 }
 
-/// A network with first weights, and one context led through episodes of made-up decisions; `watch` sees it before every one.
-fn lead<N: Network>(
+/// Plays episodes of random decisions through a context of a network with initial weights; calls `look` before every decision.
+fn play_through<N: Network>(
     method: &str,
     change: impl Fn(&mut TrainConfig),
-    mut watch: impl FnMut(usize, usize, &N::State, &[f32]),
+    mut look: impl FnMut(usize, usize, &N::State, &[f32]),
 ) {
     let entry = &GAMES[0];
     let game = open(entry);
@@ -173,7 +174,7 @@ fn lead<N: Network>(
         for step in 0..3 {
             let observation = observe();
             net.forward_policy(&observation, &[0], &mut state, &mut outputs);
-            watch(episode, step, &state, &outputs.latents);
+            look(episode, step, &state, &outputs.latents);
             let peer_actions = vec![0; net.spec().sizes.n_peers];
             let decisions = Decisions {
                 observations: &observation,
@@ -193,7 +194,7 @@ fn the_latent_of_lili_is_that_of_the_previous_episode() {
     for empty_context in [EmptyContext::Zero, EmptyContext::Encoded] {
         let mut latents: Vec<Vec<f32>> = Vec::new();
         let change = |config: &mut TrainConfig| config.empty_context = empty_context;
-        lead::<LiliNet>("lili", change, |_, _, _, latent| latents.push(latent.to_vec()));
+        play_through::<LiliNet>("lili", change, |_, _, _, latent| latents.push(latent.to_vec()));
         let episodes: Vec<&[Vec<f32>]> = latents.chunks(3).collect();
         for episode in &episodes {
             assert!(episode.iter().all(|latent| latent == &episode[0]), "{episode:?}");
@@ -213,12 +214,12 @@ fn hidden_states<N: Network<State = RecurrentState>>(
     change: impl Fn(&mut TrainConfig),
 ) -> Vec<Vec<f32>> {
     let mut states = Vec::new();
-    lead::<N>(method, change, |_, _, state, _| states.push(state.lanes[0].hidden().to_vec()));
+    play_through::<N>(method, change, |_, _, state, _| states.push(state.lanes[0].hidden.clone()));
     states
 }
 
 #[test]
-fn hidden_states_end_where_the_method_says() {
+fn hidden_states_span_an_episode_or_an_encounter() {
     let is_zero = |state: &[f32]| state.iter().all(|value| *value == 0.0);
     let starts = |states: &[Vec<f32>]| -> Vec<bool> { states.iter().map(|state| is_zero(state)).collect() };
     let every_third: Vec<bool> = (0..12).map(|step| step % 3 == 0).collect();
@@ -226,21 +227,21 @@ fn hidden_states_end_where_the_method_says() {
     assert_eq!(starts(&hidden_states::<LiamNet>("liam", |_| {})), every_third);
     assert_eq!(starts(&hidden_states::<LiamNet>("liamx", |_| {})), only_first);
     assert_eq!(starts(&hidden_states::<GeneralistNet>("generalist", |_| {})), only_first);
-    // Forgetting makes an encounter like the first.
+    // A cleared context equals that of a first encounter.
     let net_and_state = |seed| {
         let game = open(&GAMES[0]);
         let config = small(GAMES[0].id, "liamx", |_| {});
         let net = LiamNet::new(game.spec(), &game.pool(Split::Train), &config);
         let mut state = net.new_state(1, None);
-        state.lanes[0].hidden_mut().fill(seed);
+        state.lanes[0].hidden.fill(seed);
         net.clear_context(&mut state, 0);
-        state.lanes[0].hidden().to_vec()
+        state.lanes[0].hidden.clone()
     };
     assert!(is_zero(&net_and_state(0.5)));
 }
 
 #[test]
-fn the_terminal_observation_is_one_more_step_for_those_who_see_it() {
+fn rnn_sees_terminal_adds_a_step_at_the_end_of_an_episode() {
     let see = |config: &mut TrainConfig| config.rnn_sees_terminal = true;
     for method in ["generalist", "liamx"] {
         let states = |is_seen: bool| match (method, is_seen) {
@@ -250,15 +251,15 @@ fn the_terminal_observation_is_one_more_step_for_those_who_see_it() {
             (_, true) => hidden_states::<LiamNet>(method, see),
         };
         let (blind, seeing) = (states(false), states(true));
-        assert_eq!(blind[..3], seeing[..3], "{method}: the first episode has seen no end");
+        assert_eq!(blind[..3], seeing[..3], "{method}: before the end of the first episode");
         assert_ne!(blind[3], seeing[3], "{method}");
     }
-    // Nothing is left of it where the hidden state ends with the episode.
+    // It has no effect if the hidden state ends with the episode.
     assert_eq!(hidden_states::<LiamNet>("liam", |_| {}), hidden_states::<LiamNet>("liam", see));
 }
 
 #[test]
-fn chunks_begin_from_the_states_of_the_rollout() {
+fn chunks_start_from_the_states_of_the_rollout() {
     let entry = &GAMES[0];
     let game = open(entry);
     let pool = game.pool(Split::Train);
@@ -279,14 +280,14 @@ fn chunks_begin_from_the_states_of_the_rollout() {
 }
 
 #[test]
-fn keys_that_a_method_cannot_follow_are_refused() {
+fn unsupported_keys_are_refused() {
     let game = open(&GAMES[0]);
     let pool = game.pool(Split::Train);
     let refused = |method: &str, key: &str, change: &dyn Fn(&mut TrainConfig)| {
         let config = small(GAMES[0].id, method, change);
         let inputs = MethodInputs { game: &*game, pool: &pool, config: &config, needed: None };
         let result = find_method(method).expect("a method").begin(&inputs, 1, 1);
-        let error = result.map(drop).expect_err("a key that means nothing").to_string();
+        let error = result.map(drop).expect_err("an unsupported key").to_string();
         assert!(error.contains(key), "{error}");
     };
     use crate::config::{ContextAction, MinibatchUnit};

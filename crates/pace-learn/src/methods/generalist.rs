@@ -1,6 +1,5 @@
-//! The Generalist differs from `pace.rs` in: a hidden state in place of context and encoder, and no identifier.
-//!
-//! It must find out by itself what is worth remembering (`docs/methods/generalist.md`). Its network is in `recurrent`.
+//! The Generalist differs from `pace.rs` in: a hidden state instead of context and encoder, and no identifier
+//! (`docs/methods/generalist.md`). The network is in `recurrent`.
 
 use super::recurrent::RecurrentNet;
 use super::{Method, baseline};
@@ -16,7 +15,7 @@ pub(crate) const GENERALIST: Method = Method::of::<RecurrentNet<false>>(
     },
 );
 
-/// The keys of a recurrent method whose hidden state and returns reach this far.
+/// Sets the keys of a recurrent method with this span of hidden state and returns.
 pub(super) fn recurrent(config: &mut TrainConfig, span: Span) {
     baseline(config);
     (config.minibatch_unit, config.minibatches_per_encounter) = (MinibatchUnit::Chunks, 1);

@@ -1,4 +1,5 @@
-//! What differs between methods; the rest is shared: Algorithm 1 in `ppo`, play in `policy_runner`, adaptation in `adapt`.
+//! The methods: one file each, and the list of all. The shared parts are elsewhere: Algorithm 1 in `ppo`, play in
+//! `policy_runner`, adaptation in `adapt`.
 
 mod generalist;
 mod gscu;
@@ -29,7 +30,7 @@ use crate::config::{MinibatchUnit, TrainConfig};
 use crate::network::Network;
 use crate::policy::Policy;
 use crate::ppo::Ppo;
-use crate::train::{TrainError, Training};
+use crate::train::{TrainError, TrainingAlgorithm};
 use crate::update_benchmark::{AnyBench, BatchShape, UpdateBench};
 
 /// Every method that can be trained, in the column order of every table.
@@ -53,16 +54,16 @@ pub fn find_method(id: &str) -> Result<&'static Method, ConfigError> {
         .ok_or_else(|| ConfigError::unknown("method", id, METHODS.iter().map(|method| method.id)))
 }
 
-/// The keys of a method without an identifier: nobody to be sure of, nothing to warm up; and it looks as the game says.
+/// Sets the keys of a method without an identifier: no exploration reward, no warm-up, no canonical frame.
 fn baseline(config: &mut TrainConfig) {
     config.exploration_weight = 0.0;
     config.warm_up_steps = 0;
     config.canonical_frame = false;
 }
 
-/// Refuses keys that such a method could not follow, and mini-batches that it is not trained with.
+/// Refuses keys that a method without an identifier does not support, and mini-batches other than the given ones.
 fn check_baseline(config: &TrainConfig, minibatches: &[MinibatchUnit]) -> Result<(), ConfigError> {
-    let expected = "0: this method identifies nobody";
+    let expected = "0: this method has no identifier";
     if config.exploration_weight != 0.0 {
         return Err(ConfigError::bad_value("exploration_weight", &config.exploration_weight, expected));
     }
@@ -70,19 +71,15 @@ fn check_baseline(config: &TrainConfig, minibatches: &[MinibatchUnit]) -> Result
         return Err(ConfigError::bad_value("warm_up_steps", &config.warm_up_steps, expected));
     }
     if config.canonical_frame {
-        return Err(ConfigError::bad_value(
-            "canonical_frame",
-            &true,
-            "false: PACE alone looks from its own side",
-        ));
+        return Err(ConfigError::bad_value("canonical_frame", &true, "false: only PACE supports it"));
     }
     check_minibatch(config, minibatches)
 }
 
-/// Refuses mini-batches that a method is not trained with.
+/// Refuses mini-batches other than the given ones.
 fn check_minibatch(config: &TrainConfig, known: &[MinibatchUnit]) -> Result<(), ConfigError> {
     if config.minibatch_unit == MinibatchUnit::Chunks && config.minibatches_per_encounter != 1 {
-        let expected = "1: a chunk is learned from as a whole";
+        let expected = "1: a chunk is never divided";
         return Err(ConfigError::bad_value(
             "minibatches_per_encounter",
             &config.minibatches_per_encounter,
@@ -97,57 +94,62 @@ fn check_minibatch(config: &TrainConfig, known: &[MinibatchUnit]) -> Result<(), 
     Err(ConfigError::bad_value("minibatch_unit", &config.minibatch_unit.name(), &expected))
 }
 
-/// A way to train: a network, and the keys that make the method what it is.
+/// A training method: its network, its training algorithm and its keys.
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
     /// The id on the command line and in records.
     pub id: &'static str,
-    /// What it is, in one line.
+    /// One-line description.
     pub summary: &'static str,
     adjust: fn(&mut TrainConfig),
     need: for<'a> fn(&'a TrainConfig) -> Option<Need<'a>>,
+    /// The constructors for a network with these keys.
+    constructors: fn(&TrainConfig) -> Constructors,
+}
+
+/// Functions that make a run, an agent and a benchmark.
+#[derive(Clone, Copy)]
+struct Constructors {
     begin: Begin,
     load: Load,
     bench: fn(&BatchShape, TrainConfig) -> Box<dyn AnyBench>,
 }
 
-/// A run that another run needs: its agent is a part of the other's.
+/// A trained run whose agent becomes a part of another run's agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need<'a> {
-    /// The key that names the run.
+    /// The key that names the folder of the run.
     pub key: &'static str,
-    /// The name in that key: the folder of the run.
+    /// The value of that key; empty if it is not set.
     pub run: &'a str,
+    /// The method of the run that experiments use.
+    pub method: &'static str,
 }
 
-type Begin = fn(&MethodInputs<'_>, u64, usize) -> Result<Box<dyn Training>, ConfigError>;
+type Begin = fn(&MethodInputs<'_>, u64, usize) -> Result<Box<dyn TrainingAlgorithm>, ConfigError>;
 type Load = fn(&MethodInputs<'_>, &[u8]) -> Result<Agent, TrainError>;
 
-/// What a run or an agent of a method is made for.
+/// The inputs for making a run or an agent of a method.
 #[derive(Clone, Copy)]
 pub(crate) struct MethodInputs<'a> {
     pub(crate) game: &'a dyn AnyGame,
     /// The game's training pool.
     pub(crate) pool: &'a PoolListing,
     pub(crate) config: &'a TrainConfig,
-    /// The policy of the run that [`Method::need`] names, if there is one.
+    /// The policy of the run that [`Method::need`] names.
     pub(crate) needed: Option<&'a Policy>,
 }
 
-/// The agent of a network whose weights a run saved.
+/// Makes the agent of a network with the weights that a run saved.
 fn load<N: Network>(mut net: N, model: &[u8]) -> Result<Agent, TrainError> {
     *net.weights_mut() = net.spec().layout.from_bytes(model)?;
     Ok(Agent::new(net))
 }
 
-impl Method {
-    /// A method trained with PPO over encounters.
-    const fn of<N: Network>(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
-        Method {
-            id,
-            summary,
-            adjust,
-            need: |_| None,
+impl Constructors {
+    /// The constructors for a network that is trained with PPO.
+    fn of<N: Network>() -> Constructors {
+        Constructors {
             begin: |inputs, seed, n_threads| {
                 let MethodInputs { game, pool, config, .. } = *inputs;
                 Ok(Box::new(Ppo::<N>::new(game, pool, config, seed, n_threads)?))
@@ -156,13 +158,20 @@ impl Method {
             bench: |shape, config| Box::new(UpdateBench::<N>::new(shape, config)),
         }
     }
+}
 
-    /// Sets the keys that make the method what it is.
+impl Method {
+    /// A method with this network, trained with PPO.
+    const fn of<N: Network>(id: &'static str, summary: &'static str, adjust: fn(&mut TrainConfig)) -> Method {
+        Method { id, summary, adjust, need: |_| None, constructors: |_| Constructors::of::<N>() }
+    }
+
+    /// Sets the keys that define the method.
     pub(crate) fn adjust(&self, config: &mut TrainConfig) {
         (self.adjust)(config);
     }
 
-    /// The run that a run with these keys needs.
+    /// The run that a run with these keys needs, if any.
     pub fn need<'a>(&self, config: &'a TrainConfig) -> Option<Need<'a>> {
         (self.need)(config)
     }
@@ -172,15 +181,15 @@ impl Method {
         inputs: &MethodInputs<'_>,
         seed: u64,
         n_threads: usize,
-    ) -> Result<Box<dyn Training>, ConfigError> {
-        (self.begin)(inputs, seed, n_threads)
+    ) -> Result<Box<dyn TrainingAlgorithm>, ConfigError> {
+        ((self.constructors)(inputs.config).begin)(inputs, seed, n_threads)
     }
 
     pub(crate) fn load(&self, inputs: &MethodInputs<'_>, model: &[u8]) -> Result<Agent, TrainError> {
-        (self.load)(inputs, model)
+        ((self.constructors)(inputs.config).load)(inputs, model)
     }
 
     pub(crate) fn bench(&self, shape: &BatchShape, config: TrainConfig) -> Box<dyn AnyBench> {
-        (self.bench)(shape, config)
+        ((self.constructors)(&config).bench)(shape, config)
     }
 }

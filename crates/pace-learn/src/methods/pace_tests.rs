@@ -1,12 +1,12 @@
-//! The whole loss of PACE: against PyTorch's recording, against finite differences, and what the warm-up leaves alone.
+//! Tests of the whole loss of PACE: against PyTorch's recording, against finite differences, and during the warm-up.
 
 use pace_games::{PoolListing, Symmetries, SymmetryTransform};
 use serde_json::Value;
 
 use super::PaceNet;
 use super::recorded::{
-    Recording, check_differences, check_recorded, check_recurring, everything, gradient, integers,
-    set_weights,
+    Recording, check_deduplication, check_differences, check_recorded, gradient, integers, set_weights,
+    with_all_segments,
 };
 use crate::batch::Batch;
 use crate::config::{ContextAction, EncoderKind};
@@ -22,7 +22,7 @@ fn net(recording: &Recording, encoder: EncoderKind, case: &Value) -> PaceNet {
     net_with(recording, encoder, case, None)
 }
 
-/// The same, of an ego that looks from its own side where there are several.
+/// Like [`net`], but with a canonical frame if there are symmetries.
 fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Option<Symmetries>) -> PaceNet {
     let mut config = paper_keys("kuhn-poker", "pace");
     config.encoder_width = recording.size("encoder_width");
@@ -30,11 +30,11 @@ fn net_with(recording: &Recording, encoder: EncoderKind, case: &Value, sides: Op
     config.encoder = encoder;
     config.empty_context = serde_json::from_value(case["empty_context"].clone()).expect("a known name");
     config.empty_episode = serde_json::from_value(case["empty_episode"].clone()).expect("a known name");
-    // Only peers may be without an action, and some recorded entries are.
+    // Some recorded entries have no action, which only peers can have.
     config.context_action = ContextAction::Peer;
     config.canonical_frame = sides.is_some();
     let n_classes = integers(&recording.0["n_classes"]);
-    let pool = PoolListing { n_classes, sides, ..PoolListing::default() };
+    let pool = PoolListing { n_classes, symmetries: sides, ..PoolListing::default() };
     PaceNet::new(&recording.spec(), &pool, &config)
 }
 
@@ -55,7 +55,7 @@ fn for_every_case(check: impl Fn(&PaceNet, &UpdateJob<'_>, &Value)) {
     for_every_case_with(EncoderKind::MeanPool, check);
 }
 
-/// The same with another encoder of the same weights, whose results are not recorded.
+/// Like [`for_every_case`], but with another encoder that has the same weights and no recorded results.
 fn for_every_case_with(encoder: EncoderKind, check: impl Fn(&PaceNet, &UpdateJob<'_>, &Value)) {
     let recording = recording();
     let (batch, classes) = batch(&recording);
@@ -63,33 +63,33 @@ fn for_every_case_with(encoder: EncoderKind, check: impl Fn(&PaceNet, &UpdateJob
         let mut net = net(&recording, encoder, case);
         set_weights(&mut net, &recording.0["parameters"]);
         let weights = recording.weights(batch.n_decisions());
-        everything(&net, &batch, &classes, weights, |job| check(&net, job, case));
+        with_all_segments(&net, &batch, &classes, weights, |job| check(&net, job, case));
     }
 }
 
 #[test]
-fn loss_and_gradients_equal_pytorchs() {
+fn loss_and_gradients_equal_pytorch() {
     for_every_case(|net, job, case| {
         check_recorded(net, job, case, &["auxiliary_loss"]);
     });
 }
 
 #[test]
-fn gradients_are_how_the_loss_changes() {
+fn gradients_equal_finite_differences() {
     for encoder in [EncoderKind::MeanPool, EncoderKind::MeanMaxPool] {
         for_every_case_with(encoder, |net, job, _| check_differences(net, job, 1));
     }
 }
 
 #[test]
-fn entries_that_recur_count_as_often_as_they_occur() {
+fn repeated_entries_count_as_often_as_they_occur() {
     for encoder in [EncoderKind::MeanPool, EncoderKind::MeanMaxPool] {
-        for_every_case_with(encoder, |net, job, _| check_recurring(net, job));
+        for_every_case_with(encoder, |net, job, _| check_deduplication(net, job));
     }
 }
 
 #[test]
-fn highest_features_are_others_than_means() {
+fn mean_max_pooling_differs_from_mean_pooling() {
     let gradients = |encoder: EncoderKind| {
         let all = std::cell::RefCell::new(Vec::new());
         for_every_case_with(encoder, |net, job, _| {
@@ -108,8 +108,9 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
         let whole = gradient(net, job);
         let mut parts = vec![0.0; net.weights().len()];
         let mut n_found = 0.0;
-        for due in 0..3 {
-            let part = gradient(net, &UpdateJob { minibatch_of_decision: Some((&assigned, due)), ..*job });
+        for minibatch in 0..3 {
+            let part =
+                gradient(net, &UpdateJob { minibatch_of_decision: Some((&assigned, minibatch)), ..*job });
             parts.iter_mut().zip(part.gradients).for_each(|(sum, value)| *sum += value);
             n_found += part.sums.n;
         }
@@ -121,7 +122,7 @@ fn steps_of_all_minibatches_add_up_to_whole_encounters() {
 }
 
 #[test]
-fn the_warm_up_leaves_actor_and_critic_alone() {
+fn the_warm_up_has_no_gradient_of_actor_and_critic() {
     for_every_case(|net, job, _| {
         let weights = LossWeights { policy: None, ..job.weights };
         let shard = gradient(net, &UpdateJob { weights, ..*job });
@@ -132,7 +133,7 @@ fn the_warm_up_leaves_actor_and_critic_alone() {
 }
 
 #[test]
-fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
+fn the_identifier_learns_classes_in_the_canonical_frame() {
     let recording = recording();
     let case = &recording.0["cases"][0];
     let n_classes = integers(&recording.0["n_classes"]);
@@ -148,18 +149,18 @@ fn the_identifier_learns_who_the_peers_are_from_the_egos_side() {
         let mut net = net.clone();
         set_weights(&mut net, &recording.0["parameters"]);
         let mut found = Vec::new();
-        everything(&net, batch, classes, weights, |job| found = gradient(&net, job).gradients);
+        with_all_segments(&net, batch, classes, weights, |job| found = gradient(&net, job).gradients);
         found
     };
-    let turning = net_with(&recording, EncoderKind::MeanPool, case, Some(sides.clone()));
-    let as_they_are = learned(&turning, &batch, &classes);
+    let canonical = net_with(&recording, EncoderKind::MeanPool, case, Some(sides.clone()));
+    let from_first_side = learned(&canonical, &batch, &classes);
     batch.sides[0] = 1;
-    let from_the_side = learned(&turning, &batch, &classes);
-    assert_ne!(from_the_side, as_they_are);
-    // As if these were the classes of the peers.
+    let from_second_side = learned(&canonical, &batch, &classes);
+    assert_ne!(from_second_side, from_first_side);
+    // A plain network with the transformed classes has the same gradient.
     for (slot, class) in classes[0].iter_mut().enumerate() {
         *class = sides.transforms[1].classes[slot][*class];
     }
     let plain = net(&recording, EncoderKind::MeanPool, case);
-    assert_eq!(from_the_side, learned(&plain, &batch, &classes));
+    assert_eq!(from_second_side, learned(&plain, &batch, &classes));
 }

@@ -1,4 +1,4 @@
-//! Losses and gradients as PyTorch recorded them, and by finite differences: what every method's tests compare with.
+//! Checks of losses and gradients against PyTorch's recordings and finite differences, for the tests of every method.
 
 use pace_games::{DisplayNames, Ending, GameSpec, Metric};
 use pace_nn::loss::PolicyLoss;
@@ -6,7 +6,7 @@ use pace_nn::product::{GemmShape, recorded};
 use serde_json::Value;
 
 use crate::batch::Batch;
-use crate::learner::{LossWeights, UpdateJob, UpdateShard, UpdateSums};
+use crate::learner::{LossWeights, ShardUpdate, UpdateJob, UpdateShard, UpdateSums};
 use crate::network::Network;
 
 /// A recording of `tests/pytorch`.
@@ -42,7 +42,7 @@ impl Recording {
         }
     }
 
-    /// The encounters; what was not recorded stays empty.
+    /// The encounters; fields without a recording stay empty.
     pub(super) fn batch(&self) -> Batch {
         let mut batch = Batch::default();
         for (tuple, encounter) in self.0["encounters"].as_array().expect("a list").iter().enumerate() {
@@ -89,25 +89,26 @@ pub(super) fn integers(value: &Value) -> Vec<usize> {
     floats(value).into_iter().map(|number| number as usize).collect()
 }
 
-/// Gives a network the recorded tensors.
+/// Sets the weights of a network to the recorded tensors.
 pub(super) fn set_weights<N: Network>(net: &mut N, recorded: &Value) {
     let tensors = net.spec().layout.tensors().iter();
     let values: Vec<f32> = tensors.flat_map(|tensor| floats(&recorded[&tensor.name])).collect();
-    assert_eq!(values.len(), net.weights().len(), "another network was recorded");
+    assert_eq!(values.len(), net.weights().len(), "recorded for another network");
     *net.weights_mut() = values;
 }
 
-/// The gradient and the sums of all due segments.
+/// Computes the gradient and the sums of a job.
 pub(super) fn gradient<N: Network>(net: &N, job: &UpdateJob<'_>) -> UpdateShard {
     let n = net.weights().len();
     let (mut shard, mut transposed) = (UpdateShard::new(n), vec![0.0; n]);
     net.spec().layout.transpose(net.weights(), &mut transposed);
-    net.accumulate(&transposed, job, &mut N::Buffers::default(), &mut shard);
+    let mut update = ShardUpdate::new(net.weights(), &transposed, job, &mut shard);
+    net.accumulate(&mut update, &mut N::Buffers::default());
     shard
 }
 
-/// All segments of a batch.
-pub(super) fn everything<N: Network>(
+/// Calls `check` with the job of all segments of a batch.
+pub(super) fn with_all_segments<N: Network>(
     net: &N,
     batch: &Batch,
     classes: &[Vec<usize>],
@@ -127,7 +128,7 @@ pub(super) fn everything<N: Network>(
     });
 }
 
-/// Holds terms and gradients to what was recorded; `own` names the method's own terms in the recording.
+/// Compares terms and gradients with the recording; `own` names the method's own terms there.
 pub(super) fn check_recorded<N: Network>(net: &N, job: &UpdateJob<'_>, recorded: &Value, own: &[&str]) {
     let shard = gradient(net, job);
     let sums = &shard.sums;
@@ -149,8 +150,8 @@ pub(super) fn check_recorded<N: Network>(net: &N, job: &UpdateJob<'_>, recorded:
     }
 }
 
-/// Holds terms and gradients where observations recur, and are worked out once, to those where each is worked out.
-pub(super) fn check_recurring<N: Network>(net: &N, job: &UpdateJob<'_>) {
+/// Compares a batch with repeated observations with and without deduplication: equal terms and gradients, fewer operations.
+pub(super) fn check_deduplication<N: Network>(net: &N, job: &UpdateJob<'_>) {
     let size = net.spec().sizes.observation;
     let mut batch = job.batch.clone();
     let few = batch.observations[..3 * size].to_vec();
@@ -163,21 +164,21 @@ pub(super) fn check_recurring<N: Network>(net: &N, job: &UpdateJob<'_>) {
         let (shard, shapes) = recorded(|| gradient(net, job));
         (shard, shapes.iter().map(GemmShape::flops).sum::<f64>())
     };
-    let (one_by_one, flops_one_by_one) = with_flops(&UpdateJob { batch: &batch, ..*job });
-    let mut numbered = batch.clone();
-    numbered.index_observations(size);
-    assert!(numbered.numbers.is_some());
-    let (at_once, flops_at_once) = with_flops(&UpdateJob { batch: &numbered, ..*job });
-    assert!(flops_at_once < flops_one_by_one);
-    for (one, other) in at_once.gradients.iter().zip(&one_by_one.gradients) {
+    let (separate, separate_flops) = with_flops(&UpdateJob { batch: &batch, ..*job });
+    let mut indexed = batch.clone();
+    indexed.index_observations(size);
+    assert!(indexed.numbers.is_some());
+    let (deduplicated, deduplicated_flops) = with_flops(&UpdateJob { batch: &indexed, ..*job });
+    assert!(deduplicated_flops < separate_flops);
+    for (one, other) in deduplicated.gradients.iter().zip(&separate.gradients) {
         assert!((one - other).abs() < 1e-5, "{one} {other}");
     }
-    assert!((at_once.sums.policy_loss - one_by_one.sums.policy_loss).abs() < 1e-4);
-    assert!((at_once.sums.value_loss - one_by_one.sums.value_loss).abs() < 1e-4);
+    assert!((deduplicated.sums.policy_loss - separate.sums.policy_loss).abs() < 1e-4);
+    assert!((deduplicated.sums.value_loss - separate.sums.value_loss).abs() < 1e-4);
 }
 
-/// Holds the gradient of every tensor, along a random direction, to how the whole loss changes. `n_own` of the method's own
-/// sums are terms of the loss.
+/// Compares the gradient of every tensor, along a random direction, with finite differences of the whole loss. The first `n_own`
+/// of the method's own sums are terms of the loss.
 pub(super) fn check_differences<N: Network>(net: &N, job: &UpdateJob<'_>, n_own: usize) {
     let loss = |sums: &UpdateSums| {
         let policy = job.weights.policy.expect("a policy is trained");
@@ -192,7 +193,7 @@ pub(super) fn check_differences<N: Network>(net: &N, job: &UpdateJob<'_>, n_own:
     for tensor in net.spec().layout.tensors() {
         let range = tensor.id.range();
         let direction: Vec<f32> = range.clone().map(|_| rng.unit() as f32 - 0.5).collect();
-        // Small steps keep away from the corners of ReLUs and clips, large ones from rounding: one of several is good.
+        // Small steps avoid the corners of ReLUs and clips, large ones rounding errors; one of several steps must agree.
         let slope = |step: f32| {
             let moved = |sign: f32| {
                 let mut moved = net.clone();

@@ -1,53 +1,58 @@
-//! Actor and critic: two networks of the same shape on [observation ⊕ latent] that share nothing.
+//! Actor and critic: two networks on the same input that share no weights.
+
+use std::ops::Range;
 
 use pace_games::Stream;
 use pace_nn::{Activation, InputPart, Layout, Linear, Mlp, MlpBuffers, WriteMode};
 
 use super::{ensure_len, orthogonal, uniform};
+use crate::learner::ShardUpdate;
 use crate::network::{PolicyOutputs, copy_to};
-use crate::ppo::PolicyRows;
+use crate::ppo::{PolicyRows, policy_and_value};
 
-/// Where the weights of both lie.
+/// The layers of both networks.
 #[derive(Clone, Debug)]
 pub(crate) struct ActorCritic {
     actor: Mlp,
     critic: Mlp,
 }
 
-/// The rows of both networks for one chunk, kept for the way back.
+/// The activations of both networks for one chunk, and the gradients of their outputs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActorCriticBuffers {
     n_actions: usize,
     actor: MlpBuffers,
     critic: MlpBuffers,
+    probabilities: Vec<f32>,
 }
 
 impl ActorCriticBuffers {
-    /// Copies logits and values of this many decisions.
+    /// Copies logits and values of the first `n_rows` decisions.
     pub(crate) fn write_to(&self, n_rows: usize, out: &mut PolicyOutputs) {
         copy_to(&mut out.logits, &self.actor.out[..n_rows * self.n_actions]);
         copy_to(&mut out.values, &self.critic.out[..n_rows]);
     }
 
-    /// Logits and values of this many decisions, and the places for their gradients.
-    pub(crate) fn policy_rows<'a>(
-        &'a mut self,
-        n_rows: usize,
-        probabilities: &'a mut Vec<f32>,
-    ) -> PolicyRows<'a> {
+    fn policy_rows(&mut self, n_rows: usize) -> PolicyRows<'_> {
         let n = n_rows * self.n_actions;
         PolicyRows {
             logits: &self.actor.out[..n],
             d_logits: &mut self.actor.d_out[..n],
             values: &self.critic.out[..n_rows],
             d_values: &mut self.critic.d_out[..n_rows],
-            probabilities: ensure_len(probabilities, n),
+            probabilities: ensure_len(&mut self.probabilities, n),
         }
     }
 }
 
+/// The input [observation ⊕ latent].
+pub(crate) fn latent_parts<'a>(observations: &'a [f32], latents: &'a [f32]) -> [InputPart<'a>; 2] {
+    [InputPart::Dense(observations), InputPart::Dense(latents)]
+}
+
 impl ActorCritic {
-    /// `inputs` are the widths of observation and latent; `hidden` follows both hidden layers.
+    /// Two hidden layers each, on [observation ⊕ latent]. `inputs` are the widths of both; `hidden` is the activation of the
+    /// hidden layers.
     pub(crate) fn new(
         layout: &mut Layout,
         inputs: [usize; 2],
@@ -62,9 +67,18 @@ impl ActorCritic {
         ActorCritic { actor: network("actor", n_actions), critic: network("critic", 1) }
     }
 
-    /// The layer that the logits come from.
-    pub(crate) fn policy_head(&self) -> &Linear {
-        self.actor.output_and_hidden().0
+    /// One linear layer each, on a hidden state.
+    pub(crate) fn linear(layout: &mut Layout, n_in: usize, n_actions: usize) -> ActorCritic {
+        let mut head = |name: &str, n_out: usize| {
+            Mlp::from(Linear::new(layout, name, &[n_in], n_out, Activation::Identity))
+        };
+        ActorCritic { actor: head("actor", n_actions), critic: head("critic", 1) }
+    }
+
+    /// The places of the weights and biases of the layer that computes the logits.
+    pub(crate) fn policy_head(&self) -> Vec<Range<usize>> {
+        let (head, _) = self.actor.output_and_hidden();
+        vec![head.weights().range(), head.biases().range()]
     }
 
     pub(crate) fn initialise(&self, weights: &mut [f32], rng: &mut Stream) {
@@ -78,34 +92,36 @@ impl ActorCritic {
 
     pub(crate) fn forward(
         &self,
-        parameters: &[f32],
-        observations: &[f32],
-        latents: &[f32],
+        weights: &[f32],
+        parts: &[InputPart<'_>],
         n_rows: usize,
-        rows: &mut ActorCriticBuffers,
+        buffers: &mut ActorCriticBuffers,
     ) {
-        let parts = [InputPart::Dense(observations), InputPart::Dense(latents)];
-        rows.n_actions = self.actor.n_out();
-        self.actor.forward(parameters, &parts, n_rows, &mut rows.actor);
-        self.critic.forward(parameters, &parts, n_rows, &mut rows.critic);
+        buffers.n_actions = self.actor.n_out();
+        self.actor.forward(weights, parts, n_rows, &mut buffers.actor);
+        self.critic.forward(weights, parts, n_rows, &mut buffers.critic);
     }
 
-    /// Takes the gradients written to the rows back into `gradients`, and adds those of the latents to `d_latents`.
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) fn backward(
+    /// Counts the decisions, and adds the gradient and the sums of PPO's terms unless the warm-up leaves them out. `decisions`
+    /// are places in the batch, one per row of `parts`. Adds the gradient of the last part to `d_last_part`.
+    pub(crate) fn learn(
         &self,
-        transposed: &[f32],
-        gradients: &mut [f32],
-        observations: &[f32],
-        latents: &[f32],
-        n_rows: usize,
-        rows: &mut ActorCriticBuffers,
-        d_latents: &mut [f32],
+        update: &mut ShardUpdate<'_>,
+        decisions: &[usize],
+        parts: &[InputPart<'_>],
+        d_last_part: &mut [f32],
+        buffers: &mut ActorCriticBuffers,
     ) {
-        let parts = [InputPart::Dense(observations), InputPart::Dense(latents)];
-        for (network, rows) in [(&self.actor, &mut rows.actor), (&self.critic, &mut rows.critic)] {
-            let mut d_parts = [None, Some((&mut *d_latents, WriteMode::Accumulate))];
-            network.backward(transposed, gradients, &parts, n_rows, rows, &mut d_parts);
+        let n_rows = decisions.len();
+        update.sums.n += n_rows as f64;
+        let Some(policy) = &update.job.weights.policy else { return };
+        self.forward(update.weights, parts, n_rows, buffers);
+        policy_and_value(update.job, policy, decisions, &mut buffers.policy_rows(n_rows), update.sums);
+        for (network, buffers) in [(&self.actor, &mut buffers.actor), (&self.critic, &mut buffers.critic)] {
+            let mut d_parts = [None, Some((&mut *d_last_part, WriteMode::Accumulate))];
+            // A part before the last is an observation, whose gradient is not needed.
+            let d_parts = &mut d_parts[2 - parts.len()..];
+            network.backward(update.transposed, update.gradients, parts, n_rows, buffers, d_parts);
         }
     }
 }

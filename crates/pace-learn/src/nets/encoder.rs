@@ -1,30 +1,30 @@
-//! χ, the context encoder: what it must be able to do, and the f and g that its kinds are built of (`docs/methods/pace.md`).
+//! χ, the context encoder: the trait of its kinds, and the layers f and g that they are built of (`docs/methods/pace.md`).
 //!
-//! How entries are pooled between f and g is what the kinds differ in: `pool` and `transformer`.
+//! The kinds differ in how they pool entries between f and g: see `pooling_encoder` and `transformer`.
 
 use std::fmt::Debug;
 use std::ops::Range;
 
-use pace_games::{Action, ConfigError, GameSpec, Stream};
+use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, Stream};
 use pace_nn::{Activation, DropoutKey, InputPart, Layout, Mlp};
 
 use super::{PairIndex, orthogonal};
-use crate::config::TrainConfig;
+use crate::config::{ContextAction, TrainConfig};
+use crate::learner::UpdateJob;
+use crate::network::NetworkDims;
 
-/// From the entries of an encounter so far to a latent.
+/// A map from the entries of an encounter so far to a latent.
 pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
-    /// What a lane keeps of its entries.
+    /// The entries of a lane, as far as the encoder needs them.
     type Context: Clone + Debug + Send;
-    /// The rows of a pass that acts.
     type InferenceBuffers: Debug + Default + Send;
-    /// The rows of a pass that learns.
     type TrainingBuffers: Debug + Default + Send;
 
-    /// Decisions of a chunk that are passed through together, about.
+    /// Approximate number of decisions in a chunk.
     const CHUNK_ROWS: usize;
 
     fn new(layout: &mut Layout, spec: &GameSpec, config: &TrainConfig) -> Self;
-    /// Refuses keys that there is no encoder for.
+    /// Refuses keys that this encoder does not support.
     fn check(config: &TrainConfig) -> Result<(), ConfigError>;
     fn initialise(&self, weights: &mut [f32], rng: &mut Stream);
     /// Width of the latent.
@@ -33,107 +33,178 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
     /// An empty context that keeps at most `window` episodes.
     fn context(&self, window: Option<usize>) -> Self::Context;
     fn clear(&self, context: &mut Self::Context);
-    /// Forgets all but the episode just finished.
+    /// Removes all episodes but the last finished one.
     fn keep_last_episode(&self, context: &mut Self::Context);
-    /// Has a context that plays for training drop what the key says, where the encoder drops anything there. Contexts that
-    /// are passed through together follow the key of the first.
+    /// Enables dropout for a context of the rollout, if the keys ask for it there. Contexts that are encoded together use the key
+    /// of the first.
     fn enable_rollout_dropout(&self, _context: &mut Self::Context, _key: DropoutKey) {}
-    /// The latents of some lanes' contexts, for [`Encoder::latents`].
+    /// Writes the latents of some lanes' contexts.
     fn encode(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         contexts: &[Self::Context],
         lanes: &[usize],
-        rows: &mut Self::InferenceBuffers,
+        buffers: &mut Self::InferenceBuffers,
+        latents: &mut Vec<f32>,
     );
-    fn latents(rows: &Self::InferenceBuffers) -> &[f32];
     /// Adds one entry to each of some lanes' contexts; an action past the last one stands for none.
     fn add_entries(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         observations: &[f32],
         actions: &[Action],
         contexts: &mut [Self::Context],
         lanes: &[usize],
-        rows: &mut Self::InferenceBuffers,
+        buffers: &mut Self::InferenceBuffers,
     );
-    /// The same for the last entries of episodes.
+    /// Adds the terminal entry of an episode to each of some lanes' contexts.
     fn end_episodes(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         terminal_observations: &[f32],
         contexts: &mut [Self::Context],
         lanes: &[usize],
-        rows: &mut Self::InferenceBuffers,
+        buffers: &mut Self::InferenceBuffers,
     );
 
-    /// The latent before every selected decision of a chunk. Nothing is dropped without a key.
+    /// Computes the latent before every selected decision of a chunk. `None` as key disables dropout.
     fn forward(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         chunk: &ContextChunk,
         key: Option<DropoutKey>,
-        rows: &mut Self::TrainingBuffers,
+        buffers: &mut Self::TrainingBuffers,
     );
-    /// These latents, and the place for their gradients.
-    fn latents_and_gradients(rows: &mut Self::TrainingBuffers) -> (&[f32], &mut [f32]);
-    /// Takes these gradients back into `gradients`.
+    /// The latents of [`Encoder::forward`], and the place for their gradients. Both may be longer than the chunk.
+    fn latents_and_gradients(buffers: &mut Self::TrainingBuffers) -> (&[f32], &mut [f32]);
+    /// Adds the gradient of the weights, from the gradients of the latents.
     fn backward(
         &self,
         transposed: &[f32],
         gradients: &mut [f32],
         chunk: &ContextChunk,
         key: Option<DropoutKey>,
-        rows: &mut Self::TrainingBuffers,
+        buffers: &mut Self::TrainingBuffers,
     );
 }
 
-/// The entries of some encounters, and the decisions whose latents are wanted.
+/// The entries of some encounters, and the decisions among them that are learned from.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ContextChunk {
     pub(crate) spans: Vec<EncounterRange>,
     pub(crate) n_decisions: usize,
-    /// First the entries of all decisions, then those of all ends of episodes, so that f is one pass and the decisions are
-    /// still one block.
+    /// First the entries of all decisions, then the terminal entries of all episodes: f runs once over all of them, and the
+    /// decisions are still one block.
     pub(crate) observations: Vec<f32>,
     pub(crate) actions: Vec<Action>,
-    /// The decisions of every episode.
+    /// Number of decisions of each episode.
     pub(crate) lengths: Vec<u32>,
     /// The selected decisions, in order.
     pub(crate) selected: Vec<usize>,
-    /// Which of them are the first of their encounter.
+    /// Whether each selected decision is the first of its encounter.
     pub(crate) is_first: Vec<bool>,
-    /// The entries that differ, where they recur.
-    recurring: Option<DistinctEntries>,
+    /// The selected decisions as places in the batch, and the encounter of each.
+    pub(crate) batch_rows: Vec<usize>,
+    pub(crate) encounters: Vec<u32>,
+    /// The observations at the selected decisions; unused if all decisions are selected.
+    selected_observations: Vec<f32>,
+    /// The distinct entries; `None` if the batch has no index of its observations.
+    distinct: Option<DistinctEntries>,
 }
 
-/// The entries of a chunk that differ.
+/// The distinct entries of a chunk.
 #[derive(Clone, Debug, Default)]
 struct DistinctEntries {
     observations: Vec<f32>,
     actions: Vec<Action>,
-    /// Which of them each entry is.
-    places: Vec<u32>,
+    /// The distinct entry of every entry of the chunk.
+    indices: Vec<u32>,
     pairs: PairIndex,
 }
 
-/// What f has to encode.
+/// The input of f.
 pub(crate) struct Entries<'a> {
     pub(crate) observations: &'a [f32],
     pub(crate) actions: &'a [Action],
-    /// Which of these each entry of the chunk is, if they are not all entries in order.
-    pub(crate) places: Option<&'a [u32]>,
+    /// The row of every entry of the chunk; `None` if row and entry are the same.
+    pub(crate) indices: Option<&'a [u32]>,
 }
 
-/// Where one encounter lies in a chunk.
+/// The place of one encounter in a chunk.
 #[derive(Clone, Debug)]
 pub(crate) struct EncounterRange {
     pub(crate) decisions: Range<usize>,
     pub(crate) episodes: Range<usize>,
 }
 
+/// Appends the actions that are stored in contexts: the ego's, or the first peer's of every decision.
+pub(crate) fn store_actions(
+    whose: ContextAction,
+    ego_actions: &[Action],
+    peer_actions: &[Action],
+    n_peers: usize,
+    stored: &mut Vec<Action>,
+) {
+    match whose {
+        ContextAction::Ego => stored.extend_from_slice(ego_actions),
+        ContextAction::Peer => stored.extend(peer_actions.iter().step_by(n_peers)),
+    }
+}
+
 impl ContextChunk {
-    pub(crate) fn clear(&mut self) {
+    /// Copies these encounters from the batch, and selects their decisions that are in the mini-batch.
+    pub(crate) fn gather(
+        &mut self,
+        job: &UpdateJob<'_>,
+        encounters: &[u32],
+        dims: NetworkDims,
+        whose: ContextAction,
+    ) {
+        let (batch, NetworkDims { observation: size, n_peers, .. }) = (job.batch, dims);
+        self.clear();
+        for encounter in encounters {
+            let decisions = batch.decisions(*encounter as usize);
+            let episodes = batch.episodes(*encounter as usize);
+            let (first_row, first_episode) = (self.actions.len(), self.lengths.len());
+            for decision in decisions.clone() {
+                if job.is_in_minibatch(decision) {
+                    self.selected.push(first_row + decision - decisions.start);
+                    self.is_first.push(decision == decisions.start);
+                    self.batch_rows.push(decision);
+                    self.encounters.push(*encounter);
+                }
+            }
+            let observations = &batch.observations[decisions.start * size..decisions.end * size];
+            let peer_actions = &batch.peer_actions[decisions.start * n_peers..decisions.end * n_peers];
+            self.observations.extend_from_slice(observations);
+            store_actions(whose, &batch.actions[decisions], peer_actions, n_peers, &mut self.actions);
+            self.lengths.extend_from_slice(&batch.episode_lengths[episodes]);
+            self.spans.push(EncounterRange {
+                decisions: first_row..self.actions.len(),
+                episodes: first_episode..self.lengths.len(),
+            });
+        }
+        self.n_decisions = self.actions.len();
+        for encounter in encounters {
+            let episodes = batch.episodes(*encounter as usize);
+            let observations = &batch.terminal_observations[episodes.start * size..episodes.end * size];
+            self.observations.extend_from_slice(observations);
+        }
+        self.actions.resize(self.n_decisions + self.lengths.len(), NO_ACTION);
+        let indices = batch.numbers.as_ref().map(|numbers| {
+            let encounters = || encounters.iter().map(|encounter| *encounter as usize);
+            let decisions = encounters().flat_map(|one| &numbers.decisions[batch.decisions(one)]);
+            decisions.chain(encounters().flat_map(|one| &numbers.ends[batch.episodes(one)])).copied()
+        });
+        self.deduplicate(indices, size);
+        if !self.is_whole() {
+            for row in &self.selected {
+                self.selected_observations.extend_from_slice(&self.observations[row * size..][..size]);
+            }
+        }
+    }
+
+    fn clear(&mut self) {
         self.spans.clear();
         self.n_decisions = 0;
         self.observations.clear();
@@ -141,36 +212,47 @@ impl ContextChunk {
         self.lengths.clear();
         self.selected.clear();
         self.is_first.clear();
+        self.batch_rows.clear();
+        self.encounters.clear();
+        self.selected_observations.clear();
     }
 
-    /// Finds the entries that differ, by the numbers of all entries' observations; without numbers none are looked for.
-    pub(crate) fn deduplicate(&mut self, numbers: Option<impl Iterator<Item = u32>>, size: usize) {
-        let Some(numbers) = numbers else {
-            self.recurring = None;
+    /// The observations at the selected decisions, `size` numbers each.
+    pub(crate) fn selected_observations(&self, size: usize) -> &[f32] {
+        if self.is_whole() {
+            &self.observations[..self.n_decisions * size]
+        } else {
+            &self.selected_observations
+        }
+    }
+
+    /// Finds the distinct entries, from the index of every entry's observation in the batch.
+    fn deduplicate(&mut self, observation_indices: Option<impl Iterator<Item = u32>>, size: usize) {
+        let Some(observation_indices) = observation_indices else {
+            self.distinct = None;
             return;
         };
-        let recurring = self.recurring.get_or_insert_default();
-        recurring.observations.clear();
-        recurring.actions.clear();
-        recurring.places.clear();
-        recurring.pairs.clear();
-        for ((observation, action), number) in
-            self.observations.chunks_exact(size).zip(&self.actions).zip(numbers)
-        {
-            let (place, is_new) = recurring.pairs.number(number, *action);
-            recurring.places.push(place);
+        let distinct = self.distinct.get_or_insert_default();
+        distinct.observations.clear();
+        distinct.actions.clear();
+        distinct.indices.clear();
+        distinct.pairs.clear();
+        let entries = self.observations.chunks_exact(size).zip(&self.actions);
+        for ((observation, action), observation_index) in entries.zip(observation_indices) {
+            let (index, is_new) = distinct.pairs.index_of(observation_index, *action);
+            distinct.indices.push(index);
             if is_new {
-                recurring.observations.extend_from_slice(observation);
-                recurring.actions.push(*action);
+                distinct.observations.extend_from_slice(observation);
+                distinct.actions.push(*action);
             }
         }
     }
 
     pub(crate) fn entries(&self) -> Entries<'_> {
-        match &self.recurring {
-            None => Entries { observations: &self.observations, actions: &self.actions, places: None },
-            Some(DistinctEntries { observations, actions, places, .. }) => {
-                Entries { observations, actions, places: Some(places) }
+        match &self.distinct {
+            None => Entries { observations: &self.observations, actions: &self.actions, indices: None },
+            Some(DistinctEntries { observations, actions, indices, .. }) => {
+                Entries { observations, actions, indices: Some(indices) }
             }
         }
     }
@@ -186,7 +268,7 @@ impl ContextChunk {
 pub(crate) struct ContextEncoder {
     /// From an entry to its features.
     pub(crate) f: Mlp,
-    /// From what was pooled to the latent.
+    /// From pooled features to the latent.
     pub(crate) g: Mlp,
 }
 
@@ -213,7 +295,7 @@ impl ContextEncoder {
     }
 }
 
-/// g: from what was pooled to the latent.
+/// g: from pooled features to the latent.
 pub(crate) fn latent_head(layout: &mut Layout, width: usize) -> Mlp {
     Mlp::new(layout, "encoder.g", &[width], &[width; 2], Activation::Relu, Activation::Relu)
 }

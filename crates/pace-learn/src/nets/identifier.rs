@@ -1,6 +1,7 @@
-//! h, the peer identifier: one linear layer from the latent to what is to be known of every peer.
+//! h, the peer identifier: one linear layer that predicts from the latent, for every peer, its class among the training peers or
+//! its traits.
 //!
-//! That is its class among the training peers, with a softmax per peer, or its traits, each a number from 0 to 1.
+//! Classes have a softmax per peer; each trait is a number from 0 to 1.
 
 use std::ops::Range;
 
@@ -8,10 +9,12 @@ use pace_games::{PoolListing, Stream};
 use pace_nn::loss::{cross_entropy, softmax_rows};
 use pace_nn::{Activation, InputPart, Layout, Linear, WriteMode, kernels};
 
-use super::uniform;
+use super::{ensure_len, uniform};
 use crate::config::IdentifierTarget;
+use crate::learner::ShardUpdate;
+use crate::network::{PolicyOutputs, copy_to};
 
-/// Where its weights lie, and what they are to tell of each peer.
+/// The layer, and the targets that it predicts for each peer.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerIdentifier {
     layer: Linear,
@@ -19,19 +22,29 @@ pub(crate) struct PeerIdentifier {
     outputs: Vec<Range<usize>>,
     /// The place of each peer's classes in a row of posteriors.
     slots: Vec<Range<usize>>,
-    /// Of each peer, where traits are learned.
+    /// The traits of each slot's training peers; `None` if classes are predicted.
     traits: Option<Vec<SlotTraits>>,
+}
+
+/// The predictions of one chunk, and the gradients of its outputs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IdentifierBuffers {
+    /// Outputs of the layer, before softmax or sigmoid.
+    outputs: Vec<f32>,
+    d_outputs: Vec<f32>,
+    /// Probabilities of classes, or traits.
+    predictions: Vec<f32>,
 }
 
 /// The traits of a slot's training peers.
 #[derive(Clone, Debug)]
 struct SlotTraits {
     by_class: Vec<Vec<f32>>,
-    /// The squared error of an identifier that always says the mean.
+    /// The squared error of an identifier that always predicts the mean.
     spread: f32,
 }
 
-/// What one guess about one peer was worth.
+/// The loss and accuracy of one prediction about one peer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct IdentifierTerms {
     pub(crate) loss: f32,
@@ -39,11 +52,11 @@ pub(crate) struct IdentifierTerms {
     pub(crate) is_right: bool,
 }
 
-/// The error at which a class is e^(-1/2) as likely as one that fits exactly, as a share of the spread. For people to look at only:
-/// nothing is learned from it.
+/// The error, as a share of the spread, at which a class is e^(-1/2) times as likely as a class that fits exactly. It affects displayed
+/// posteriors only, not training.
 const FIT: f32 = 0.02;
 
-/// Turns log-likelihoods into probabilities, in place.
+/// Converts log-likelihoods to probabilities, in place.
 fn normalise_exponentials(values: &mut [f32]) {
     let highest = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let mut total = 0.0;
@@ -55,6 +68,9 @@ fn normalise_exponentials(values: &mut [f32]) {
 }
 
 impl PeerIdentifier {
+    /// The names of the sums of [`PeerIdentifier::learn`].
+    pub(crate) const METRICS: &[&str] = &["peer/aux_loss", "peer/posterior", "peer/top1"];
+
     pub(crate) fn new(
         layout: &mut Layout,
         latent_size: usize,
@@ -86,110 +102,138 @@ impl PeerIdentifier {
         self.layer.n_out()
     }
 
-    pub(crate) fn n_posteriors(&self) -> usize {
-        self.slots.last().map_or(0, |last| last.end)
-    }
-
     /// The place of each peer's classes in a row of posteriors.
     pub(crate) fn slots(&self) -> &[Range<usize>] {
         &self.slots
     }
 
-    /// Outputs before they are squashed, and guesses after: probabilities of classes, or traits. `room` is as long as they are.
-    pub(crate) fn forward(
-        &self,
-        parameters: &[f32],
-        latents: &[f32],
-        n_rows: usize,
-        outputs: &mut [f32],
-        room: &mut [f32],
-        guesses: &mut [f32],
-    ) {
-        self.layer.forward(parameters, &[InputPart::Dense(latents)], n_rows, outputs);
+    /// Writes the predictions for `n_rows` latents to the buffers.
+    fn forward(&self, weights: &[f32], latents: &[f32], n_rows: usize, buffers: &mut IdentifierBuffers) {
+        let n = n_rows * self.n_outputs();
+        let outputs = ensure_len(&mut buffers.outputs, n);
+        let logs = ensure_len(&mut buffers.d_outputs, n);
+        let predictions = ensure_len(&mut buffers.predictions, n);
+        self.layer.forward(weights, &[InputPart::Dense(latents)], n_rows, outputs);
         if self.traits.is_some() {
-            for (guess, output) in guesses.iter_mut().zip(outputs) {
-                *guess = kernels::sigmoid(*output);
+            for (prediction, output) in predictions.iter_mut().zip(outputs) {
+                *prediction = kernels::sigmoid(*output);
             }
         } else {
             let mut sizes = [0; pace_games::MAX_SEATS];
             for (size, slot) in sizes.iter_mut().zip(&self.slots) {
                 *size = slot.len();
             }
-            softmax_rows(outputs, &sizes[..self.slots.len()], room, guesses);
+            softmax_rows(outputs, &sizes[..self.slots.len()], logs, predictions);
         }
     }
 
-    /// A posterior over classes per peer, of a row of guesses. Traits make those classes likely whose own are near.
-    pub(crate) fn posteriors(&self, guesses: &[f32], posteriors: &mut [f32]) {
+    /// Writes predictions and posteriors for the latents in `out`.
+    pub(crate) fn predict(
+        &self,
+        weights: &[f32],
+        n_rows: usize,
+        buffers: &mut IdentifierBuffers,
+        out: &mut PolicyOutputs,
+    ) {
+        self.forward(weights, &out.latents, n_rows, buffers);
+        let (n_outputs, n_posteriors) = (self.n_outputs(), self.slots.last().map_or(0, |last| last.end));
+        copy_to(&mut out.predictions, &buffers.predictions[..n_rows * n_outputs]);
+        out.posteriors.resize(n_rows * n_posteriors, 0.0);
+        let posteriors = out.posteriors.chunks_exact_mut(n_posteriors);
+        for (predictions, posteriors) in out.predictions.chunks_exact(n_outputs).zip(posteriors) {
+            self.posteriors(predictions, posteriors);
+        }
+    }
+
+    /// Adds the gradient and the sums of the loss, a mean over the peers, and writes the gradient of the latents; it is 0 if
+    /// there is no auxiliary loss. `classes` holds the classes of all peers, one row per latent.
+    pub(crate) fn learn(
+        &self,
+        update: &mut ShardUpdate<'_>,
+        classes: &[usize],
+        latents: &[f32],
+        d_latents: &mut [f32],
+        buffers: &mut IdentifierBuffers,
+    ) {
+        let Some(weight) = update.job.weights.auxiliary_per_row() else {
+            d_latents.fill(0.0);
+            return;
+        };
+        let (n_slots, n_outputs) = (self.slots.len(), self.n_outputs());
+        let n_rows = classes.len() / n_slots;
+        self.forward(update.weights, latents, n_rows, buffers);
+        let IdentifierBuffers { outputs, d_outputs, predictions } = buffers;
+        let (outputs, d_outputs) = (&outputs[..n_rows * n_outputs], &mut d_outputs[..n_rows * n_outputs]);
+        let share = 1.0 / n_slots as f32;
+        for (row, classes) in classes.chunks_exact(n_slots).enumerate() {
+            let predictions = &predictions[row * n_outputs..][..n_outputs];
+            let d_outputs = &mut d_outputs[row * n_outputs..][..n_outputs];
+            for (slot, class) in classes.iter().enumerate() {
+                let terms = self.terms(predictions, slot, *class, weight * share, d_outputs);
+                let [all_losses, all_confidence, n_right] = &mut update.sums.own;
+                *all_losses += f64::from(terms.loss * share);
+                *all_confidence += f64::from(terms.confidence * share);
+                *n_right += f64::from(u8::from(terms.is_right)) * f64::from(share);
+            }
+        }
+        let mut d_parts = [Some((d_latents, WriteMode::Overwrite))];
+        let parts = [InputPart::Dense(latents)];
+        self.layer.backward(update.transposed, update.gradients, &parts, outputs, d_outputs, &mut d_parts);
+    }
+
+    /// Writes a posterior over classes per peer for a row of predictions. From predicted traits, classes with similar traits are
+    /// likely.
+    fn posteriors(&self, predictions: &[f32], posteriors: &mut [f32]) {
         let Some(traits) = &self.traits else {
-            posteriors.copy_from_slice(guesses);
+            posteriors.copy_from_slice(predictions);
             return;
         };
         for ((traits, place), slot) in traits.iter().zip(&self.outputs).zip(&self.slots) {
             let posterior = &mut posteriors[slot.clone()];
             for (class, value) in posterior.iter_mut().enumerate() {
-                *value = -traits.error(&guesses[place.clone()], class) / (2.0 * FIT);
+                *value = -traits.error(&predictions[place.clone()], class) / (2.0 * FIT);
             }
             normalise_exponentials(posterior);
         }
     }
 
-    /// How well a row of guesses knows that the peer of a slot is of a class, from 0 to 1: the class's probability, or how
-    /// much of the spread of the traits is explained.
-    pub(crate) fn confidence(&self, guesses: &[f32], slot: usize, class: usize) -> f32 {
-        let guess = &guesses[self.outputs[slot].clone()];
+    /// Confidence of a row of predictions that the peer of a slot is of a class, from 0 to 1: the probability of the class, or the
+    /// explained share of the spread of the traits.
+    pub(crate) fn confidence(&self, predictions: &[f32], slot: usize, class: usize) -> f32 {
+        let prediction = &predictions[self.outputs[slot].clone()];
         match &self.traits {
-            None => guess[class],
-            Some(traits) => (1.0 - traits[slot].error(guess, class)).max(0.0),
+            None => prediction[class],
+            Some(traits) => (1.0 - traits[slot].error(prediction, class)).max(0.0),
         }
     }
 
-    /// The loss of a row of guesses about the peer of a slot; its gradient for the outputs, times `weight`, goes to `d_outputs`.
-    pub(crate) fn learn(
+    /// The loss of a row of predictions about the peer of a slot. Writes the gradient of the outputs, times `weight`, to
+    /// `d_outputs`.
+    fn terms(
         &self,
-        guesses: &[f32],
+        predictions: &[f32],
         slot: usize,
         class: usize,
         weight: f32,
         d_outputs: &mut [f32],
     ) -> IdentifierTerms {
         let place = self.outputs[slot].clone();
-        let (guess, d_outputs) = (&guesses[place.clone()], &mut d_outputs[place]);
-        let confidence = self.confidence(guesses, slot, class);
+        let (prediction, d_outputs) = (&predictions[place.clone()], &mut d_outputs[place]);
+        let confidence = self.confidence(predictions, slot, class);
         let Some(traits) = &self.traits else {
-            let loss = cross_entropy(guess, class, weight, d_outputs);
-            return IdentifierTerms { loss, confidence, is_right: is_first(guess, class) };
+            let loss = cross_entropy(prediction, class, weight, d_outputs);
+            return IdentifierTerms { loss, confidence, is_right: is_argmax(prediction, class) };
         };
-        // Twice the share of the spread that is left: as large as the loss of classes in the game where it was found.
+        // The loss is twice the unexplained share of the spread: of the size of the cross-entropy of classes.
         let traits = &traits[slot];
         let scale = weight * 4.0 / traits.spread;
-        for ((d_output, guess), truth) in d_outputs.iter_mut().zip(guess).zip(&traits.by_class[class]) {
-            *d_output = scale * (guess - truth) * guess * (1.0 - guess);
+        let targets = &traits.by_class[class];
+        for ((d_output, value), target) in d_outputs.iter_mut().zip(prediction).zip(targets) {
+            *d_output = scale * (value - target) * value * (1.0 - value);
         }
-        let error = traits.error(guess, class);
-        let is_right = (0..traits.by_class.len()).all(|other| traits.error(guess, other) >= error);
+        let error = traits.error(prediction, class);
+        let is_right = (0..traits.by_class.len()).all(|other| traits.error(prediction, other) >= error);
         IdentifierTerms { loss: 2.0 * error, confidence, is_right }
-    }
-
-    /// Takes the gradient of the outputs back, and writes that of the latents.
-    pub(crate) fn backward(
-        &self,
-        transposed: &[f32],
-        gradients: &mut [f32],
-        latents: &[f32],
-        outputs: &[f32],
-        d_outputs: &mut [f32],
-        d_latents: &mut [f32],
-    ) {
-        let parts = [InputPart::Dense(latents)];
-        self.layer.backward(
-            transposed,
-            gradients,
-            &parts,
-            outputs,
-            d_outputs,
-            &mut [Some((d_latents, WriteMode::Overwrite))],
-        );
     }
 }
 
@@ -202,13 +246,14 @@ impl SlotTraits {
                 by_class.iter().map(|traits| (traits[index] - mean).powi(2)).sum::<f32>() / n
             })
             .sum::<f32>();
-        // Peers that are all alike leave nothing to be known.
+        // Peers with equal traits have no spread to divide by.
         SlotTraits { by_class, spread: if spread > 0.0 { spread } else { 1.0 } }
     }
 
-    /// The squared error of a guess, if the peer is of this class, as a share of the spread.
-    fn error(&self, guess: &[f32], class: usize) -> f32 {
-        let squares = guess.iter().zip(&self.by_class[class]).map(|(guess, truth)| (guess - truth).powi(2));
+    /// The squared error of a prediction for a peer of this class, as a share of the spread.
+    fn error(&self, prediction: &[f32], class: usize) -> f32 {
+        let pairs = prediction.iter().zip(&self.by_class[class]);
+        let squares = pairs.map(|(value, target)| (value - target).powi(2));
         squares.sum::<f32>() / self.spread
     }
 }
@@ -223,8 +268,8 @@ fn ranges(sizes: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// Whether a class has the highest posterior; of equal ones the first counts.
-fn is_first(posterior: &[f32], class: usize) -> bool {
+/// Whether a class has the highest posterior; among equal ones the first counts.
+fn is_argmax(posterior: &[f32], class: usize) -> bool {
     let (before, rest) = posterior.split_at(class);
     before.iter().all(|other| *other < rest[0]) && rest.iter().all(|other| *other <= rest[0])
 }
@@ -237,7 +282,7 @@ mod tests {
     use super::PeerIdentifier;
     use crate::config::IdentifierTarget;
 
-    /// Two peers: one of three that are told apart by two traits, one of two that are told apart by one.
+    /// Two peers: the first has three classes and two traits, the second two classes and one trait.
     fn identifier() -> PeerIdentifier {
         let pool = PoolListing {
             n_classes: vec![3, 2],
@@ -248,9 +293,9 @@ mod tests {
     }
 
     #[test]
-    fn who_says_the_mean_knows_nothing_and_who_is_right_knows_all() {
+    fn confidence_is_0_at_the_mean_and_1_at_the_true_traits() {
         let identifier = identifier();
-        // The three spread over 1/6, so an error of 1/4 is more than nothing at all.
+        // The spread of the three is 1/6, so that an error of 1/4 explains nothing.
         assert_eq!(identifier.confidence(&[0.5, 0.5, 0.5], 0, 0), 0.0);
         assert!((identifier.confidence(&[0.5, 0.5, 0.5], 0, 1) - 1.0).abs() < 1e-6);
         assert!(identifier.confidence(&[0.5, 0.5, 0.5], 1, 0).abs() < 1e-6);
@@ -269,19 +314,19 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_of_the_traits_is_that_of_their_loss() {
+    fn trait_gradient_equals_finite_differences() {
         let identifier = identifier();
         let outputs = [0.3f64, -0.8, 1.1];
-        let guesses = |outputs: [f64; 3]| outputs.map(|output| (1.0 / (1.0 + (-output).exp())) as f32);
+        let predictions = |outputs: [f64; 3]| outputs.map(|output| (1.0 / (1.0 + (-output).exp())) as f32);
         let loss = |outputs: [f64; 3]| {
             let [one, other] = [(0, 2), (1, 0)].map(|(slot, class)| {
-                f64::from(identifier.learn(&guesses(outputs), slot, class, 1.0, &mut [0.0; 3]).loss)
+                f64::from(identifier.terms(&predictions(outputs), slot, class, 1.0, &mut [0.0; 3]).loss)
             });
             one + other
         };
         let mut gradient = [0.0; 3];
-        identifier.learn(&guesses(outputs), 0, 2, 1.0, &mut gradient);
-        identifier.learn(&guesses(outputs), 1, 0, 1.0, &mut gradient);
+        identifier.terms(&predictions(outputs), 0, 2, 1.0, &mut gradient);
+        identifier.terms(&predictions(outputs), 1, 0, 1.0, &mut gradient);
         for (index, gradient) in gradient.into_iter().enumerate() {
             let moved = |by: f64| {
                 let mut outputs = outputs;

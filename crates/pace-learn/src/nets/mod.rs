@@ -1,4 +1,4 @@
-//! The networks that methods are built of, each with its passes over rows of a chunk.
+//! The parts that methods build their networks of: encoders, heads, and the gathering of their inputs from a batch.
 
 mod actor_critic;
 mod encoder;
@@ -6,32 +6,41 @@ mod identifier;
 mod pairs;
 mod peer_model;
 mod pooling_encoder;
+mod previous_episode;
+mod recurrent_encoder;
 mod transformer;
 mod transition;
 
 #[cfg(test)]
 mod transformer_tests;
 
-pub(crate) use actor_critic::{ActorCritic, ActorCriticBuffers};
-pub(crate) use encoder::{ContextChunk, ContextEncoder, Encoder, EncounterRange, entry_parts};
-pub(crate) use identifier::PeerIdentifier;
-pub(crate) use pairs::PairIndex;
+pub(crate) use actor_critic::{ActorCritic, ActorCriticBuffers, latent_parts};
+pub(crate) use encoder::{ContextChunk, Encoder, store_actions};
+pub(crate) use identifier::{IdentifierBuffers, PeerIdentifier};
 pub(crate) use peer_model::{PeerModel, PeerModelBuffers};
 pub(crate) use pooling_encoder::PoolEncoder;
+pub(crate) use previous_episode::{
+    PreviousEpisode, PreviousEpisodeEncoder, PreviousEpisodeInferenceBuffers, PreviousEpisodeTrainingBuffers,
+};
+pub(crate) use recurrent_encoder::{
+    HiddenState, RecurrentBlockBuffers, RecurrentEncoder, RecurrentStepBuffers,
+};
 pub(crate) use transformer::TransformerEncoder;
-pub(crate) use transition::{TransitionBuffers, TransitionPredictor};
+pub(crate) use transition::{TransitionBuffers, TransitionPredictor, Transitions};
 
+use encoder::ContextEncoder;
 pub(crate) use pace_nn::rows::ensure_len;
+use pairs::PairIndex;
 
 use pace_games::Stream;
 use pace_nn::{Linear, initialise};
 
 use crate::config::EmptyContext;
 
-/// Rows that an encoder and its heads pass through together: about what keeps a chunk's activations in the second cache.
+/// Approximate number of decisions in a chunk: its activations fit into the second-level cache.
 pub(crate) const CHUNK_ROWS: usize = 160;
 
-/// χ(∅) = 0 where the paper's text is followed: blanks the rows of empty contexts, and their gradients.
+/// Sets the rows of empty contexts to zero, or their gradients, if the keys say χ(∅) = 0 as the paper's text does.
 pub(crate) fn zero_empty_contexts(
     empty_context: EmptyContext,
     is_empty: &[bool],

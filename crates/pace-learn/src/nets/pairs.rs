@@ -1,14 +1,16 @@
-//! PairIndex of observation and action that recur: what the first layers make of one is worked out once for all rows of a chunk
-//! that have it.
+//! Index of distinct (observation, action) pairs.
+//!
+//! Games with few distinct observations, such as Kuhn Poker, repeat the same input many times in a chunk. The index maps every row
+//! of a chunk to its distinct pair, so that the first layers run once per pair instead of once per row.
 
 use pace_games::Action;
 
-/// Numbers the pairs it is shown from 0, in the order in which they first come.
+/// Numbers distinct pairs from 0, in order of first appearance.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PairIndex {
-    /// The number of every pair, by observation and action.
+    /// The index of every pair, by observation and action.
     table: Vec<u32>,
-    /// Where the table holds one.
+    /// The entries of the table that are in use.
     known: Vec<usize>,
 }
 
@@ -21,9 +23,9 @@ impl PairIndex {
         }
     }
 
-    /// The number of a pair, and whether this is the first time it came. Observations are given by their numbers in the
+    /// Returns the index of a pair, and `true` if the pair was not seen before. `observation` is the observation's index in the
     /// batch.
-    pub(crate) fn number(&mut self, observation: u32, action: Action) -> (u32, bool) {
+    pub(crate) fn index_of(&mut self, observation: u32, action: Action) -> (u32, bool) {
         let n_actions = usize::from(Action::MAX) + 1;
         let entry = observation as usize * n_actions + usize::from(action);
         if self.table.len() <= entry {
@@ -43,11 +45,11 @@ mod tests {
     use super::PairIndex;
 
     #[test]
-    fn pairs_are_numbered_in_the_order_in_which_they_come() {
+    fn indices_follow_the_order_of_first_appearance() {
         let mut pairs = PairIndex::default();
         for _ in 0..2 {
             let shown = [(3, 1), (0, 255), (3, 1), (3, 0), (0, 255)];
-            let found = shown.map(|(observation, action)| pairs.number(observation, action));
+            let found = shown.map(|(observation, action)| pairs.index_of(observation, action));
             assert_eq!(found, [(0, true), (1, true), (0, false), (2, true), (1, false)]);
             pairs.clear();
         }

@@ -1,26 +1,26 @@
-//! The paper's pooling, a mean over episodes of the mean over each episode's entries (`docs/methods/pace.md`); if asked for, of
-//! half of the features the highest value instead.
+//! The paper's pooling: a mean over episodes of the mean over each episode's entries (`docs/methods/pace.md`). Optionally, half of
+//! the features are pooled by their maximum instead.
 
 use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, Stream};
 use pace_nn::rows::{gather_rows, scatter_add_rows};
-use pace_nn::{DropoutKey, InputPart, Layout, MlpBuffers, PrefixPool, WriteMode};
+use pace_nn::{DropoutKey, EmptyEpisodeMode, InputPart, Layout, MlpBuffers, PrefixPool, WriteMode};
 
 use super::encoder::{ContextChunk, Encoder, Entries, entry_parts};
 use super::{CHUNK_ROWS, ContextEncoder, ensure_len, zero_empty_contexts};
 use crate::config::{EmptyContext, EmptyEpisode, EncoderKind, TrainConfig};
 use crate::context::RunningContext;
+use crate::network::copy_to;
 
 /// f, pooling, g.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolEncoder {
     layers: ContextEncoder,
-    /// So many of the first features are averaged.
+    /// The number of features, the first ones, that are averaged; the others are pooled by their maximum.
     n_means: usize,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
 }
 
-/// The rows of a pass that acts.
 #[derive(Debug, Default)]
 pub(crate) struct PoolInferenceBuffers {
     entries: MlpBuffers,
@@ -30,11 +30,10 @@ pub(crate) struct PoolInferenceBuffers {
     latents: MlpBuffers,
 }
 
-/// The rows of a pass that learns.
 #[derive(Debug, Default)]
 pub(crate) struct PoolTrainingBuffers {
     entries: MlpBuffers,
-    /// The same for every entry, where entries recur.
+    /// The features of every entry, if f runs over the distinct entries only.
     features: Vec<f32>,
     d_features: Vec<f32>,
     pool: Option<PrefixPool>,
@@ -91,84 +90,82 @@ impl Encoder for PoolEncoder {
 
     fn encode(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         contexts: &[RunningContext],
         lanes: &[usize],
-        rows: &mut PoolInferenceBuffers,
+        buffers: &mut PoolInferenceBuffers,
+        latents: &mut Vec<f32>,
     ) {
         let (n_rows, width) = (lanes.len(), self.width());
-        let pooled = ensure_len(&mut rows.pooled, n_rows * width);
-        rows.is_empty.clear();
+        let pooled = ensure_len(&mut buffers.pooled, n_rows * width);
+        buffers.is_empty.clear();
         for (pooled, lane) in pooled.chunks_exact_mut(width).zip(lanes) {
             contexts[*lane].pool_into(pooled);
-            rows.is_empty.push(contexts[*lane].is_empty());
+            buffers.is_empty.push(contexts[*lane].is_empty());
         }
-        self.layers.g.forward(parameters, &[InputPart::Dense(pooled)], n_rows, &mut rows.latents);
-        zero_empty_contexts(self.empty_context, &rows.is_empty, width, &mut rows.latents.out);
-    }
-
-    fn latents(rows: &PoolInferenceBuffers) -> &[f32] {
-        &rows.latents.out
+        self.layers.g.forward(weights, &[InputPart::Dense(pooled)], n_rows, &mut buffers.latents);
+        zero_empty_contexts(self.empty_context, &buffers.is_empty, width, &mut buffers.latents.out);
+        copy_to(latents, &buffers.latents.out[..n_rows * width]);
     }
 
     fn add_entries(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         observations: &[f32],
         actions: &[Action],
         contexts: &mut [RunningContext],
         lanes: &[usize],
-        rows: &mut PoolInferenceBuffers,
+        buffers: &mut PoolInferenceBuffers,
     ) {
         let parts = entry_parts(observations, actions);
-        self.layers.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
-        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
+        self.layers.f.forward(weights, &parts, lanes.len(), &mut buffers.entries);
+        for (features, lane) in buffers.entries.out.chunks_exact(self.width()).zip(lanes) {
             contexts[*lane].add_entry(features);
         }
     }
 
     fn end_episodes(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         terminal_observations: &[f32],
         contexts: &mut [RunningContext],
         lanes: &[usize],
-        rows: &mut PoolInferenceBuffers,
+        buffers: &mut PoolInferenceBuffers,
     ) {
-        rows.no_actions.resize(lanes.len(), NO_ACTION);
-        let parts = entry_parts(terminal_observations, &rows.no_actions);
-        self.layers.f.forward(parameters, &parts, lanes.len(), &mut rows.entries);
-        for (features, lane) in rows.entries.out.chunks_exact(self.width()).zip(lanes) {
+        buffers.no_actions.resize(lanes.len(), NO_ACTION);
+        let parts = entry_parts(terminal_observations, &buffers.no_actions);
+        self.layers.f.forward(weights, &parts, lanes.len(), &mut buffers.entries);
+        for (features, lane) in buffers.entries.out.chunks_exact(self.width()).zip(lanes) {
             contexts[*lane].end_episode(features);
         }
     }
 
     fn forward(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         chunk: &ContextChunk,
         _key: Option<DropoutKey>,
-        rows: &mut PoolTrainingBuffers,
+        buffers: &mut PoolTrainingBuffers,
     ) {
         let (width, n_decisions) = (self.width(), chunk.n_decisions);
-        let Entries { observations, actions, places } = chunk.entries();
+        let Entries { observations, actions, indices } = chunk.entries();
         let parts = entry_parts(observations, actions);
-        self.layers.f.forward(parameters, &parts, actions.len(), &mut rows.entries);
-        let features: &[f32] = match places {
-            None => &rows.entries.out,
-            Some(places) => {
-                let features = ensure_len(&mut rows.features, places.len() * width);
-                gather_rows(&rows.entries.out, places, width, features);
+        self.layers.f.forward(weights, &parts, actions.len(), &mut buffers.entries);
+        let features: &[f32] = match indices {
+            None => &buffers.entries.out,
+            Some(indices) => {
+                let features = ensure_len(&mut buffers.features, indices.len() * width);
+                gather_rows(&buffers.entries.out, indices, width, features);
                 features
             }
         };
         let (features, terminals) = features.split_at(n_decisions * width);
         let empty_episode = match self.empty_episode {
-            EmptyEpisode::LeftOut => pace_nn::EmptyEpisode::LeftOut,
-            EmptyEpisode::CountsAsZero => pace_nn::EmptyEpisode::CountsAsZero,
+            EmptyEpisode::LeftOut => EmptyEpisodeMode::LeftOut,
+            EmptyEpisode::CountsAsZero => EmptyEpisodeMode::CountsAsZero,
         };
-        let pool = rows.pool.get_or_insert_with(|| PrefixPool::new(width, self.n_means, empty_episode));
-        let all_pooled = ensure_len(&mut rows.all_pooled, n_decisions * width);
+        let pool = buffers.pool.get_or_insert_with(|| PrefixPool::new(width, self.n_means, empty_episode));
+        let all_pooled = ensure_len(&mut buffers.all_pooled, n_decisions * width);
         for span in &chunk.spans {
             let decisions = span.decisions.start * width..span.decisions.end * width;
             pool.forward(
@@ -182,18 +179,18 @@ impl Encoder for PoolEncoder {
         let pooled: &[f32] = if chunk.is_whole() {
             all_pooled
         } else {
-            let pooled = ensure_len(&mut rows.pooled, n_selected * width);
+            let pooled = ensure_len(&mut buffers.pooled, n_selected * width);
             for (pooled, decision) in pooled.chunks_exact_mut(width).zip(&chunk.selected) {
                 pooled.copy_from_slice(&all_pooled[decision * width..][..width]);
             }
             pooled
         };
-        self.layers.g.forward(parameters, &[InputPart::Dense(pooled)], n_selected, &mut rows.latents);
-        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
+        self.layers.g.forward(weights, &[InputPart::Dense(pooled)], n_selected, &mut buffers.latents);
+        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut buffers.latents.out);
     }
 
-    fn latents_and_gradients(rows: &mut PoolTrainingBuffers) -> (&[f32], &mut [f32]) {
-        (&rows.latents.out, &mut rows.latents.d_out)
+    fn latents_and_gradients(buffers: &mut PoolTrainingBuffers) -> (&[f32], &mut [f32]) {
+        (&buffers.latents.out, &mut buffers.latents.d_out)
     }
 
     fn backward(
@@ -202,33 +199,33 @@ impl Encoder for PoolEncoder {
         gradients: &mut [f32],
         chunk: &ContextChunk,
         _key: Option<DropoutKey>,
-        rows: &mut PoolTrainingBuffers,
+        buffers: &mut PoolTrainingBuffers,
     ) {
         let (width, n_decisions, n_selected) = (self.width(), chunk.n_decisions, chunk.selected.len());
-        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut rows.latents.d_out);
-        let pooled = if chunk.is_whole() { &rows.all_pooled } else { &rows.pooled };
-        let d_pooled = ensure_len(&mut rows.d_pooled, n_selected * width);
+        zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut buffers.latents.d_out);
+        let pooled = if chunk.is_whole() { &buffers.all_pooled } else { &buffers.pooled };
+        let d_pooled = ensure_len(&mut buffers.d_pooled, n_selected * width);
         let parts = [InputPart::Dense(&pooled[..n_selected * width])];
         let mut d_parts = [Some((&mut *d_pooled, WriteMode::Overwrite))];
-        self.layers.g.backward(transposed, gradients, &parts, n_selected, &mut rows.latents, &mut d_parts);
+        self.layers.g.backward(transposed, gradients, &parts, n_selected, &mut buffers.latents, &mut d_parts);
         let d_all_pooled: &[f32] = if chunk.is_whole() {
             d_pooled
         } else {
-            let d_all_pooled = ensure_len(&mut rows.d_all_pooled, n_decisions * width);
+            let d_all_pooled = ensure_len(&mut buffers.d_all_pooled, n_decisions * width);
             d_all_pooled.fill(0.0);
             for (d_pooled, decision) in d_pooled.chunks_exact(width).zip(&chunk.selected) {
                 d_all_pooled[decision * width..][..width].copy_from_slice(d_pooled);
             }
             d_all_pooled
         };
-        let Entries { observations, actions, places } = chunk.entries();
-        let (features, d_features): (&[f32], &mut [f32]) = match places {
-            None => (&rows.entries.out, &mut rows.entries.d_out),
-            Some(places) => (&rows.features, ensure_len(&mut rows.d_features, places.len() * width)),
+        let Entries { observations, actions, indices } = chunk.entries();
+        let (features, d_features): (&[f32], &mut [f32]) = match indices {
+            None => (&buffers.entries.out, &mut buffers.entries.d_out),
+            Some(indices) => (&buffers.features, ensure_len(&mut buffers.d_features, indices.len() * width)),
         };
         let (d_features, d_terminals) = d_features.split_at_mut(n_decisions * width);
         let (features, terminals) = features.split_at(n_decisions * width);
-        let pool = rows.pool.as_mut().expect("made on the way forward");
+        let pool = buffers.pool.as_mut().expect("made by the forward pass");
         for span in &chunk.spans {
             let decisions = span.decisions.start * width..span.decisions.end * width;
             let episodes = span.episodes.start * width..span.episodes.end * width;
@@ -241,12 +238,13 @@ impl Encoder for PoolEncoder {
                 &mut d_terminals[episodes],
             );
         }
-        if let Some(places) = places {
-            let d_entries = &mut rows.entries.d_out[..actions.len() * width];
-            scatter_add_rows(&rows.d_features, places, width, d_entries);
+        if let Some(indices) = indices {
+            let d_entries = &mut buffers.entries.d_out[..actions.len() * width];
+            d_entries.fill(0.0);
+            scatter_add_rows(&buffers.d_features, indices, width, d_entries);
         }
         let parts = entry_parts(observations, actions);
         let n_entries = actions.len();
-        self.layers.f.backward(transposed, gradients, &parts, n_entries, &mut rows.entries, &mut []);
+        self.layers.f.backward(transposed, gradients, &parts, n_entries, &mut buffers.entries, &mut []);
     }
 }

@@ -1,7 +1,7 @@
-//! Attention in place of the means: a Transformer layer over an episode's entries, another over the episodes (`docs/methods/pace.md`).
+//! Attention instead of means: a Transformer layer over an episode's entries, another over the episodes (`docs/methods/pace.md`).
 //!
-//! Every entry of an episode sees every other, so that the current episode is encoded anew at each of its decisions. Only
-//! finished episodes stay as they are: a lane keeps one vector of each.
+//! Every entry of an episode attends to every other, so that the current episode is encoded again at each of its decisions.
+//! Finished episodes do not change: a lane keeps one vector of each.
 
 use pace_games::{Action, ConfigError, GameSpec, NO_ACTION, Stream};
 use pace_nn::{
@@ -12,14 +12,15 @@ use pace_nn::{
 use super::encoder::{ContextChunk, Encoder, entry_parts, latent_head};
 use super::{ensure_len, orthogonal, zero_empty_contexts};
 use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
+use crate::network::copy_to;
 
 /// Heads of the attention.
 const N_HEADS: usize = 4;
 
-/// Stands for a vector of zeros among the sources of a sequence.
+/// The source of a vector of zeros in a sequence.
 const ZERO_ROW: u32 = u32::MAX;
 
-/// Where the weights lie.
+/// The entry layer, both levels of attention, and g.
 #[derive(Clone, Debug)]
 pub(crate) struct TransformerEncoder {
     entry: Linear,
@@ -28,35 +29,35 @@ pub(crate) struct TransformerEncoder {
     g: Mlp,
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
-    drops_in_play: bool,
+    drops_in_rollout: bool,
 }
 
-/// PositionEmbedding, a layer and a mean: from sequences to one vector each.
+/// A position embedding, a Transformer layer and a mean: a map from each sequence to one vector.
 #[derive(Clone, Debug)]
 struct AttentionLevel {
     positions: PositionEmbedding,
     layer: TransformerLayer,
 }
 
-/// The rows of a level, kept for the way back.
+/// The sequences and activations of a level.
 #[derive(Debug, Default)]
 struct AttentionLevelBuffers {
-    /// The sequences, one after the other: where each row comes from.
+    /// The source of every row: an index of a vector. The rows of the sequences follow each other.
     sources: Vec<u32>,
     lengths: Vec<usize>,
-    /// What they begin with.
+    /// The groups of sequences with a common prefix.
     prefix_groups: Vec<PrefixGroup>,
     prefix: Vec<u32>,
-    /// The vectors with their positions, and behind them one for each row that stands for nothing. A vector has the same
-    /// place in all sequences that it is in.
+    /// The vectors with their position embeddings, followed by one vector for each row of zeros. A vector has the same position
+    /// in all its sequences.
     inputs: Vec<f32>,
     d_inputs: Vec<f32>,
-    places: Vec<u32>,
+    positions: Vec<u32>,
     layer: TransformerBuffers,
     means: Vec<f32>,
 }
 
-/// What a lane keeps.
+/// The context of a lane.
 #[derive(Clone, Debug)]
 pub(crate) struct TransformerContext {
     window: Option<usize>,
@@ -65,12 +66,12 @@ pub(crate) struct TransformerContext {
     /// The entries of the current one, before attention.
     entries: Vec<f32>,
     width: usize,
-    /// What is dropped, in training alone.
+    /// The dropout; `None` outside training.
     dropout: Option<DropoutKey>,
 }
 
 impl TransformerContext {
-    /// What a pass drops that this context is the first of.
+    /// The dropout of a pass whose first context is this one.
     fn key(&self) -> Option<DropoutKey> {
         let [n_episodes, n_entries] = [&self.finished, &self.entries].map(|rows| rows.len() / self.width);
         self.dropout.map(|key| key.of(n_episodes as u64).of(n_entries as u64))
@@ -81,7 +82,6 @@ impl TransformerContext {
     }
 }
 
-/// The rows of a pass that acts.
 #[derive(Debug, Default)]
 pub(crate) struct TransformerInferenceBuffers {
     entries: Vec<f32>,
@@ -94,7 +94,6 @@ pub(crate) struct TransformerInferenceBuffers {
     latents: MlpBuffers,
 }
 
-/// The rows of a pass that learns.
 #[derive(Debug, Default)]
 pub(crate) struct TransformerTrainingBuffers {
     entries: Vec<f32>,
@@ -125,13 +124,13 @@ impl Encoder for TransformerEncoder {
         };
         TransformerEncoder {
             entry: Linear::new(layout, "encoder.entry", &input, width, Activation::Relu),
-            // The terminal entry comes on top of the decisions.
+            // An episode has one terminal entry beside its decisions.
             steps: AttentionLevel::new(layout, "encoder.steps", spec.horizon_steps + 1, layer),
             episodes: AttentionLevel::new(layout, "encoder.episodes", spec.episodes_per_encounter, layer),
             g: latent_head(layout, width),
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
-            drops_in_play: config.encoder_dropout_in_rollout,
+            drops_in_rollout: config.encoder_dropout_in_rollout,
         }
     }
 
@@ -170,20 +169,21 @@ impl Encoder for TransformerEncoder {
     }
 
     fn keep_last_episode(&self, context: &mut TransformerContext) {
-        let n_forgotten = context.finished.len().saturating_sub(context.width);
-        context.finished.drain(..n_forgotten);
+        let n_removed = context.finished.len().saturating_sub(context.width);
+        context.finished.drain(..n_removed);
     }
 
     fn enable_rollout_dropout(&self, context: &mut TransformerContext, key: DropoutKey) {
-        context.dropout = self.drops_in_play.then_some(key);
+        context.dropout = self.drops_in_rollout.then_some(key);
     }
 
     fn encode(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         contexts: &[TransformerContext],
         lanes: &[usize],
         rows: &mut TransformerInferenceBuffers,
+        out: &mut Vec<f32>,
     ) {
         let (n_rows, width) = (lanes.len(), self.width());
         let TransformerInferenceBuffers { vectors, steps, episodes, is_empty, latents, .. } = rows;
@@ -198,7 +198,7 @@ impl Encoder for TransformerEncoder {
                 vectors.extend_from_slice(entries);
             }
         }
-        self.steps.forward(parameters, vectors, keys[0], steps);
+        self.steps.forward(weights, vectors, keys[0], steps);
         // The vectors of current episodes come first, then those of finished ones.
         vectors.clear();
         vectors.extend_from_slice(&steps.means[..steps.lengths.len() * width]);
@@ -218,19 +218,16 @@ impl Encoder for TransformerEncoder {
             episodes.push_alone(first, context.finished.len() / width, last);
             is_empty.push(context.is_empty());
         }
-        self.episodes.forward(parameters, vectors, keys[1], episodes);
+        self.episodes.forward(weights, vectors, keys[1], episodes);
         let parts = [InputPart::Dense(&episodes.means[..n_rows * width])];
-        self.g.forward(parameters, &parts, n_rows, latents);
+        self.g.forward(weights, &parts, n_rows, latents);
         zero_empty_contexts(self.empty_context, is_empty, width, &mut latents.out);
-    }
-
-    fn latents(rows: &TransformerInferenceBuffers) -> &[f32] {
-        &rows.latents.out
+        copy_to(out, &latents.out[..n_rows * width]);
     }
 
     fn add_entries(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         observations: &[f32],
         actions: &[Action],
         contexts: &mut [TransformerContext],
@@ -240,7 +237,7 @@ impl Encoder for TransformerEncoder {
         let width = self.width();
         let entries = ensure_len(&mut rows.entries, lanes.len() * width);
         let parts = entry_parts(observations, actions);
-        self.entry.forward(parameters, &parts, lanes.len(), entries);
+        self.entry.forward(weights, &parts, lanes.len(), entries);
         for (entry, lane) in entries.chunks_exact(width).zip(lanes) {
             contexts[*lane].entries.extend_from_slice(entry);
         }
@@ -248,7 +245,7 @@ impl Encoder for TransformerEncoder {
 
     fn end_episodes(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         terminal_observations: &[f32],
         contexts: &mut [TransformerContext],
         lanes: &[usize],
@@ -257,7 +254,7 @@ impl Encoder for TransformerEncoder {
         let width = self.width();
         let mut no_actions = std::mem::take(&mut rows.no_actions);
         no_actions.resize(lanes.len(), NO_ACTION);
-        self.add_entries(parameters, terminal_observations, &no_actions, contexts, lanes, rows);
+        self.add_entries(weights, terminal_observations, &no_actions, contexts, lanes, rows);
         rows.no_actions = no_actions;
         let TransformerInferenceBuffers { vectors, steps, .. } = rows;
         let key = lanes.first().and_then(|lane| contexts[*lane].key());
@@ -268,20 +265,20 @@ impl Encoder for TransformerEncoder {
             steps.push_alone(vectors.len() / width, entries.len() / width, None);
             vectors.extend_from_slice(entries);
         }
-        self.steps.forward(parameters, vectors, key, steps);
+        self.steps.forward(weights, vectors, key, steps);
         for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
             let TransformerContext { window, finished, entries, .. } = &mut contexts[*lane];
             entries.clear();
             finished.extend_from_slice(vector);
-            // The episode that begins now needs a place in the window too.
-            let most = window.map_or(usize::MAX, |window| (window.max(1) - 1) * width);
-            finished.drain(..finished.len().saturating_sub(most));
+            // The next episode counts, too.
+            let max_len = window.map_or(usize::MAX, |window| (window.max(1) - 1) * width);
+            finished.drain(..finished.len().saturating_sub(max_len));
         }
     }
 
     fn forward(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         chunk: &ContextChunk,
         key: Option<DropoutKey>,
         rows: &mut TransformerTrainingBuffers,
@@ -290,14 +287,14 @@ impl Encoder for TransformerEncoder {
         self.gather(chunk, rows);
         let entries = ensure_len(&mut rows.entries, n_entries * width);
         let parts = entry_parts(&chunk.observations, &chunk.actions);
-        self.entry.forward(parameters, &parts, n_entries, entries);
-        self.steps.forward(parameters, entries, key.map(|key| key.of(0)), &mut rows.steps);
+        self.entry.forward(weights, &parts, n_entries, entries);
+        self.steps.forward(weights, entries, key.map(|key| key.of(0)), &mut rows.steps);
         let (steps, episodes) = (&rows.steps, &mut rows.episodes);
         let vectors = &steps.means[..steps.lengths.len() * width];
-        self.episodes.forward(parameters, vectors, key.map(|key| key.of(1)), episodes);
+        self.episodes.forward(weights, vectors, key.map(|key| key.of(1)), episodes);
         let n_selected = chunk.selected.len();
         let parts = [InputPart::Dense(&episodes.means[..n_selected * width])];
-        self.g.forward(parameters, &parts, n_selected, &mut rows.latents);
+        self.g.forward(weights, &parts, n_selected, &mut rows.latents);
         zero_empty_contexts(self.empty_context, &chunk.is_first, width, &mut rows.latents.out);
     }
 
@@ -333,18 +330,18 @@ impl Encoder for TransformerEncoder {
 }
 
 impl TransformerEncoder {
-    /// The sequences of a chunk: every episode that has a next one, the part of its episode before every selected decision,
-    /// and for each of these decisions the episodes it looks back on.
+    /// Builds the sequences of a chunk. The lower level has every episode that has a next one, and for every selected decision
+    /// the part of its episode before it. The upper level has for every selected decision the episodes up to it.
     fn gather(&self, chunk: &ContextChunk, rows: &mut TransformerTrainingBuffers) {
         let TransformerTrainingBuffers { steps, episodes, .. } = rows;
         steps.clear();
         episodes.clear();
         let mut selected = chunk.selected.iter().copied().peekable();
         for span in &chunk.spans {
-            episodes.begin_chain();
+            episodes.start_group();
             let mut start = span.decisions.start;
             for episode in span.episodes.clone() {
-                steps.begin_chain();
+                steps.start_group();
                 let end = start + chunk.lengths[episode] as usize;
                 for decision in start..end {
                     if selected.next_if_eq(&decision).is_some() {
@@ -355,12 +352,12 @@ impl TransformerEncoder {
                         };
                         episodes.push(current);
                     }
-                    steps.link(decision, 1);
+                    steps.extend_prefix(decision, 1);
                 }
                 if episode + 1 < span.episodes.end {
                     let terminal = (chunk.n_decisions + episode) as u32;
                     let finished = steps.push(Some(terminal));
-                    episodes.link(finished as usize, 1);
+                    episodes.extend_prefix(finished as usize, 1);
                 }
                 start = end;
             }
@@ -381,24 +378,24 @@ impl AttentionLevel {
         }
     }
 
-    /// Leaves the mean of every sequence of `vectors` in `rows.means`; that of an empty one is zero.
+    /// Writes the mean of every sequence to `rows.means`; the mean of an empty sequence is zero.
     fn forward(
         &self,
-        parameters: &[f32],
+        weights: &[f32],
         vectors: &[f32],
         key: Option<DropoutKey>,
         rows: &mut AttentionLevelBuffers,
     ) {
         let width = self.layer.width();
-        rows.find_places(vectors.len() / width, self.positions.n_positions());
-        let inputs = ensure_len(&mut rows.inputs, rows.places.len() * width);
-        let (of_vectors, of_nothing) = inputs.split_at_mut(vectors.len());
+        rows.find_positions(vectors.len() / width, self.positions.n_positions());
+        let inputs = ensure_len(&mut rows.inputs, rows.positions.len() * width);
+        let (of_vectors, zeros) = inputs.split_at_mut(vectors.len());
         of_vectors.copy_from_slice(vectors);
-        of_nothing.fill(0.0);
-        self.positions.forward(parameters, &rows.places, inputs);
+        zeros.fill(0.0);
+        self.positions.forward(weights, &rows.positions, inputs);
         let AttentionLevelBuffers { sources, lengths, prefix_groups, prefix, .. } = rows;
         let sequences = Sequences { sources, lengths, prefix_groups, prefix };
-        self.layer.forward(parameters, inputs, sequences, key, &mut rows.layer);
+        self.layer.forward(weights, inputs, sequences, key, &mut rows.layer);
         let means = ensure_len(&mut rows.means, rows.lengths.len() * width);
         means.fill(0.0);
         let mut first = 0;
@@ -412,7 +409,7 @@ impl AttentionLevel {
         }
     }
 
-    /// Takes the gradient of the means back into `gradients`, and adds that of the vectors to `d_vectors`.
+    /// Adds the gradient of the weights, and that of the vectors to `d_vectors`, from the gradient of the means.
     fn backward(
         &self,
         transposed: &[f32],
@@ -431,13 +428,13 @@ impl AttentionLevel {
             }
             first = last;
         }
-        let n = rows.places.len() * width;
+        let n = rows.positions.len() * width;
         let d_inputs = ensure_len(&mut rows.d_inputs, n);
         let AttentionLevelBuffers { sources, lengths, prefix_groups, prefix, .. } = rows;
         let sequences = Sequences { sources, lengths, prefix_groups, prefix };
         let inputs = &rows.inputs[..n];
         self.layer.backward(transposed, gradients, inputs, sequences, key, &mut rows.layer, d_inputs);
-        self.positions.backward(gradients, &rows.places, d_inputs);
+        self.positions.backward(gradients, &rows.positions, d_inputs);
         kernels::add(d_vectors, &d_inputs[..d_vectors.len()]);
     }
 }
@@ -450,49 +447,49 @@ impl AttentionLevelBuffers {
         self.prefix.clear();
     }
 
-    /// The sequences that follow begin with the vectors linked from here on.
-    fn begin_chain(&mut self) {
-        self.prefix_groups.push(PrefixGroup { n_sequences: 0, n_links: 0 });
+    /// Starts a group of sequences with a common prefix, which is empty at first.
+    fn start_group(&mut self) {
+        self.prefix_groups.push(PrefixGroup { n_sequences: 0, prefix_len: 0 });
     }
 
-    /// Adds consecutive vectors to the chain.
-    fn link(&mut self, first: usize, n: usize) {
+    /// Appends consecutive vectors to the prefix of the current group.
+    fn extend_prefix(&mut self, first: usize, n: usize) {
         self.prefix.extend((first..first + n).map(|row| row as u32));
-        self.prefix_groups.last_mut().expect("a chain was begun").n_links += n;
+        self.prefix_groups.last_mut().expect("a group was started").prefix_len += n;
     }
 
-    /// Adds the sequence of all that is on the chain by now, and a vector of its own behind; returns its number.
+    /// Adds a sequence to the current group: the prefix so far, followed by `own`. Returns the index of the sequence.
     fn push(&mut self, own: Option<u32>) -> u32 {
-        let chain = self.prefix_groups.last_mut().expect("a chain was begun");
-        chain.n_sequences += 1;
-        let prefix = &self.prefix[self.prefix.len() - chain.n_links..];
+        let group = self.prefix_groups.last_mut().expect("a group was started");
+        group.n_sequences += 1;
+        let prefix = &self.prefix[self.prefix.len() - group.prefix_len..];
         self.sources.extend_from_slice(prefix);
         self.sources.extend(own);
         self.lengths.push(prefix.len() + usize::from(own.is_some()));
         self.lengths.len() as u32 - 1
     }
 
-    /// Adds the only sequence of a chain of consecutive vectors.
+    /// Adds a group with one sequence of consecutive vectors, followed by `own`.
     fn push_alone(&mut self, first: usize, n: usize, own: Option<u32>) {
-        self.begin_chain();
-        self.link(first, n);
+        self.start_group();
+        self.extend_prefix(first, n);
         self.push(own);
     }
 
-    /// The place of every vector in its sequences; what comes behind the last position has that one. Rows that stand for
-    /// nothing become inputs behind the vectors.
-    fn find_places(&mut self, n_vectors: usize, n_positions: usize) {
-        self.places.clear();
-        self.places.resize(n_vectors, 0);
+    /// Finds the position of every vector in its sequences. Positions after the last one are replaced by the last one. Rows of
+    /// zeros become inputs after the vectors.
+    fn find_positions(&mut self, n_vectors: usize, n_positions: usize) {
+        self.positions.clear();
+        self.positions.resize(n_vectors, 0);
         let mut rows = self.sources.iter_mut();
         for length in &self.lengths {
-            for (place, source) in rows.by_ref().take(*length).enumerate() {
-                let place = place.min(n_positions - 1) as u32;
+            for (position, source) in rows.by_ref().take(*length).enumerate() {
+                let position = position.min(n_positions - 1) as u32;
                 if *source == ZERO_ROW {
-                    *source = self.places.len() as u32;
-                    self.places.push(place);
+                    *source = self.positions.len() as u32;
+                    self.positions.push(position);
                 } else {
-                    self.places[*source as usize] = place;
+                    self.positions[*source as usize] = position;
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The transformer encoder: against PyTorch's recording, acting against learning, and what its dropout and window do.
+//! Tests of the transformer encoder: equality with PyTorch, equality of inference and training, dropout and windows.
 
 use pace_games::{DisplayNames, GameSpec, Metric, NO_ACTION, Seed};
 use pace_nn::{DropoutKey, Layout};
@@ -31,7 +31,7 @@ fn encoder(recording: &Value, case: &Value) -> (TransformerEncoder, Parameters) 
     encoder_with(recording, case, |_| {})
 }
 
-/// The same under changed keys.
+/// Like [`encoder`], but with changed keys.
 fn encoder_with(
     recording: &Value,
     case: &Value,
@@ -141,7 +141,7 @@ fn latents_and_gradients_equal_pytorchs() {
 }
 
 #[test]
-fn some_decisions_of_a_chunk_have_the_latents_they_have_among_all() {
+fn selected_decisions_have_the_same_latents_as_in_a_whole_chunk() {
     for_every_case(|encoder, parameters, chunk, slopes, _| {
         let width = encoder.width();
         let (all, _) = pass(encoder, parameters, chunk, slopes, None);
@@ -160,7 +160,7 @@ fn some_decisions_of_a_chunk_have_the_latents_they_have_among_all() {
 }
 
 #[test]
-fn dropout_changes_latents_and_the_gradient_follows() {
+fn dropout_changes_latents_and_their_gradients() {
     for_every_case(|encoder, parameters, chunk, slopes, _| {
         let key = Some(DropoutKey(9));
         let (kept, _) = pass(encoder, parameters, chunk, slopes, None);
@@ -168,7 +168,7 @@ fn dropout_changes_latents_and_the_gradient_follows() {
         assert_eq!((&latents, &gradients), (&pass(encoder, parameters, chunk, slopes, key).0, &gradients));
         assert_ne!(latents, kept);
         assert_ne!(latents, pass(encoder, parameters, chunk, slopes, Some(DropoutKey(10))).0);
-        // With the places that are dropped held fixed, the gradient is how the sum changes.
+        // With a fixed dropout mask, the gradient equals finite differences.
         let mut rng = Seed::new(3).stream("directions");
         for tensor in parameters.layout.tensors() {
             let range = tensor.id.range();
@@ -192,8 +192,8 @@ fn dropout_changes_latents_and_the_gradient_follows() {
     });
 }
 
-/// Leads a context through the recorded encounters; `look` sees it before every decision, with the decision's number.
-fn lead(
+/// Plays the recorded encounters through a context; calls `look` before every decision, with the decision's index.
+fn play_through(
     encoder: &TransformerEncoder,
     parameters: &Parameters,
     chunk: &ContextChunk,
@@ -226,8 +226,9 @@ fn encode(
     context: &[TransformerContext; 1],
 ) -> Vec<f32> {
     let mut rows = TransformerInferenceBuffers::default();
-    encoder.encode(&parameters.weights, context, &[0], &mut rows);
-    TransformerEncoder::latents(&rows)[..encoder.width()].to_vec()
+    let mut latents = Vec::new();
+    encoder.encode(&parameters.weights, context, &[0], &mut rows, &mut latents);
+    latents
 }
 
 fn check_near(one: &[f32], other: &[f32]) {
@@ -240,7 +241,7 @@ fn running_contexts_have_the_latents_of_whole_encounters() {
         let width = encoder.width();
         let (all, _) = pass(encoder, parameters, chunk, slopes, None);
         for window in [None, Some(99)] {
-            lead(encoder, parameters, chunk, window, &mut |_, decision, context| {
+            play_through(encoder, parameters, chunk, window, &mut |_, decision, context| {
                 let latent = encode(encoder, parameters, context);
                 check_near(&latent, &all[decision * width..][..width]);
             });
@@ -249,7 +250,7 @@ fn running_contexts_have_the_latents_of_whole_encounters() {
 }
 
 #[test]
-fn only_play_for_training_drops() {
+fn only_the_rollout_has_dropout() {
     let recording = recording();
     let (chunk, _) = chunk(&recording);
     for drops_in_play in [true, false] {
@@ -258,7 +259,7 @@ fn only_play_for_training_drops() {
         });
         let latents = |key: Option<DropoutKey>| {
             let mut latents = Vec::new();
-            lead(&encoder, &parameters, &chunk, None, &mut |_, _, context| {
+            play_through(&encoder, &parameters, &chunk, None, &mut |_, _, context| {
                 if let Some(key) = key {
                     encoder.enable_rollout_dropout(&mut context[0], key);
                 }
@@ -274,15 +275,15 @@ fn only_play_for_training_drops() {
 }
 
 #[test]
-fn a_window_forgets_the_oldest_episode_and_clearing_all_but_the_last() {
+fn a_window_drops_the_oldest_episode_and_clearing_all_but_the_last() {
     for_every_case(|encoder, parameters, chunk, _, _| {
-        // Of a window of two, the current episode and the one before it are left: as if the others had never been.
+        // A window of two keeps the current episode and the one before it, as if there were no others.
         let mut with_window = Vec::new();
-        lead(encoder, parameters, chunk, Some(2), &mut |episode, decision, context| {
+        play_through(encoder, parameters, chunk, Some(2), &mut |episode, decision, context| {
             with_window.push((episode, decision, encode(encoder, parameters, context)));
         });
         let mut cleared = Vec::new();
-        lead(encoder, parameters, chunk, None, &mut |episode, decision, context| {
+        play_through(encoder, parameters, chunk, None, &mut |episode, decision, context| {
             encoder.keep_last_episode(&mut context[0]);
             cleared.push((episode, decision, encode(encoder, parameters, context)));
         });

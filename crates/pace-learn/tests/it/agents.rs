@@ -1,8 +1,9 @@
-//! A trained agent is the same whoever asks it: the trainer, a saved file, one encounter alone or many side by side.
+//! Tests of trained agents: equality of the trainer's agent and a loaded one, of one encounter and a batch of them.
 
 use pace_games::{
     AnyEncounter, AnyGame, Boundary, Ego, EpisodeOutcome, GAMES, Inference, NO_ACTIONS, PeerStepBuffers,
     Preset, Seat, Seed, Split, StepBuffers, StepFeedback, Symmetries, SymmetryTransform, find_game,
+    sample_action,
 };
 use pace_learn::config::ContextAction;
 use pace_learn::{
@@ -15,7 +16,7 @@ use crate::{methods_and_presets, open, pace, tiny, tiny_trainer};
 
 const N_EPISODES: usize = 6;
 
-/// An agent that has learned a little, and its game.
+/// An agent after a few iterations, and its game.
 pub fn agent(
     method: &Method,
     entry: &pace_games::GameEntry,
@@ -31,7 +32,7 @@ pub fn agent(
     (trainer.agent(), config, open(entry, preset, 3), model)
 }
 
-/// One encounter played step by step with `Agent::encounter`, and every thought on the way.
+/// Plays one encounter step by step with `Agent::encounter`; returns its outcome and every inference.
 pub fn play_alone(
     agent: &Agent,
     game: &dyn AnyGame,
@@ -47,27 +48,28 @@ pub fn play_alone(
     arena.begin(0, tuple, first_part, seed, steps.observation_mut(0));
     let mut rng = seed.stream("ego");
     let mut encounter = agent.encounter_seeded(seed);
-    let mut thoughts = Vec::new();
+    let mut inferences = Vec::new();
     let mut outcome = EncounterOutcome { tuple, pass, ..EncounterOutcome::default() };
     let mut current: Option<EpisodeOutcome> = None;
     while !arena.idle()[0] {
         let observation = steps.observations[..size].to_vec();
-        let thought = encounter.infer(&observation);
-        // Asking is without consequence.
-        assert_eq!(encounter.infer(&observation), thought);
-        let action = thought.draw(&mut rng).expect("finite weights");
-        // Methods that identify nobody guess nothing.
-        if current.is_none() && !thought.posteriors.is_empty() {
+        let inference = encounter.infer(&observation);
+        // An inference has no side effects.
+        assert_eq!(encounter.infer(&observation), inference);
+        let action = sample_action(&inference.probabilities, &mut rng).expect("finite weights");
+        // Methods without an identifier have no guesses.
+        if current.is_none() && !inference.posteriors.is_empty() {
             let best = |posterior: &Vec<f32>| {
                 (0..posterior.len()).max_by(|one, other| posterior[*one].total_cmp(&posterior[*other]))
             };
             let guesses: Vec<usize> =
-                thought.posteriors.iter().map(|posterior| best(posterior).expect("a class")).collect();
-            let sure = thought.posteriors.iter().zip(&guesses).map(|(posterior, guess)| posterior[*guess]);
-            outcome.confidence.push(sure.sum::<f32>() / n_peers as f32);
+                inference.posteriors.iter().map(|posterior| best(posterior).expect("a class")).collect();
+            let chosen =
+                inference.posteriors.iter().zip(&guesses).map(|(posterior, guess)| posterior[*guess]);
+            outcome.confidence.push(chosen.sum::<f32>() / n_peers as f32);
             outcome.guesses.push(guesses);
         }
-        thoughts.push(thought);
+        inferences.push(inference);
         encounter.record_action(&observation, action);
         arena.step(&[action], &mut steps.batch());
         let block = &steps;
@@ -104,7 +106,7 @@ pub fn play_alone(
             }
         }
     }
-    (outcome, thoughts)
+    (outcome, inferences)
 }
 
 fn adapt_config(split: Split) -> AdaptConfig {
@@ -112,7 +114,7 @@ fn adapt_config(split: Split) -> AdaptConfig {
 }
 
 #[test]
-fn one_encounter_alone_equals_many_side_by_side() {
+fn one_encounter_equals_the_same_encounter_in_a_batch() {
     for entry in GAMES {
         for (method, preset) in methods_and_presets() {
             let (agent, _, game, _) = agent(method, entry, preset);
@@ -122,7 +124,7 @@ fn one_encounter_alone_equals_many_side_by_side() {
             assert_eq!(together.len(), 3 * n_tuples);
             for (index, batched) in together.iter().enumerate() {
                 let (tuple, pass) = (index % n_tuples, index / n_tuples);
-                let (alone, thoughts) = play_alone(&agent, &*game, &adapt_config, tuple, pass);
+                let (alone, inferences) = play_alone(&agent, &*game, &adapt_config, tuple, pass);
                 let label = format!("{} {} {} encounter {index}", entry.id, method.id, preset.name());
                 assert_eq!(alone.tuple, batched.tuple, "{label}");
                 assert_eq!(alone.guesses, batched.guesses, "{label}");
@@ -134,7 +136,7 @@ fn one_encounter_alone_equals_many_side_by_side() {
                 let batched: Vec<EpisodeOutcome> = batched.episodes.iter().map(without_value).collect();
                 assert_eq!(alone.episodes, batched, "{label}");
                 assert_eq!(
-                    thoughts.len(),
+                    inferences.len(),
                     batched.iter().map(|episode| episode.n_steps).sum::<usize>(),
                     "{label}"
                 );
@@ -144,7 +146,7 @@ fn one_encounter_alone_equals_many_side_by_side() {
 }
 
 #[test]
-fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
+fn exact_values_follow_from_the_agents_probabilities() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
         let (agent, _, game, _) = agent(method, entry, Preset::Paper);
         let points = game.decision_points();
@@ -156,7 +158,7 @@ fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
         for (index, outcome) in adapt(&agent, &*game, &config, 2).expect("a pool").iter().enumerate() {
             let path = [outcome.tuple as u64, (index / n_tuples) as u64];
             let seed = Seed::new(config.seed).child("encounter", &path);
-            // In the first episode the context holds nothing but the steps that led to the point.
+            // In the first episode the context has only the steps before the point.
             let answers: Vec<f32> = points
                 .iter()
                 .flat_map(|point| {
@@ -175,10 +177,10 @@ fn the_exact_value_of_an_episode_is_that_of_the_agents_probabilities() {
 }
 
 #[test]
-fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
+fn exact_values_use_the_canonical_frame() {
     let entry = find_game("kuhn-poker").expect("a game");
     let n_numbers = open(entry, Preset::Paper, 3).spec().observation_size;
-    // Who holds a jack first is on the second side, from which queens look like kings and passing like betting.
+    // An ego that holds a jack first is on the second side. Its transform swaps queens and kings, and pass and bet.
     let [jack, queen, king] = [7, 8, 9];
     let swapped = |place: usize| match place {
         _ if place == queen => king,
@@ -220,7 +222,7 @@ fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
             .iter()
             .flat_map(|point| {
                 let mut encounter = agent.encounter();
-                // The first observation of an encounter settles the side.
+                // The first observation of an encounter determines the side.
                 encounter.infer(&first);
                 for step in &point.earlier {
                     encounter.record_action(&step.observation, step.ego_action);
@@ -237,21 +239,21 @@ fn the_exact_value_of_an_episode_is_seen_from_the_agents_own_side() {
 
 const SEED: u64 = 5;
 
-/// What the ego sees first in the encounter that `adapt` plays with a tuple of the test pool.
+/// The ego's first observation in the encounter that `adapt` plays with a tuple of the test pool.
 fn first_observation(game: &dyn AnyGame, tuple: usize, pass: usize) -> Vec<f32> {
     let seed = Seed::new(SEED).child("encounter", &[tuple as u64, pass as u64]);
-    see(&*game.encounter(Split::Test, tuple, &[], 1, seed).expect("a tuple"))
+    observe(&*game.encounter(Split::Test, tuple, &[], 1, seed).expect("a tuple"))
 }
 
-/// What the ego sees in an encounter.
-fn see(encounter: &dyn AnyEncounter) -> Vec<f32> {
+/// The ego's current observation in an encounter.
+fn observe(encounter: &dyn AnyEncounter) -> Vec<f32> {
     let mut observation = vec![0.0; encounter.spec().observation_size];
     encounter.observe(Seat::EGO, &mut observation);
     observation
 }
 
 #[test]
-fn numbers_with_which_nothing_can_be_played_are_refused() {
+fn invalid_adaptation_settings_are_refused() {
     let (agent, _, game, _) = agent(pace(), find_game("kuhn-poker").expect("a game"), Preset::Paper);
     let good = AdaptConfig::new(Split::Test, 1, 2, 1);
     assert!(adapt(&agent, &*game, &good, 1).is_ok());
@@ -285,7 +287,7 @@ fn numbers_with_which_nothing_can_be_played_are_refused() {
 }
 
 #[test]
-fn a_saved_agent_thinks_what_it_thought() {
+fn a_loaded_agent_has_the_same_inferences() {
     for entry in GAMES {
         for (method, preset) in methods_and_presets() {
             let (agent, config, game, model) = agent(method, entry, preset);
@@ -304,8 +306,8 @@ fn a_saved_agent_thinks_what_it_thought() {
 }
 
 #[test]
-fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
-    // What GSCU does is a bandit's choice between its own policy and another's.
+fn a_temperature_changes_action_probabilities_only() {
+    // The action probabilities of GSCU may be those of another policy.
     let methods = || METHODS.iter().filter(|method| method.id != "gscu");
     for (entry, method) in GAMES.iter().flat_map(|entry| methods().map(move |method| (entry, method))) {
         let (agent, config, game, model) = agent(method, entry, Preset::Paper);
@@ -330,7 +332,7 @@ fn a_temperature_sharpens_what_an_agent_does_and_nothing_else() {
 }
 
 #[test]
-fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
+fn agents_with_a_canonical_frame_are_equal_on_all_sides() {
     let entry = find_game("predator-prey").expect("a game");
     for canonical_frame in [true, false] {
         let mut config = tiny(entry, Preset::Best, pace());
@@ -341,81 +343,81 @@ fn who_looks_from_its_own_side_answers_alike_on_all_of_them() {
         assert_eq!(
             Policy::of(&agent).is_err(),
             canonical_frame,
-            "whoever follows a policy does not turn what it sees"
+            "observations for a policy are not transformed"
         );
         let sides = game.pool(Split::Train).symmetries.expect("a square");
-        // Six decisions and the end of an episode, seen and acted upon as if the square had been turned.
-        let think_from = |transform: &SymmetryTransform| -> Vec<Inference> {
-            let see_turned = |encounter: &dyn AnyEncounter| {
-                let mut seen = Vec::new();
-                transform.transform_observation(&see(encounter), &mut seen);
-                seen
+        // Inferences at six decisions and the end of an episode, as if the square had been rotated.
+        let inferences_from = |transform: &SymmetryTransform| -> Vec<Inference> {
+            let observe_rotated = |encounter: &dyn AnyEncounter| {
+                let mut observation = Vec::new();
+                transform.transform_observation(&observe(encounter), &mut observation);
+                observation
             };
             let mut encounter = agent.encounter();
             let mut played = game.encounter(Split::Test, 0, &[], 2, Seed::new(4)).expect("a tuple");
             let mut unseen = PeerStepBuffers { observations: &mut [], actions: &mut [] };
-            let mut thoughts = Vec::new();
+            let mut inferences = Vec::new();
             for step in 0..6 {
-                let observation = see_turned(&*played);
-                thoughts.push(encounter.infer(&observation));
+                let observation = observe_rotated(&*played);
+                inferences.push(encounter.infer(&observation));
                 let action = step % 5;
                 encounter.record_action(&observation, transform.transform_action(action));
                 let mut chosen = NO_ACTIONS;
                 chosen[Seat::EGO.0] = action;
                 played.play(&chosen, &mut unseen);
             }
-            encounter.end_episode(&see_turned(&*played));
-            thoughts.push(encounter.infer(&see_turned(&*played)));
-            thoughts
+            encounter.end_episode(&observe_rotated(&*played));
+            inferences.push(encounter.infer(&observe_rotated(&*played)));
+            inferences
         };
         let near = |one: f32, other: f32| (one - other).abs() < 1e-5;
-        let agree = |plain: &Inference, turned: &Inference, transform: &SymmetryTransform| {
+        let agree = |plain: &Inference, rotated: &Inference, transform: &SymmetryTransform| {
             let actions = (0..).zip(&plain.probabilities);
             let mut actions = actions.map(|(action, p)| {
-                (p, turned.probabilities[usize::from(transform.transform_action(action))])
+                (p, rotated.probabilities[usize::from(transform.transform_action(action))])
             });
             let mut posteriors = plain.posteriors.iter().enumerate().flat_map(|(slot, posterior)| {
-                let from_there = &turned.posteriors[slot];
-                posterior.iter().zip(&transform.classes[slot]).map(|(p, class)| (p, from_there[*class]))
+                let rotated = &rotated.posteriors[slot];
+                posterior.iter().zip(&transform.classes[slot]).map(|(p, class)| (p, rotated[*class]))
             });
-            near(plain.value, turned.value)
+            near(plain.value, rotated.value)
                 && actions.all(|(one, other)| near(*one, other))
                 && posteriors.all(|(one, other)| near(*one, other))
         };
-        let plain = think_from(&sides.transforms[0]);
+        let plain = inferences_from(&sides.transforms[0]);
         for transform in &sides.transforms[1..] {
-            let turned = think_from(transform);
-            let is_alike = plain.iter().zip(&turned).all(|(one, other)| agree(one, other, transform));
-            assert_eq!(is_alike, canonical_frame);
+            let rotated = inferences_from(transform);
+            let are_equal = plain.iter().zip(&rotated).all(|(one, other)| agree(one, other, transform));
+            assert_eq!(are_equal, canonical_frame);
         }
     }
 }
 
 #[test]
-fn thoughts_are_distributions() {
+fn probabilities_and_posteriors_are_distributions() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
         let (agent, _, game, _) = agent(method, entry, Preset::Paper);
         let pool = game.pool(Split::Train);
-        let (_, thoughts) = play_alone(&agent, &*game, &adapt_config(Split::Test), 0, 0);
-        for thought in thoughts {
+        let (_, inferences) = play_alone(&agent, &*game, &adapt_config(Split::Test), 0, 0);
+        for inference in inferences {
             let is_distribution = |values: &[f32]| {
                 (values.iter().sum::<f32>() - 1.0).abs() < 1e-5
                     && values.iter().all(|value| (0.0..=1.0).contains(value))
             };
-            assert!(is_distribution(&thought.probabilities), "{thought:?}");
-            assert_eq!(thought.probabilities.len(), game.spec().n_actions());
-            assert!(thought.posteriors.iter().all(|posterior| is_distribution(posterior)), "{thought:?}");
-            let lengths: Vec<usize> = thought.posteriors.iter().map(Vec::len).collect();
+            assert!(is_distribution(&inference.probabilities), "{inference:?}");
+            assert_eq!(inference.probabilities.len(), game.spec().n_actions());
+            assert!(inference.posteriors.iter().all(|posterior| is_distribution(posterior)), "{inference:?}");
+            let lengths: Vec<usize> = inference.posteriors.iter().map(Vec::len).collect();
             let identifies = method.id.starts_with("pace");
             assert_eq!(lengths, if identifies { pool.n_classes.clone() } else { vec![] }, "{}", method.id);
-            assert!(thought.value.is_finite() && !thought.latent.is_empty());
-            assert!(!identifies || thought.latent.iter().all(|value| *value >= 0.0));
+            assert!(inference.value.is_finite() && !inference.latent.is_empty());
+            assert!(!identifies || inference.latent.iter().all(|value| *value >= 0.0));
         }
     }
 }
 
 #[test]
-fn adaptation_does_not_depend_on_threads_nor_on_who_else_plays() {
+fn adaptation_does_not_depend_on_threads_or_other_encounters() {
     for (entry, method) in GAMES.iter().flat_map(|entry| METHODS.iter().map(move |method| (entry, method))) {
         let (agent, _, game, _) = agent(method, entry, Preset::Paper);
         let splits = [Split::Test, Split::Train, Split::Uniform(70)];

@@ -1,4 +1,4 @@
-//! The same run, whatever the number of threads and wherever it was cut: weights, optimiser and log, byte for byte.
+//! Tests of determinism: weights, optimiser and log are byte-identical for any number of threads and after interruptions.
 
 use pace_games::{GAMES, Preset, Split};
 use pace_learn::config::{Decay, EncoderKind, MinibatchUnit};
@@ -30,7 +30,7 @@ fn restored(mut fresh: Trainer, files: &[NamedBytes]) -> Result<Trainer, TrainEr
     fresh.restore(file).map(|()| fresh)
 }
 
-/// Every kind of run there is: games, methods, presets and mini-batches.
+/// Calls `check` for every game, method, preset and kind of mini-batch.
 fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
     let kinds = [MinibatchUnit::Encounters, MinibatchUnit::Steps, MinibatchUnit::Balanced];
     for entry in GAMES {
@@ -41,7 +41,7 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
                 MinibatchUnit::Chunks => MinibatchUnit::Chunks,
                 _ => kinds[index % kinds.len()],
             };
-            // Of the encoders without a method of their own, `best` stands for the one that no preset has.
+            // With preset `best`, the encoder that no method has by default is tested instead of mean pooling.
             let encoder = match (config.encoder, preset) {
                 (EncoderKind::MeanPool, Preset::Best) => EncoderKind::MeanMaxPool,
                 (encoder, _) => encoder,
@@ -69,7 +69,7 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn a_run_that_was_cut_equals_one_that_was_not() {
+fn an_interrupted_run_equals_an_uninterrupted_one() {
     for_every_run(|label, trainer| {
         let whole = trace(trainer(2));
         // After the first iteration the warm-up is just over; the other cuts are in the middle and at the end.

@@ -1,4 +1,4 @@
-//! A number that is not finite stops a run with an error; it never becomes a weight that somebody saves.
+//! Tests of divergence: a number that is not finite stops a run with an error and is never saved as a weight.
 
 use pace_games::{AnyGame, GAMES, Preset, StepBatch, find_game};
 use pace_learn::{MODEL_FILE, TrainConfig, TrainError, Trainer};
@@ -18,7 +18,7 @@ fn is_finite(trainer: &Trainer) -> bool {
     weights.flat_map(|(_, bytes)| numbers(bytes)).all(f32::is_finite)
 }
 
-/// Iterates until the run ends with an error; every iteration that does not must leave finite numbers alone.
+/// Runs iterations up to the first error. Checks after every successful iteration that all numbers are finite.
 fn run(trainer: &mut Trainer, n: usize) -> Result<(), TrainError> {
     for _ in 0..n {
         let report = trainer.iterate()?;
@@ -31,7 +31,7 @@ fn run(trainer: &mut Trainer, n: usize) -> Result<(), TrainError> {
 }
 
 #[test]
-fn absurd_steps_diverge_with_an_error_or_stay_finite() {
+fn huge_steps_end_in_an_error_or_stay_finite() {
     for entry in GAMES {
         for (learning_rate, value_weight) in [(0.1, 0.5), (10.0, 0.5), (10.0, 1e3)] {
             let config = TrainConfig {
@@ -77,13 +77,13 @@ fn check_report(id: &str, warm_up_steps: u64, report: fn(&mut StepBatch<'_>)) {
     let game = Doctored { report, ..Doctored::new(open(entry, Preset::Paper, 3)) };
     let config = TrainConfig { warm_up_steps, ..config_of(id) };
     let mut trainer = Trainer::new(pace(), Box::new(game), config, 7, 2).expect("good keys");
-    let error = run(&mut trainer, 1).expect_err("the game reported what cannot be");
+    let error = run(&mut trainer, 1).expect_err("the game reported an invalid number");
     assert!(matches!(error, TrainError::NotFinite { iteration: 0, steps: 0, .. }), "{error}");
     assert!(error.to_string().contains("iteration 0"), "{error}");
 }
 
 #[test]
-fn a_game_that_reports_what_is_not_finite_is_noticed() {
+fn non_finite_reports_of_a_game_stop_the_run() {
     for entry in GAMES {
         for warm_up_steps in [0, 1] {
             check_report(entry.id, warm_up_steps, |block| block.task_rewards[0] = f32::NAN);
@@ -96,7 +96,7 @@ fn a_game_that_reports_what_is_not_finite_is_noticed() {
 }
 
 #[test]
-fn weights_that_are_not_finite_are_not_taken_back() {
+fn non_finite_weights_are_not_restored() {
     for entry in GAMES {
         let config = config_of(entry.id);
         let mut first = tiny_trainer(pace(), entry, Preset::Paper, &config, 1);
@@ -110,14 +110,14 @@ fn weights_that_are_not_finite_are_not_taken_back() {
             let file = |name: &str| Some(files.iter().find(|(other, _)| *other == name)?.1.clone());
             let error = second.restore(file).expect_err("no number");
             assert!(error.to_string().contains("not finite"), "{error}");
-            assert_eq!(second.save(), before, "a refused state leaves the trainer as it was");
+            assert_eq!(second.save(), before, "a refused state does not change the trainer");
         }
     }
 }
 
 #[test]
-fn the_game_is_played_as_it_is_when_nothing_is_doctored() {
-    // Else the errors above could come from the doctoring itself.
+fn a_doctored_game_without_changes_equals_the_game() {
+    // Otherwise the errors above could come from the wrapper itself.
     for entry in GAMES {
         let config = config_of(entry.id);
         let save = |game: Box<dyn AnyGame>| {

@@ -1,4 +1,4 @@
-//! A game with one thing about it changed: with whom the ego trains, who really sits there, or what the ego is told.
+//! A wrapper of a game that changes one thing: the training peers, their labels, or the reports of a step.
 
 use pace_games::{
     Action, AgentSession, AnyArena, AnyEncounter, AnyGame, ConfigError, ContractViolation, DecisionPoint,
@@ -6,23 +6,23 @@ use pace_games::{
 };
 use serde_json::Value;
 
-/// A game as it is, but for what the fields say.
+/// A game with the changes that the fields define.
 pub struct Doctored {
     pub game: Box<dyn AnyGame>,
-    /// The only training tuple, where set; it is number 0 then.
+    /// The only training tuple, if set; its index is then 0.
     pub only: Option<usize>,
-    /// The tuple that sits down in training when one is asked for.
+    /// The actual tuple in training, for a requested one.
     pub seat: fn(usize, Seed) -> usize,
-    /// Changes what the lanes report after a step of training.
+    /// Changes the report of the lanes after a step of training.
     pub report: fn(&mut StepBatch<'_>),
-    /// The sides that the game says it has, where set.
+    /// The symmetries of the game, if set.
     pub sides: Option<Symmetries>,
-    /// Makes every ego that has no memory, whatever its name, where set.
+    /// Makes the memoryless references of all names, if set.
     pub fixed: Option<fn() -> Box<dyn Ego>>,
 }
 
 impl Doctored {
-    /// Nothing changed yet.
+    /// The game without changes.
     pub fn new(game: Box<dyn AnyGame>) -> Doctored {
         Doctored { game, only: None, seat: |tuple, _| tuple, report: |_| {}, sides: None, fixed: None }
     }

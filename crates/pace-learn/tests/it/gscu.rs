@@ -1,4 +1,4 @@
-//! GSCU: two stages in one run, and online a policy to fall back on.
+//! Tests of GSCU: two stages in one run, and a conservative policy to fall back on in play.
 
 use pace_games::{Action, ConfigError, Ego, GAMES, GameEntry, Preset, Split, find_game};
 use pace_learn::config::Bandit;
@@ -18,8 +18,8 @@ fn model(trainer: &Trainer) -> Vec<u8> {
     trainer.save().into_iter().find(|(name, _)| *name == MODEL_FILE).expect("a model").1
 }
 
-/// A trained GSCU agent that always falls back, on this policy where one is given.
-fn fallen_back(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
+/// A trained GSCU agent that always plays its conservative policy: the given one, or else that of the preset.
+fn always_conservative(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
     let preset = Preset::Paper;
     let mut config = tiny(entry, preset, gscu());
     let mut trainer = tiny_trainer(gscu(), entry, preset, &config, 1);
@@ -75,7 +75,7 @@ fn the_second_stage_is_the_last() {
 }
 
 #[test]
-fn the_second_stage_leaves_the_embedding_alone() {
+fn the_second_stage_does_not_change_the_embedding() {
     let entry = find_game("kuhn-poker").expect("a game");
     let config = tiny(entry, Preset::Paper, gscu());
     let mut trainer = tiny_trainer(gscu(), entry, Preset::Paper, &config, 1);
@@ -84,7 +84,7 @@ fn the_second_stage_leaves_the_embedding_alone() {
     trainer.iterate().expect("a finite run");
     let tensors = |model: &[u8], prefix: &str| {
         let mut filled = model.to_vec();
-        // What differs after everything else was made the same.
+        // All other tensors are set to 0, so that only these are compared.
         for other in ["actor.", "critic.", "embedding."].into_iter().filter(|other| *other != prefix) {
             crate::weights::fill(&mut filled, other, 0.0);
         }
@@ -97,9 +97,9 @@ fn the_second_stage_leaves_the_embedding_alone() {
 }
 
 #[test]
-fn falling_back_on_the_equilibrium_costs_an_eighteenth() {
+fn the_equilibrium_policy_loses_an_eighteenth_per_hand() {
     let entry = find_game("kuhn-poker").expect("a game");
-    for outcome in play_test_pool(&fallen_back(entry, None), entry) {
+    for outcome in play_test_pool(&always_conservative(entry, None), entry) {
         for episode in outcome.episodes {
             let value = episode.expected_return.expect("a closed form");
             assert!((value + 1.0 / 18.0).abs() < 1e-6, "{value}");
@@ -119,12 +119,12 @@ fn the_bandit_plays_both_policies() {
         n_conservative += usize::from((value + 1.0 / 18.0).abs() < 1e-6);
         n += 1;
     }
-    // Of 80 episodes, with a probability near one half.
+    // The expected number is about half of 80 episodes.
     assert!((20..=60).contains(&n_conservative) && n == 80, "{n_conservative} of {n}");
 }
 
 #[test]
-fn who_falls_back_on_an_agent_plays_as_it_does() {
+fn an_agent_as_conservative_policy_plays_as_it_does_alone() {
     for entry in GAMES {
         let generalist = find_method("generalist").expect("a method");
         let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, Preset::Paper, generalist) };
@@ -134,7 +134,7 @@ fn who_falls_back_on_an_agent_plays_as_it_does() {
         let (own, followed) = (
             play_test_pool(&agent, entry),
             play_test_pool(
-                &fallen_back(entry, Some(&Policy::of(&agent).expect("it looks as the game says"))),
+                &always_conservative(entry, Some(&Policy::of(&agent).expect("no canonical frame"))),
                 entry,
             ),
         );
@@ -146,7 +146,7 @@ fn who_falls_back_on_an_agent_plays_as_it_does() {
 }
 
 #[test]
-fn a_policy_to_fall_back_on_must_be_there() {
+fn an_unavailable_conservative_policy_is_refused() {
     let refused = |id: &str, conservative: &str, word: &str| {
         let entry = find_game(id).expect("a game");
         let mut config = tiny(entry, Preset::Paper, gscu());
@@ -156,8 +156,8 @@ fn a_policy_to_fall_back_on_must_be_there() {
         assert!(error.contains(word), "{error}");
     };
     refused("overcooked", "run", "gscu.conservative_run");
-    refused("kuhn-poker", "nobody", "known: oracle");
-    // One that learns, and one that is told who the peers are.
+    refused("kuhn-poker", "unknown", "known: oracle");
+    // An ego with a memory, and a privileged one.
     refused("kuhn-poker", "bayes", "known: static, nash, random");
     refused("kuhn-poker", "oracle", "known: static, nash, random");
 }
@@ -209,7 +209,7 @@ fn a_scripted_policy_with_non_finite_output_is_refused_in_training_and_adaptatio
         assert!(matches!(error, TrainError::NotFinite { iteration: 0, .. }), "{}: {error}", entry.id);
         // Online, the agent falls back on it.
         let policy = Policy::scripted(&doctored(), "random").expect("the ego without a memory");
-        let agent = fallen_back(entry, Some(&policy));
+        let agent = always_conservative(entry, Some(&policy));
         let config = AdaptConfig::new(Split::Test, 1, 2, 3);
         let error = adapt(&agent, &*open(entry, preset, 3), &config, 2).expect_err("not a distribution");
         assert!(matches!(error, ConfigError::NotADistribution { .. }), "{}: {error}", entry.id);

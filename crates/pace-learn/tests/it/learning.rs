@@ -1,4 +1,4 @@
-//! What is learned in a few seconds: who the peer is, and the best response to a peer that never changes.
+//! Tests of learning within seconds: the identification of peers, and the best response to a single peer.
 
 use pace_games::{Preset, Split, find_game};
 use pace_learn::{AdaptConfig, TrainConfig, Trainer, adapt, find_method, resolve};
@@ -6,9 +6,9 @@ use pace_learn::{AdaptConfig, TrainConfig, Trainer, adapt, find_method, resolve}
 use crate::doctored::Doctored;
 use crate::{open, pace};
 
-/// How often the identifier names the true peer in the second half of encounters it has not learned from, after a few
-/// iterations of warm-up with the first, random policy.
-fn identified(doctor: impl Fn(&mut Doctored)) -> f64 {
+/// The accuracy of the identifier in the second half of new encounters, after a few iterations of warm-up with the initial,
+/// random policy.
+fn identification_accuracy(doctor: impl Fn(&mut Doctored)) -> f64 {
     let entry = find_game("kuhn-poker").expect("a game");
     let mut game = Doctored::new(open(entry, Preset::Paper, 100));
     doctor(&mut game);
@@ -27,29 +27,30 @@ fn identified(doctor: impl Fn(&mut Doctored)) -> f64 {
     let config = AdaptConfig::new(Split::Train, 10, 100, 1);
     let classes = trainer.game().pool(Split::Train).tuples;
     let outcomes = adapt(&trainer.agent(), trainer.game(), &config, 2).expect("a pool");
-    let hits: Vec<bool> = outcomes
+    let is_right: Vec<bool> = outcomes
         .iter()
         .flat_map(|outcome| {
             outcome.guesses[50..].iter().map(|guess| *guess == classes[outcome.tuple].classes)
         })
         .collect();
-    hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64
+    is_right.iter().filter(|is_right| **is_right).count() as f64 / is_right.len() as f64
 }
 
 #[test]
-fn the_identifier_alone_tells_peers_apart() {
-    let found = identified(|_| {});
+fn the_identifier_learns_during_the_warm_up() {
+    let found = identification_accuracy(|_| {});
     assert!(found > 4.0 / 40.0, "{found} of the guesses, chance is {}", 1.0 / 40.0);
 }
 
 #[test]
-fn the_identifier_cannot_learn_names_that_mean_nothing() {
-    // Whoever is announced, anybody may sit down.
-    let found = identified(|game| game.seat = |_, seed| seed.stream("anybody").below(40) as usize);
+fn the_identifier_cannot_learn_random_labels() {
+    // The actual peer is sampled independently of the announced tuple.
+    let found =
+        identification_accuracy(|game| game.seat = |_, seed| seed.stream("labels").below(40) as usize);
     assert!((found - 1.0 / 40.0).abs() < 0.01, "{found} of the guesses, chance is {}", 1.0 / 40.0);
 }
 
-/// PPO against one training peer, and nobody else, until it plays about as well as one can.
+/// Trains with a single training peer, and checks that the agent's value approaches that of the best response.
 fn check_best_response(method: &str, peer: usize, best: f64) {
     let entry = find_game("kuhn-poker").expect("a game");
     let game = || Doctored { only: Some(peer), ..Doctored::new(open(entry, Preset::Paper, 5)) };
@@ -83,7 +84,7 @@ fn check_best_response(method: &str, peer: usize, best: f64) {
         trainer.iterate().expect("a finite run");
     }
     let after = value(&trainer);
-    assert!(before < best - 0.1, "peer {peer}: the first policy already has {before} of {best}");
+    assert!(before < best - 0.1, "peer {peer}: the initial policy already has {before} of {best}");
     assert!(after > best - 0.02, "peer {peer}: {after} of {best}");
     assert!(after < best + 1e-6, "peer {peer}: {after} is more than the best response's {best}");
 }
@@ -91,17 +92,17 @@ fn check_best_response(method: &str, peer: usize, best: f64) {
 // Values and best responses in closed form (`kuhn_poker/values.rs`).
 
 #[test]
-fn ppo_bluffs_and_calls_against_a_peer_that_bluffs_and_folds() {
+fn ppo_learns_to_bluff_and_call_against_a_peer_that_bluffs_and_folds() {
     check_best_response("pace", 35, 0.232397);
 }
 
 #[test]
-fn ppo_does_neither_against_a_peer_that_calls_and_never_bluffs() {
+fn ppo_learns_to_do_neither_against_a_peer_that_calls_and_never_bluffs() {
     check_best_response("pace", 19, 0.118928);
 }
 
 #[test]
-fn recurrent_ppo_finds_the_same_answers() {
+fn recurrent_methods_learn_the_same_best_responses() {
     check_best_response("liam", 35, 0.232397);
     check_best_response("generalist", 19, 0.118928);
 }

@@ -1,4 +1,4 @@
-//! Integration tests of the learner: what it learns, and that it learns the same thing however it is run.
+//! Integration tests: results of training, and equality of results for all ways to run it.
 
 mod agents;
 mod determinism;
@@ -15,7 +15,7 @@ use pace_games::{AnyGame, GameEntry, Preset};
 use pace_learn::{METHODS, Method, TrainConfig, Trainer, find_method, resolve};
 use serde_json::Value;
 
-/// The game of a preset with short encounters.
+/// Opens the game of a preset with short encounters.
 fn open(entry: &GameEntry, preset: Preset, n_episodes: usize) -> Box<dyn AnyGame> {
     let (mut keys, _) = resolve(entry, pace(), preset).expect("good keys");
     keys.insert("episodes_per_encounter".to_owned(), Value::from(n_episodes));
@@ -44,8 +44,8 @@ fn tiny(entry: &GameEntry, preset: Preset, method: &Method) -> TrainConfig {
         (keys.embedding_encounters_per_tuple, keys.embedding_epochs) = (1, 2);
         (keys.embedding_batch, keys.embedding_width) = (100, 16);
         (keys.belief_window, keys.belief_steps) = (keys.belief_window.min(2), 5);
-        if config.conservative_run().is_some() {
-            config.gscu.as_mut().expect("it was there").conservative = "random".to_owned();
+        if method.need(&config).is_some() {
+            config.gscu.as_mut().expect("keys").conservative = "random".to_owned();
         }
     }
     config
@@ -62,7 +62,7 @@ fn tiny_trainer(
     Trainer::new(method, open(entry, preset, 3), config.clone(), 7, n_threads).expect("the keys are good")
 }
 
-/// PACE under every preset, the other methods under the first.
+/// PACE with every preset, the other methods with the first.
 fn methods_and_presets() -> impl Iterator<Item = (&'static Method, Preset)> {
     let n_presets = |method: &Method| if method.id == "pace" { Preset::ALL.len() } else { 1 };
     METHODS.iter().flat_map(move |method| {

@@ -1,4 +1,4 @@
-//! Peers that change in the middle of an encounter, contexts that forget, and what is written down on the way.
+//! Tests of adaptation with a switch of the peers, change detectors, limited contexts, scores and latents.
 
 use pace_games::{AnyGame, EpisodeOutcome, GAMES, Metric, Preset, Split, find_game};
 use pace_learn::{
@@ -24,7 +24,7 @@ fn play(agent: &Agent, game: &dyn AnyGame, config: &AdaptConfig) -> Vec<Encounte
 }
 
 #[test]
-fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
+fn the_next_tuple_replaces_the_first_and_the_context_is_kept() {
     for entry in GAMES {
         for preset in [Preset::Paper, Preset::Reference] {
             let (agent, _, game, _) = agent(pace(), entry, preset);
@@ -34,7 +34,7 @@ fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
                 assert_eq!(outcome.successor, Some((outcome.tuple + 1) % n_tuples));
                 assert_eq!(outcome.tuple_in(2, config.switch), outcome.tuple);
                 assert_eq!(outcome.tuple_in(3, config.switch), (outcome.tuple + 1) % n_tuples);
-                // The same agent asked step by step, which never forgets within an encounter.
+                // An encounter played step by step has no detector and keeps the whole context.
                 let (alone, _) = play_alone(&agent, &*game, &config, outcome.tuple, outcome.pass);
                 assert_eq!(alone.guesses, outcome.guesses, "{}", entry.id);
                 assert_eq!(alone.episodes, without_value(&outcome.episodes), "{}", entry.id);
@@ -45,7 +45,7 @@ fn the_next_tuple_of_the_pool_takes_over_and_the_context_stays() {
 }
 
 #[test]
-fn until_the_switch_it_is_the_plain_encounter() {
+fn episodes_before_the_switch_equal_those_without_one() {
     for entry in GAMES {
         let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         let plain = play(&agent, &*game, &AdaptConfig::new(Split::Test, 2, 3, 5));
@@ -57,28 +57,28 @@ fn until_the_switch_it_is_the_plain_encounter() {
 }
 
 #[test]
-fn who_is_told_of_the_switch_begins_anew() {
+fn the_informed_detector_empties_the_context_at_the_switch() {
     for entry in GAMES {
         let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
-        let told = AdaptConfig { detector: Detector::Known, ..switched(Split::Test) };
+        let informed = AdaptConfig { detector: Detector::Known, ..switched(Split::Test) };
         let fresh = &play(&agent, &*game, &AdaptConfig::new(Split::Test, 1, 1, 5))[0];
-        let mut n_other_thoughts = 0;
-        let untold = play(&agent, &*game, &switched(Split::Test));
-        for (outcome, untold) in play(&agent, &*game, &told).iter().zip(&untold) {
+        let mut n_different = 0;
+        let uninformed = play(&agent, &*game, &switched(Split::Test));
+        for (outcome, uninformed) in play(&agent, &*game, &informed).iter().zip(&uninformed) {
             let verdicts: Vec<_> =
                 outcome.alarms.iter().map(|alarm| (alarm.after_episode, alarm.verdict)).collect();
             assert_eq!(verdicts, [(3, Verdict::Detection)], "{}", entry.id);
-            // An empty context knows nothing, whoever plays.
+            // With an empty context the confidence does not depend on the peers.
             assert_eq!(outcome.confidence[3], outcome.confidence[0], "{}", entry.id);
             assert_eq!(outcome.confidence[3], fresh.confidence[0], "{}", entry.id);
-            assert_eq!(outcome.episodes[..3], untold.episodes[..3]);
-            n_other_thoughts += usize::from(outcome.confidence[3] != untold.confidence[3]);
+            assert_eq!(outcome.episodes[..3], uninformed.episodes[..3]);
+            n_different += usize::from(outcome.confidence[3] != uninformed.confidence[3]);
         }
-        assert!(n_other_thoughts > 0, "{}: a context that survives would make a difference", entry.id);
+        assert!(n_different > 0, "{}: the context has an effect", entry.id);
     }
 }
 
-/// The rule of `drop:0.8` by hand: the finished episodes in the context, after the oldest has made room for the next.
+/// The episodes after which `drop:0.8` gives an alarm, computed from the scores of the finished episodes in the context.
 fn drops(outcome: &EncounterOutcome, metric: Metric, n_context: usize, keeps: ClearKeeps) -> Vec<usize> {
     let mut context: Vec<f64> = Vec::new();
     let mut found = Vec::new();
@@ -111,8 +111,8 @@ fn alarms_follow_from_the_scores_and_clear_the_context() {
             };
             let config = AdaptConfig { detector: DROP, keep_on_clear: keeps, ..base.clone() };
             let mut n_alarms = 0;
-            let untold = play(&agent, &*game, &base);
-            for (outcome, untold) in play(&agent, &*game, &config).iter().zip(&untold) {
+            let without = play(&agent, &*game, &base);
+            for (outcome, without) in play(&agent, &*game, &config).iter().zip(&without) {
                 let found: Vec<usize> = outcome.alarms.iter().map(|alarm| alarm.after_episode).collect();
                 assert_eq!(found, drops(outcome, game.spec().metric, n_context, keeps), "{}", entry.id);
                 for (index, alarm) in outcome.alarms.iter().enumerate() {
@@ -124,9 +124,9 @@ fn alarms_follow_from_the_scores_and_clear_the_context() {
                     };
                     assert_eq!(alarm.verdict, expected, "{}: {alarm:?}", entry.id);
                 }
-                // Until the first alarm nothing is different; after it an empty context is as it was at first.
+                // The detector has no effect before the first alarm; a cleared context equals an initial one.
                 let first = found.first().copied().unwrap_or(9);
-                assert_eq!(outcome.episodes[..first], untold.episodes[..first], "{}", entry.id);
+                assert_eq!(outcome.episodes[..first], without.episodes[..first], "{}", entry.id);
                 if first < 9 && keeps == ClearKeeps::Nothing {
                     assert_eq!(outcome.confidence[first], outcome.confidence[0], "{}", entry.id);
                 } else if first < 9 {
@@ -134,14 +134,14 @@ fn alarms_follow_from_the_scores_and_clear_the_context() {
                 }
                 n_alarms += found.len();
             }
-            // Nobody succeeds in the kitchen after three iterations.
+            // In PO-Overcooked there is no success after three iterations, so there is no alarm.
             assert!(n_alarms > 0 || game.spec().metric == Metric::Success, "{}", entry.id);
         }
     }
 }
 
 #[test]
-fn a_switch_does_not_depend_on_threads_nor_on_how_many_meet() {
+fn a_switch_does_not_depend_on_the_number_of_threads() {
     for entry in GAMES {
         let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         for detector in [Detector::None, DROP, Detector::Known] {
@@ -161,10 +161,10 @@ fn a_switch_does_not_depend_on_threads_nor_on_how_many_meet() {
 }
 
 #[test]
-fn chance_is_the_same_whatever_the_agent_forgets() {
+fn random_events_do_not_depend_on_the_detector() {
     for entry in GAMES {
         let (_, train_config, game, mut model) = agent(pace(), entry, Preset::Paper);
-        // Without weights every context gives the same answer, so that only chance is left to differ.
+        // With zero weights the policy does not depend on the context, so that only random events could differ.
         let start = 8 + u64::from_le_bytes(model[..8].try_into().expect("eight bytes")) as usize;
         model[start..].fill(0);
         let blank = Agent::from_bytes(pace(), &*game, &train_config, &model).expect("its own shapes");
@@ -180,7 +180,7 @@ fn chance_is_the_same_whatever_the_agent_forgets() {
 }
 
 #[test]
-fn a_window_that_nothing_leaves_is_none_and_a_smaller_one_forgets() {
+fn a_large_window_has_no_effect_and_a_small_one_drops_episodes() {
     for entry in GAMES {
         let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         let whole = AdaptConfig::new(Split::Test, 2, 6, 5);
@@ -204,12 +204,12 @@ fn impossible_switches_are_refused() {
         let error = adapt(&agent, &*game, &config, 1).expect_err("no such switch").to_string();
         assert!(error.contains(&format!("found {after}")) && error.contains("from 1 to 5"), "{error}");
     }
-    let error = adapt(&agent, &*game, &switched(Split::Uniform(1)), 1).expect_err("nobody to switch to");
+    let error = adapt(&agent, &*game, &switched(Split::Uniform(1)), 1).expect_err("no other tuple");
     assert!(error.to_string().contains("two tuples"), "{error}");
 }
 
 #[test]
-fn guesses_are_judged_at_every_decision_and_latents_are_those_of_the_agent() {
+fn guesses_are_scored_at_every_decision_and_latents_are_kept() {
     for entry in GAMES {
         let (agent, _, game, _) = agent(pace(), entry, Preset::Paper);
         let classes: Vec<Vec<usize>> =
@@ -222,19 +222,20 @@ fn guesses_are_judged_at_every_decision_and_latents_are_those_of_the_agent() {
             let mut decision = 0;
             for (index, episode) in outcome.episodes.iter().enumerate() {
                 let truth = &classes[outcome.tuple_in(index, config.switch)];
-                let hits = outcome.guesses[index].iter().zip(truth).filter(|(guess, class)| guess == class);
-                let share = hits.count() as f32 / truth.len() as f32;
-                let judged = outcome.identified[decision];
-                assert!((judged.accuracy - share).abs() < 1e-6, "{}", entry.id);
-                assert!((0.0..=outcome.confidence[index] + 1e-6).contains(&judged.posterior), "{}", entry.id);
+                let correct =
+                    outcome.guesses[index].iter().zip(truth).filter(|(guess, class)| guess == class);
+                let share = correct.count() as f32 / truth.len() as f32;
+                let score = outcome.identified[decision];
+                assert!((score.accuracy - share).abs() < 1e-6, "{}", entry.id);
+                assert!((0.0..=outcome.confidence[index] + 1e-6).contains(&score.posterior), "{}", entry.id);
                 decision += episode.n_steps;
             }
             if outcome.pass > 0 {
                 assert!(outcome.latents.is_empty());
                 continue;
             }
-            let (_, thoughts) = play_alone(&agent, &*game, &config, outcome.tuple, 0);
-            let expected: Vec<f32> = thoughts.into_iter().flat_map(|thought| thought.latent).collect();
+            let (_, inferences) = play_alone(&agent, &*game, &config, outcome.tuple, 0);
+            let expected: Vec<f32> = inferences.into_iter().flat_map(|inference| inference.latent).collect();
             assert_eq!(outcome.latents.len(), n_decisions * agent.latent_width());
             for (found, expected) in outcome.latents.iter().zip(&expected) {
                 assert!((found - expected).abs() < 1e-5, "{}: {found} {expected}", entry.id);
@@ -261,7 +262,7 @@ fn an_agent_of_five_peers_meets_three() {
     assert_eq!((three.spec().n_peers(), agent.shape()), (3, (47, 5)));
     let outcomes = play(&agent, &*three, &AdaptConfig::new(Split::Test, 1, 2, 1));
     assert_eq!(outcomes.len(), 24);
-    // The identifier still speaks of five peers.
+    // The identifier still predicts five peers.
     assert!(outcomes.iter().all(|outcome| outcome.guesses[0].len() == 5));
     assert!(outcomes.iter().all(|outcome| outcome.episodes.iter().all(|episode| episode.task_return < 0.0)));
 }

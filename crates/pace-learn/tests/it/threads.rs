@@ -1,4 +1,4 @@
-//! The number of threads changes how long things take and nothing else.
+//! Tests that results do not depend on the number of threads.
 
 use pace_games::{Preset, find_game};
 use pace_learn::{BatchShape, METHODS, Method, TrainConfig, Trainer, UpdateBenchmark, resolve};

@@ -1,4 +1,4 @@
-//! The weights in a saved model, read and changed by the format's definition: a length, a header in JSON, numbers.
+//! Access to the weights in a saved model, by the definition of the format: a length, a header in JSON, numbers.
 
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
-//! Losses over rows and distributions per row: their gradients, and PyTorch's numbers.
+//! Losses and normal distributions: gradients against finite differences, and PyTorch's numbers.
 
 use pace_nn::gaussian::{kl_divergence, kl_from_standard, sample, sample_backward};
 use pace_nn::loss::{mean_cross_entropy, mean_squared_errors, softmax_rows};
 use serde_json::Value;
 
-use crate::gradients::{check_gradient, numbers, weigh, weights_of_outputs};
+use crate::gradients::{check_gradient, numbers, weighted_sum, weights_of_outputs};
 use crate::recording::{check_recorded, floats, sizes};
 
 fn recording() -> Value {
@@ -16,13 +16,13 @@ fn weight(recording: &Value) -> f32 {
 }
 
 #[test]
-fn samples_and_divergences() {
+fn samples_and_kl_divergences() {
     let mut distributions = numbers(4 * 6, 1);
     let (noise, fixed) = (numbers(4 * 3, 2), numbers(6, 3));
     let loss = |distributions: &[f32]| {
         let (mut samples, mut unused) = (vec![f32::NAN; 12], vec![0.0; 6]);
         sample(distributions, &noise, 3, &mut samples);
-        let mut total = weigh(&samples);
+        let mut total = weighted_sum(&samples);
         for row in distributions.chunks_exact(6) {
             total += 0.7 * f64::from(kl_from_standard(row, 1.0, &mut unused));
             total += 0.4 * f64::from(kl_divergence(row, &fixed, 1.0, &mut unused));
@@ -41,7 +41,7 @@ fn samples_and_divergences() {
 }
 
 #[test]
-fn masked_errors() {
+fn masked_squared_errors() {
     let (mut predictions, targets) = (numbers(3 * 18, 1), numbers(3 * 18, 2));
     let loss = |predictions: &[f32]| {
         0.7 * mean_squared_errors(&targets, 18, &[1.0, 0.0, 1.0], 0.7, &mut predictions.to_vec())
@@ -52,8 +52,8 @@ fn masked_errors() {
     check_gradient(&mut predictions, &d_rows, "prediction", loss);
 }
 
-/// The loss of one row and its gradient.
-fn entropy_of(logits: &[f32], groups: &[usize], classes: &[u8], weight: f32) -> (f32, Vec<f32>) {
+/// Returns the mean cross-entropy of one row and its gradient.
+fn cross_entropy_of(logits: &[f32], groups: &[usize], classes: &[u8], weight: f32) -> (f32, Vec<f32>) {
     let (mut d_logits, mut probabilities) = (vec![f32::NAN; logits.len()], vec![f32::NAN; logits.len()]);
     softmax_rows(logits, groups, &mut d_logits, &mut probabilities);
     let loss = mean_cross_entropy(&probabilities, groups, classes, weight, &mut d_logits);
@@ -61,18 +61,18 @@ fn entropy_of(logits: &[f32], groups: &[usize], classes: &[u8], weight: f32) -> 
 }
 
 #[test]
-fn classes_of_several_groups_of_which_some_have_none() {
+fn cross_entropy_of_groups_with_and_without_a_class() {
     let (groups, classes) = ([3, 2, 4], [2, 255, 0]);
     let mut logits = numbers(9, 1);
-    let (_, d_logits) = entropy_of(&logits, &groups, &classes, 0.7);
+    let (_, d_logits) = cross_entropy_of(&logits, &groups, &classes, 0.7);
     assert_eq!(d_logits[3..5], [0.0, 0.0]);
     check_gradient(&mut logits, &d_logits, "logit", |logits| {
-        0.7 * f64::from(entropy_of(logits, &groups, &classes, 0.7).0)
+        0.7 * f64::from(cross_entropy_of(logits, &groups, &classes, 0.7).0)
     });
 }
 
-/// The loss of every distribution and the gradient of their sum.
-fn of_rows(
+/// Returns the loss of every distribution and the gradient of their sum.
+fn losses_of_rows(
     distributions: &[f32],
     n: usize,
     loss: impl Fn(usize, &[f32], &mut [f32]) -> f32,
@@ -98,18 +98,19 @@ fn recorded_distributions() {
 
     let fixed = floats(&recorded["fixed"]);
     let weight = weight(&recording);
-    let (losses, gradient) = of_rows(&distributions, n, |_, row, d_row| kl_from_standard(row, weight, d_row));
-    check_recorded(&losses, &recorded["from_standard"], "divergence from the standard");
+    let (losses, gradient) =
+        losses_of_rows(&distributions, n, |_, row, d_row| kl_from_standard(row, weight, d_row));
+    check_recorded(&losses, &recorded["from_standard"], "KL divergence from the standard");
     check_recorded(&gradient, &recorded["d_from_standard"], "its gradient");
-    let (losses, gradient) = of_rows(&distributions, n, |index, row, d_row| {
+    let (losses, gradient) = losses_of_rows(&distributions, n, |index, row, d_row| {
         kl_divergence(row, &fixed[index * 2 * n..][..2 * n], weight, d_row)
     });
-    check_recorded(&losses, &recorded["from_fixed"], "divergence from another");
+    check_recorded(&losses, &recorded["from_fixed"], "KL divergence from a fixed distribution");
     check_recorded(&gradient, &recorded["d_from_fixed"], "its gradient");
 }
 
 #[test]
-fn recorded_errors() {
+fn recorded_squared_errors() {
     let recording = recording();
     let recorded = &recording["squared_error"];
     let width = recorded["width"].as_u64().expect("a size") as usize;
@@ -121,7 +122,7 @@ fn recorded_errors() {
 }
 
 #[test]
-fn recorded_classes() {
+fn recorded_cross_entropies() {
     let recording = recording();
     let recorded = &recording["cross_entropy"];
     let (groups, logits) = (sizes(&recorded["groups"]), floats(&recorded["logits"]));
@@ -129,7 +130,7 @@ fn recorded_classes() {
     let rows = logits.chunks_exact(groups.iter().sum()).zip(recorded["classes"].as_array().expect("a list"));
     for (logits, classes) in rows {
         let classes: Vec<u8> = sizes(classes).iter().map(|class| *class as u8).collect();
-        let (loss, d_logits) = entropy_of(logits, &groups, &classes, weight(&recording));
+        let (loss, d_logits) = cross_entropy_of(logits, &groups, &classes, weight(&recording));
         losses.push(loss);
         gradient.extend(d_logits);
     }

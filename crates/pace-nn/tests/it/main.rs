@@ -6,3 +6,4 @@ mod losses;
 mod pooling;
 mod recording;
 mod transformer;
+mod unsafe_lints;

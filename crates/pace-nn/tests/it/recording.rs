@@ -1,4 +1,4 @@
-//! Values that PyTorch computed, as the scripts in `tests/pytorch` wrote them down.
+//! Reading of values that PyTorch computed, recorded by the scripts in `tests/pytorch`.
 
 use pace_nn::Layout;
 use serde_json::Value;
@@ -13,12 +13,12 @@ pub(crate) fn sizes(value: &Value) -> Vec<usize> {
     list.iter().map(|number| number.as_u64().expect("a size") as usize).collect()
 }
 
-/// The weights of a network, found by name.
+/// Returns the recorded weights of a network in the order of its layout.
 pub(crate) fn weights(layout: &Layout, recorded: &Value) -> Vec<f32> {
     layout.tensors().iter().flat_map(|tensor| floats(&recorded[&tensor.name])).collect()
 }
 
-/// The difference is small beside what was recorded.
+/// Checks that the norm of the difference is small compared with that of the recorded values.
 pub(crate) fn check_recorded(found: &[f32], recorded: &Value, what: &str) {
     let recorded = floats(recorded);
     assert_eq!(found.len(), recorded.len(), "{what}");
@@ -30,7 +30,7 @@ pub(crate) fn check_recorded(found: &[f32], recorded: &Value, what: &str) {
     assert!(difference <= 1e-4 * size + 1e-8, "{what}: off by {difference} of {size}");
 }
 
-/// [`check_recorded`] for the gradient of every tensor.
+/// Applies [`check_recorded`] to the gradient of every tensor.
 pub(crate) fn check_gradients(layout: &Layout, gradients: &[f32], recorded: &Value) {
     for tensor in layout.tensors() {
         check_recorded(&gradients[tensor.id.range()], &recorded[&tensor.name], &tensor.name);

@@ -1,4 +1,4 @@
-//! Attention and what is built on it: gradients, PyTorch's numbers, and that sequences keep to themselves.
+//! Layer norm, positions, attention and the Transformer layer: gradients, PyTorch's numbers, independence of sequences.
 
 use pace_nn::{
     Attention, AttentionBuffers, Dropout, DropoutKey, LayerNorm, Layout, PositionEmbedding, PrefixGroup,
@@ -6,42 +6,42 @@ use pace_nn::{
 };
 use serde_json::Value;
 
-use crate::gradients::{check_gradient, numbers, weigh, weights_of_outputs};
+use crate::gradients::{check_gradient, numbers, transposed, weighted_sum, weights_of_outputs};
 use crate::recording::{check_gradients, check_recorded, floats, sizes, weights};
 
 const WIDTH: usize = 6;
 
-/// Sequences as tests write them down.
+/// Owned version of [`Sequences`].
 #[derive(Clone, Debug, Default)]
-struct Listed {
+struct SequenceList {
     sources: Vec<u32>,
     lengths: Vec<usize>,
     prefix_groups: Vec<PrefixGroup>,
     prefix: Vec<u32>,
 }
 
-impl Listed {
-    /// With these prefix, sequences of the first so many, and of an input of their own.
-    fn chain(mut self, prefix: &[u32], sequences: &[(usize, Option<u32>)]) -> Listed {
-        for (reach, own) in sequences {
-            self.sources.extend(prefix[..*reach].iter().chain(own));
-            self.lengths.push(reach + usize::from(own.is_some()));
+impl SequenceList {
+    /// Adds a group with this prefix; each sequence is given by the number of its prefix inputs and its suffix.
+    fn with_group(mut self, prefix: &[u32], sequences: &[(usize, Option<u32>)]) -> SequenceList {
+        for (prefix_len, suffix) in sequences {
+            self.sources.extend(prefix[..*prefix_len].iter().chain(suffix));
+            self.lengths.push(prefix_len + usize::from(suffix.is_some()));
         }
         self.prefix.extend(prefix);
-        self.prefix_groups.push(PrefixGroup { n_sequences: sequences.len(), n_links: prefix.len() });
+        self.prefix_groups.push(PrefixGroup { n_sequences: sequences.len(), prefix_len: prefix.len() });
         self
     }
 
-    /// Every row an input of its own.
-    fn apart(lengths: &[usize]) -> Listed {
-        lengths.iter().fold(Listed::default(), |listed, n| {
+    /// Returns sequences of these lengths that share no input.
+    fn separate(lengths: &[usize]) -> SequenceList {
+        lengths.iter().fold(SequenceList::default(), |listed, n| {
             let first = listed.sources.len() as u32;
-            listed.chain(&(first..first + *n as u32).collect::<Vec<_>>(), &[(*n, None)])
+            listed.with_group(&(first..first + *n as u32).collect::<Vec<_>>(), &[(*n, None)])
         })
     }
 
     fn sequences(&self) -> Sequences<'_> {
-        let Listed { sources, lengths, prefix_groups, prefix } = self;
+        let SequenceList { sources, lengths, prefix_groups, prefix } = self;
         Sequences { sources, lengths, prefix_groups, prefix }
     }
 
@@ -50,12 +50,12 @@ impl Listed {
     }
 }
 
-/// Chains with and without sequences that look at all of them, sequences that have a row of their own, the same for several,
-/// and empty ones; prefix that no sequence looks at.
-fn prefix_groups() -> Listed {
-    Listed::default()
-        .chain(&[2, 0], &[])
-        .chain(
+/// Returns groups with all special cases: a prefix that is used in whole, in part or by no sequence, an empty prefix, empty
+/// sequences, sequences with and without a suffix, and a suffix of several sequences.
+fn prefix_groups() -> SequenceList {
+    SequenceList::default()
+        .with_group(&[2, 0], &[])
+        .with_group(
             &[0, 1, 2, 3, 9],
             &[
                 (0, None),
@@ -68,25 +68,19 @@ fn prefix_groups() -> Listed {
                 (4, Some(6)),
             ],
         )
-        .chain(&[], &[(0, Some(7))])
-        .chain(&[7, 8], &[(2, None)])
+        .with_group(&[], &[(0, Some(7))])
+        .with_group(&[7, 8], &[(2, None)])
 }
 
-/// What is dropped, and the sequences.
-fn cases() -> Vec<(Option<DropoutKey>, Listed)> {
-    let apart = Listed::apart(&[3, 0, 1, 4]);
+/// Returns the tested combinations of a dropout key and sequences.
+fn cases() -> Vec<(Option<DropoutKey>, SequenceList)> {
+    let separate = SequenceList::separate(&[3, 0, 1, 4]);
     vec![
-        (None, apart.clone()),
-        (Some(DropoutKey(5)), apart),
+        (None, separate.clone()),
+        (Some(DropoutKey(5)), separate),
         (None, prefix_groups()),
         (Some(DropoutKey(5)), prefix_groups()),
     ]
-}
-
-fn transposed(layout: &Layout, parameters: &[f32]) -> Vec<f32> {
-    let mut transposed = vec![f32::NAN; layout.len()];
-    layout.transpose(parameters, &mut transposed);
-    transposed
 }
 
 #[test]
@@ -111,13 +105,15 @@ fn layer_norm() {
     let (mut gradients, mut d_rows) = (vec![0.0; layout.len()], weights_of_outputs(N_ROWS * WIDTH));
     let back = transposed(&layout, &parameters);
     norm.backward(&back, &mut gradients, &normalised, &scales, &mut d_rows);
-    let kept = inputs.clone();
-    check_gradient(&mut parameters.clone(), &gradients, "weight", |values| weigh(&forward(values, &kept).2));
-    check_gradient(&mut inputs, &d_rows, "input", |inputs| weigh(&forward(&parameters, inputs).2));
+    let unchanged = inputs.clone();
+    check_gradient(&mut parameters.clone(), &gradients, "weight", |values| {
+        weighted_sum(&forward(values, &unchanged).2)
+    });
+    check_gradient(&mut inputs, &d_rows, "input", |inputs| weighted_sum(&forward(&parameters, inputs).2));
 }
 
 #[test]
-fn positions() {
+fn position_embedding() {
     let mut layout = Layout::default();
     let positions = PositionEmbedding::new(&mut layout, "positions", 5, WIDTH);
     let parameters = numbers(layout.len(), 3);
@@ -129,10 +125,14 @@ fn positions() {
     };
     let mut gradients = vec![0.0; layout.len()];
     positions.backward(&mut gradients, &places, &weights_of_outputs(4 * WIDTH));
-    check_gradient(&mut parameters.clone(), &gradients, "table", |values| weigh(&forward(values)));
+    check_gradient(&mut parameters.clone(), &gradients, "table", |values| weighted_sum(&forward(values)));
 }
 
 #[test]
+#[cfg_attr(
+    miri,
+    ignore = "takes more than three minutes; the test of scores of any size covers the same passes"
+)]
 fn attention() {
     for (key, listed) in cases() {
         let mut layout = Layout::default();
@@ -141,11 +141,11 @@ fn attention() {
         let (sequences, n) = (listed.sequences(), listed.sources.len() * WIDTH);
         let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
-            let (mut rows, mut output) = (AttentionBuffers::default(), vec![f32::NAN; n]);
-            attention.forward(values, inputs, sequences, key, &mut rows, &mut output);
-            (rows, output)
+            let (mut buffers, mut output) = (AttentionBuffers::default(), vec![f32::NAN; n]);
+            attention.forward(values, inputs, sequences, key, &mut buffers, &mut output);
+            (buffers, output)
         };
-        let mut rows = forward(&parameters, &inputs).0;
+        let mut buffers = forward(&parameters, &inputs).0;
         let mut gradients = vec![0.0; layout.len()];
         let (mut d_output, mut d_inputs) = (weights_of_outputs(n), vec![1.0; inputs.len()]);
         attention.backward(
@@ -153,33 +153,36 @@ fn attention() {
             &mut gradients,
             &inputs,
             sequences,
-            &mut rows,
+            &mut buffers,
             &mut d_output,
             (&mut d_inputs, WriteMode::Accumulate),
         );
         d_inputs.iter_mut().for_each(|value| *value -= 1.0);
-        let kept = inputs.clone();
+        let unchanged = inputs.clone();
         check_gradient(&mut parameters.clone(), &gradients, "weight", |values| {
-            weigh(&forward(values, &kept).1)
+            weighted_sum(&forward(values, &unchanged).1)
         });
-        check_gradient(&mut inputs, &d_inputs, "input", |inputs| weigh(&forward(&parameters, inputs).1));
+        check_gradient(&mut inputs, &d_inputs, "input", |inputs| {
+            weighted_sum(&forward(&parameters, inputs).1)
+        });
     }
 }
 
 #[test]
-fn scores_of_any_size_are_weighed() {
-    // Along the chain scores rise, fall and rise again by more than an exp can hold.
+fn scores_of_any_size_give_finite_weights() {
+    // Along the prefix, scores rise, fall and rise again by more than the range of `exp`.
     let mut layout = Layout::default();
     let attention = Attention::new(&mut layout, "attention", 1, 1, Dropout::new(0.0));
     let parameters = vec![1.0; layout.len()];
-    let listed = Listed::default().chain(&[0, 1, 2, 3], &[(1, None), (2, None), (3, Some(4)), (4, None)]);
+    let listed =
+        SequenceList::default().with_group(&[0, 1, 2, 3], &[(1, None), (2, None), (3, Some(4)), (4, None)]);
     let inputs = [20.0, 30.0, -30.0, 31.0, 40.0];
-    let (mut rows, mut output) = (AttentionBuffers::default(), vec![f32::NAN; listed.sources.len()]);
-    attention.forward(&parameters, &inputs, listed.sequences(), None, &mut rows, &mut output);
-    // Query, key and value are one more than the input, so is the output than what is seen. A row sees the highest value, or the
-    // lowest where its query is negative.
+    let (mut buffers, mut output) = (AttentionBuffers::default(), vec![f32::NAN; listed.sources.len()]);
+    attention.forward(&parameters, &inputs, listed.sequences(), None, &mut buffers, &mut output);
+    // Query, key and value are the input plus 1, the output is the head's output plus 1. A row attends to the largest key, or
+    // to the smallest one if its query is negative.
     let expected =
-        [21.0, 31.0, 31.0, 41.0, 41.0, -29.0, 41.0, 32.0, 32.0, -29.0, 32.0].map(|seen| seen + 1.0);
+        [21.0, 31.0, 31.0, 41.0, 41.0, -29.0, 41.0, 32.0, 32.0, -29.0, 32.0].map(|value| value + 1.0);
     for (found, expected) in output.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-4, "{output:?}");
     }
@@ -187,8 +190,8 @@ fn scores_of_any_size_are_weighed() {
     let (mut gradients, mut d_inputs) = (vec![0.0; layout.len()], vec![f32::NAN; inputs.len()]);
     let mut d_output = vec![1.0; output.len()];
     let d = (&mut d_inputs[..], WriteMode::Overwrite);
-    attention.backward(&back, &mut gradients, &inputs, listed.sequences(), &mut rows, &mut d_output, d);
-    // How often each input's value is seen.
+    attention.backward(&back, &mut gradients, &inputs, listed.sequences(), &mut buffers, &mut d_output, d);
+    // The number of rows that attend to each input.
     for (found, expected) in d_inputs.iter().zip([1.0, 2.0, 2.0, 3.0, 3.0]) {
         assert!((found - expected).abs() < 1e-3, "{d_inputs:?}");
     }
@@ -204,48 +207,51 @@ fn layer() -> (TransformerLayer, Layout, Vec<f32>) {
 
 #[test]
 #[cfg_attr(miri, ignore = "takes more than a minute; its parts have tests of their own")]
-fn a_whole_layer() {
+fn transformer_layer() {
     let (layer, layout, parameters) = layer();
     for (key, listed) in cases() {
         let sequences = listed.sequences();
         let mut inputs = numbers(listed.n_inputs() * WIDTH, 1);
         let forward = |values: &[f32], inputs: &[f32]| {
-            let mut rows = TransformerBuffers::default();
-            layer.forward(values, inputs, sequences, key, &mut rows);
-            rows
+            let mut buffers = TransformerBuffers::default();
+            layer.forward(values, inputs, sequences, key, &mut buffers);
+            buffers
         };
-        let mut rows = forward(&parameters, &inputs);
-        rows.d_out.copy_from_slice(&weights_of_outputs(listed.sources.len() * WIDTH));
+        let mut buffers = forward(&parameters, &inputs);
+        buffers.d_out.copy_from_slice(&weights_of_outputs(listed.sources.len() * WIDTH));
         let (mut gradients, mut d_inputs) = (vec![0.0; layout.len()], vec![f32::NAN; inputs.len()]);
         let back = transposed(&layout, &parameters);
-        layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
-        let kept = inputs.clone();
+        layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut buffers, &mut d_inputs);
+        let unchanged = inputs.clone();
         check_gradient(&mut parameters.clone(), &gradients, "weight", |values| {
-            weigh(&forward(values, &kept).out)
+            weighted_sum(&forward(values, &unchanged).out)
         });
-        check_gradient(&mut inputs, &d_inputs, "input", |inputs| weigh(&forward(&parameters, inputs).out));
+        check_gradient(&mut inputs, &d_inputs, "input", |inputs| {
+            weighted_sum(&forward(&parameters, inputs).out)
+        });
     }
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "takes more than a minute; its parts have tests of their own")]
-fn a_sequence_sees_only_itself() {
+fn sequences_do_not_depend_on_each_other() {
     let (layer, _, parameters) = layer();
     for (_, listed) in cases() {
         let inputs = numbers(listed.n_inputs() * WIDTH, 1);
-        let mut rows = TransformerBuffers::default();
-        layer.forward(&parameters, &inputs, listed.sequences(), None, &mut rows);
+        let mut buffers = TransformerBuffers::default();
+        layer.forward(&parameters, &inputs, listed.sequences(), None, &mut buffers);
         let mut first = 0;
         for n in &listed.lengths {
-            let mut own = vec![f32::NAN; n * WIDTH];
+            let mut inputs_alone = vec![f32::NAN; n * WIDTH];
             let sources = &listed.sources[first..first + n];
-            for (row, source) in own.chunks_exact_mut(WIDTH).zip(sources) {
+            for (row, source) in inputs_alone.chunks_exact_mut(WIDTH).zip(sources) {
                 row.copy_from_slice(&inputs[*source as usize * WIDTH..][..WIDTH]);
             }
             let mut alone = TransformerBuffers::default();
-            layer.forward(&parameters, &own, Listed::apart(&[*n]).sequences(), None, &mut alone);
-            for (alone, among) in alone.out.iter().zip(&rows.out[first * WIDTH..]) {
-                assert!((alone - among).abs() < 1e-5, "{alone} {among}");
+            let separate = SequenceList::separate(&[*n]);
+            layer.forward(&parameters, &inputs_alone, separate.sequences(), None, &mut alone);
+            for (alone, together) in alone.out.iter().zip(&buffers.out[first * WIDTH..]) {
+                assert!((alone - together).abs() < 1e-5, "{alone} {together}");
             }
             first += n;
         }
@@ -254,7 +260,7 @@ fn a_sequence_sees_only_itself() {
 
 #[test]
 #[cfg_attr(miri, ignore = "takes more than a minute; its parts have tests of their own")]
-fn a_recorded_layer_with_positions() {
+fn recorded_layer_with_positions() {
     let recording: Value = serde_json::from_str(include_str!("../pytorch/transformer.json")).expect("JSON");
     let size = |name: &str| recording[name].as_u64().expect("a size") as usize;
     let mut layout = Layout::default();
@@ -268,21 +274,21 @@ fn a_recorded_layer_with_positions() {
     let layer = TransformerLayer::new(&mut layout, "layer", config);
     let parameters = weights(&layout, &recording["parameters"]);
     let lengths = sizes(&recording["lengths"]);
-    let listed = Listed::apart(&lengths);
+    let listed = SequenceList::separate(&lengths);
     let sequences = listed.sequences();
     let places: Vec<u32> = lengths.iter().flat_map(|n| 0..*n as u32).collect();
     let mut inputs = floats(&recording["inputs"]);
     positions.forward(&parameters, &places, &mut inputs);
     let back = transposed(&layout, &parameters);
-    let mut rows = TransformerBuffers::default();
+    let mut buffers = TransformerBuffers::default();
     for case in recording["cases"].as_array().expect("a list") {
         let is_dropping = case["is_dropping"].as_bool().expect("a flag");
         let key = is_dropping.then(|| DropoutKey(recording["key"].as_u64().expect("a key")));
-        layer.forward(&parameters, &inputs, sequences, key, &mut rows);
-        check_recorded(&rows.out, &case["outputs"], "outputs");
-        rows.d_out = floats(&recording["d_outputs"]);
+        layer.forward(&parameters, &inputs, sequences, key, &mut buffers);
+        check_recorded(&buffers.out, &case["outputs"], "outputs");
+        buffers.d_out = floats(&recording["d_outputs"]);
         let (mut gradients, mut d_inputs) = (vec![0.0; layout.len()], vec![f32::NAN; inputs.len()]);
-        layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut rows, &mut d_inputs);
+        layer.backward(&back, &mut gradients, &inputs, sequences, key, &mut buffers, &mut d_inputs);
         positions.backward(&mut gradients, &places, &d_inputs);
         check_recorded(&d_inputs, &case["d_inputs"], "inputs");
         check_gradients(&layout, &gradients, &case["gradients"]);
@@ -290,7 +296,7 @@ fn a_recorded_layer_with_positions() {
 }
 
 #[test]
-fn first_weights_are_within_their_bounds() {
+fn initial_weights_are_within_their_bounds() {
     let (layer, mut layout, _) = layer();
     let positions = PositionEmbedding::new(&mut layout, "positions", 4, WIDTH);
     let mut parameters = vec![f32::NAN; layout.len()];
@@ -310,7 +316,7 @@ fn first_weights_are_within_their_bounds() {
             "positions.table" => 5.0,
             _ => 1.0 / (WIDTH as f32).sqrt(),
         };
-        let largest = values.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+        let largest = values.iter().fold(0.0f32, |largest, value| largest.max(value.abs()));
         assert!(largest <= bound && largest >= 0.3 * bound, "{}: {largest} {bound}", tensor.name);
     }
 }

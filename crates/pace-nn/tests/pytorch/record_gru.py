@@ -1,8 +1,8 @@
-"""Records what PyTorch's GRU cell and its gradients come to on a block of sequences of several lengths, some of which begin anew.
+"""Records outputs and gradients of PyTorch's GRU cell on a block of sequences of several lengths, some with a reset state.
 
 Run: pip install torch; python record_gru.py > gru.json
 
-Rows lie step by step, longest sequence first; weights input by input (PyTorch's transposed).
+Rows lie step by step, longest sequence first. Weights are stored input by input (PyTorch's transposed).
 """
 
 import json
@@ -28,17 +28,17 @@ def main():
     with torch.no_grad():
         for parameter in cell.parameters():
             parameter.copy_(rounded(*parameter.shape) * 0.5)
-    live = [sum(length > step for length in LENGTHS) for step in range(max(LENGTHS))]
-    inputs = [rounded(n, N_IN).requires_grad_() for n in live]
-    slopes = [rounded(n, WIDTH) for n in live]
-    keep = [torch.ones(n) for n in live]
-    # Two sequences begin anew on the way, one of them at its first step.
-    keep[3][1] = keep[0][2] = keep[2][2] = 0.0
+    batch_sizes = [sum(length > step for length in LENGTHS) for step in range(max(LENGTHS))]
+    inputs = [rounded(n, N_IN).requires_grad_() for n in batch_sizes]
+    slopes = [rounded(n, WIDTH) for n in batch_sizes]
+    state_mask = [torch.ones(n) for n in batch_sizes]
+    # The states of two sequences are reset, one of them at its first step.
+    state_mask[3][1] = state_mask[0][2] = state_mask[2][2] = 0.0
     initial = rounded(len(LENGTHS), WIDTH)
     hidden, outputs = initial, []
-    for rows, kept in zip(inputs, keep):
-        n = len(kept)
-        hidden = cell(rows, hidden[:n] * kept[:, None])
+    for rows, mask in zip(inputs, state_mask):
+        n = len(mask)
+        hidden = cell(rows, hidden[:n] * mask[:, None])
         outputs.append(hidden)
     sum((out * slope).sum() for out, slope in zip(outputs, slopes)).backward()
     names = {"input.weight": "weight_ih", "hidden.weight": "weight_hh", "input.bias": "bias_ih", "hidden.bias": "bias_hh"}
@@ -47,9 +47,9 @@ def main():
         "torch": torch.__version__,
         "n_in": N_IN,
         "width": WIDTH,
-        "live": live,
+        "batch_sizes": batch_sizes,
         "initial": plain(initial),
-        "keep": plain(torch.cat(keep)),
+        "state_mask": plain(torch.cat(state_mask)),
         "inputs": plain(torch.cat(inputs)),
         "d_outputs": plain(torch.cat(slopes)),
         "outputs": plain(torch.cat(outputs)),

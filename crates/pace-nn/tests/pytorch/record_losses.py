@@ -1,8 +1,8 @@
-"""Records losses and their gradients as PyTorch computes them: divergences of normal distributions, masked errors.
+"""Records losses and their gradients as PyTorch computes them: KL divergences of normal distributions, masked errors, cross-entropies.
 
 Run: pip install torch; python record_losses.py > losses.json
 
-A distribution is a row of means, then logarithms of variances.
+A distribution is a row of means, followed by the logarithms of the variances.
 """
 
 import json

@@ -1,10 +1,9 @@
-"""Records what PyTorch's Transformer encoder layer and its gradients come to on padded sequences, with and without dropout.
+"""Records outputs and gradients of PyTorch's Transformer encoder layer on padded sequences, with and without dropout.
 
 Run: pip install torch; python record_transformer.py > transformer.json
 
-The layer is PyTorch's own, and so is the padding mask. Only the draw of what is dropped is replaced, by the function of a key
-that the engine uses; where PyTorch drops is left to PyTorch. Rows are written down without the padding, weights input by
-input (PyTorch's transposed).
+The layer and the padding mask are PyTorch's. Only the random choice of dropped values is replaced by the engine's function of a
+key. Rows are recorded without the padding, weights input by input (PyTorch's transposed).
 """
 
 import json
@@ -49,17 +48,17 @@ def key_of(key, index):
 
 
 def factors(key, n):
-    """What the engine multiplies the first n places by."""
-    m, kept = (1 << 32) - 1, []
-    for place in range(n):
-        x = (place * 0x9E37_79B9 + (key & m)) & m
+    """Returns the engine's dropout factors of the first n indices."""
+    m, mask = (1 << 32) - 1, []
+    for index in range(n):
+        x = (index * 0x9E37_79B9 + (key & m)) & m
         x = (((x ^ (x >> 16)) * 0x7FEB_352D) & m) ^ (key >> 32)
         x = ((x ^ (x >> 15)) * 0x846C_A68B) & m
-        kept.append(0.0 if (x ^ (x >> 16)) < int(RATE * 2**32) else 1 / (1 - RATE))
-    return torch.tensor(kept)
+        mask.append(0.0 if (x ^ (x >> 16)) < int(RATE * 2**32) else 1 / (1 - RATE))
+    return torch.tensor(mask)
 
 
-def replace_draws():
+def replace_dropout():
     uses = iter([1, 2, 3])
 
     def dropout(rows, p, training, inplace):
@@ -72,7 +71,7 @@ def replace_draws():
         assert dropout_p == RATE and not is_causal
         weights = torch.softmax(query @ key.transpose(-1, -2) / query.shape[-1] ** 0.5 + attn_mask, -1)
         mask, start = torch.ones_like(weights), 0
-        # The engine's rows of weights are whole vectors of sixteen, of which the first n count.
+        # The engine's rows of weights are padded to a multiple of sixteen; the first n numbers are used.
         strides = [-(-n // 16) * 16 for n in LENGTHS]
         drawn = factors(key_of(KEY, 0), HEADS * sum(n * stride for n, stride in zip(LENGTHS, strides)))
         for sequence, (n, stride) in enumerate(zip(LENGTHS, strides)):
@@ -112,7 +111,7 @@ def main():
             parameter.grad = None
         set_rate(layer, RATE if is_dropping else 0.0)
         if is_dropping:
-            replace_draws()
+            replace_dropout()
         rows = layer(inputs + table(torch.arange(LONGEST)), src_key_padding_mask=~IS_ROW)
         (rows[IS_ROW] * slopes[IS_ROW]).sum().backward()
         cases.append(

@@ -1,4 +1,4 @@
-//! Whatever arrives on a socket, the parser of messages answers and does not break.
+//! Fuzz target: the parser accepts or refuses arbitrary text, without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,4 @@
-//! Who may come in: requests under our own name and from our own page alone, at a bearable rate, and answers that no other
-//! page can use.
+//! Checks of requests: host name, origin, rate and size; and the security headers of responses.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,13 +10,13 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{Log, MOST_BODY_BYTES, Server};
+use super::{Log, MAX_BODY_BYTES, Server};
 
-/// Nothing from anywhere else: no script, style, picture, font or connection.
+/// Content security policy: scripts, styles, images and connections from this server only.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Refuses what did not come from our own page, and marks every answer as ours alone.
+/// Refuses requests of other pages, and adds the security headers to every response.
 pub(super) async fn guard(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     let verdict = check(&server, request.method(), request.uri(), request.headers());
     let mut response = match verdict {
@@ -26,17 +25,17 @@ pub(super) async fn guard(State(server): State<Arc<Server>>, request: Request, n
             Err(status) => status.into_response(),
         },
         Err(reason) => {
-            server.log.say(&format!("refused {} {}: {reason}", request.method(), path(request.uri())));
+            server.log.write(&format!("refused {} {}: {reason}", request.method(), path(request.uri())));
             (StatusCode::FORBIDDEN, format!("{reason}\n")).into_response()
         }
     };
     if response.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        server.log.say("refused a body that is too long");
+        server.log.write("refused a body that is too long");
     }
     if response.status() == StatusCode::REQUEST_TIMEOUT {
         let limit = server.config.body_timeout.as_secs_f64();
-        server.log.say(&format!("refused a request: its body was not complete within {limit} s"));
-        // The rest of the body may still come; it is not a request.
+        server.log.write(&format!("refused a request: its body was not complete within {limit} s"));
+        // The rest of the body may still arrive; it must not be read as a request.
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let headers = response.headers_mut();
@@ -54,15 +53,15 @@ pub(super) async fn guard(State(server): State<Arc<Server>>, request: Request, n
     response
 }
 
-/// Reads the whole body of a request, within its limits of time and length.
+/// Reads the whole body of a request, within the limits of time and length.
 async fn read_body(server: &Server, request: Request) -> Result<Request, StatusCode> {
     let (head, body) = request.into_parts();
-    let body = tokio::time::timeout(server.config.body_timeout, to_bytes(body, MOST_BODY_BYTES)).await;
+    let body = tokio::time::timeout(server.config.body_timeout, to_bytes(body, MAX_BODY_BYTES)).await;
     let body = body.map_err(|_| StatusCode::REQUEST_TIMEOUT)?.map_err(|_| StatusCode::PAYLOAD_TOO_LARGE)?;
     Ok(Request::from_parts(head, Body::from(body)))
 }
 
-/// A path as it may be logged: spectator links have their token in it.
+/// The path for the log, without the token of a spectator link.
 fn path(uri: &Uri) -> &str {
     if uri.path().starts_with("/watch/") { "/watch/…" } else { uri.path() }
 }
@@ -70,7 +69,7 @@ fn path(uri: &Uri) -> &str {
 fn check(server: &Server, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), &'static str> {
     let host =
         headers.get(header::HOST).and_then(|host| host.to_str().ok()).ok_or("the request names no host")?;
-    // A page elsewhere whose name was made to point here would bring that name with it.
+    // DNS rebinding: a foreign host name that resolves to this server is refused.
     if !is_our_name(server, host) {
         return Err("unknown host name; add it with --host");
     }
@@ -96,75 +95,89 @@ fn is_our_name(server: &Server, host: &str) -> bool {
     }
     let is_local = config.address.is_loopback();
     match name.parse::<std::net::IpAddr>() {
-        // Numbers cannot be made to point elsewhere.
+        // An address, unlike a name, cannot be made to resolve to another machine.
         Ok(address) => !is_local || address.is_loopback(),
         Err(_) => name.eq_ignore_ascii_case("localhost"),
     }
 }
 
-/// Lets through a number per second, with a reserve for a number at once.
+/// Token bucket: allows `rate` events per second and up to `burst` at once.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     rate: f64,
     burst: f64,
-    left: f64,
-    at: Instant,
+    tokens: f64,
+    updated_at: Instant,
 }
 
 impl RateLimiter {
     pub(crate) fn new(rate: f64, burst: f64, now: Instant) -> RateLimiter {
-        RateLimiter { rate, burst, left: burst, at: now }
+        RateLimiter { rate, burst, tokens: burst, updated_at: now }
     }
 
-    /// Whether one more may pass now.
-    pub(crate) fn lets_through(&mut self, now: Instant) -> bool {
+    /// Whether one more event is allowed now. Takes a token if so.
+    pub(crate) fn allows(&mut self, now: Instant) -> bool {
         self.refill(now);
-        let is_enough = self.left >= 1.0;
-        if is_enough {
-            self.left -= 1.0;
+        let is_allowed = self.tokens >= 1.0;
+        if is_allowed {
+            self.tokens -= 1.0;
         }
-        is_enough
+        is_allowed
     }
 
-    /// Whether the whole reserve is there.
+    /// Whether `burst` events would be allowed at once.
     pub(crate) fn is_full(&mut self, now: Instant) -> bool {
         self.refill(now);
-        self.left >= self.burst
+        self.tokens >= self.burst
     }
 
     fn refill(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.left = (self.left + passed * self.rate).min(self.burst);
-        self.at = now;
+        let passed = now.saturating_duration_since(self.updated_at).as_secs_f64();
+        self.tokens = (self.tokens + passed * self.rate).min(self.burst);
+        self.updated_at = now;
     }
 }
 
-/// A log that cannot be flooded: of many lines in a second it keeps the first few and counts the rest.
+/// A log with a limit per second: the first lines are written, the others counted.
 pub(crate) struct RateLimitedLog {
     log: Log,
-    state: Mutex<(Instant, u32, u64)>,
+    second: Mutex<LogSecond>,
+}
+
+/// The lines of the present second.
+struct LogSecond {
+    began: Instant,
+    n_written: u32,
+    n_dropped: u64,
+}
+
+impl LogSecond {
+    fn begin() -> LogSecond {
+        LogSecond { began: Instant::now(), n_written: 0, n_dropped: 0 }
+    }
 }
 
 const LINES_PER_SECOND: u32 = 20;
 
 impl RateLimitedLog {
     pub(super) fn new(log: Log) -> RateLimitedLog {
-        RateLimitedLog { log, state: Mutex::new((Instant::now(), 0, 0)) }
+        RateLimitedLog { log, second: Mutex::new(LogSecond::begin()) }
     }
 
-    pub(crate) fn say(&self, line: &str) {
-        let mut state = self.state.lock().expect("nobody panics with it");
-        if state.0.elapsed() >= Duration::from_secs(1) {
-            if state.2 > 0 {
-                (self.log)(&format!("… and {} more like these", state.2));
+    /// Writes a line, or counts it if the limit is reached.
+    pub(crate) fn write(&self, line: &str) {
+        let mut second = self.second.lock().expect("no thread panics while it holds this lock");
+        if second.began.elapsed() >= Duration::from_secs(1) {
+            if second.n_dropped > 0 {
+                (self.log)(&format!("… and {} more lines", second.n_dropped));
             }
-            *state = (Instant::now(), 0, 0);
+            *second = LogSecond::begin();
         }
-        if state.1 < LINES_PER_SECOND {
-            state.1 += 1;
+        if second.n_written < LINES_PER_SECOND {
+            second.n_written += 1;
             (self.log)(line);
         } else {
-            state.2 += 1;
+            second.n_dropped += 1;
         }
     }
 }
@@ -176,13 +189,14 @@ mod tests {
     use super::RateLimiter;
 
     #[test]
-    fn a_bucket_lets_its_rate_through_and_no_more() {
+    fn rate_limiter_allows_its_rate_and_burst() {
         let start = Instant::now();
-        let mut bucket = RateLimiter::new(30.0, 30.0, start);
-        let through =
-            |bucket: &mut RateLimiter, now: Instant| (0..100).filter(|_| bucket.lets_through(now)).count();
-        assert_eq!(through(&mut bucket, start), 30);
-        assert_eq!(through(&mut bucket, start + Duration::from_millis(500)), 15);
-        assert_eq!(through(&mut bucket, start + Duration::from_secs(60)), 30);
+        let mut rate_limiter = RateLimiter::new(30.0, 30.0, start);
+        let through = |rate_limiter: &mut RateLimiter, now: Instant| {
+            (0..100).filter(|_| rate_limiter.allows(now)).count()
+        };
+        assert_eq!(through(&mut rate_limiter, start), 30);
+        assert_eq!(through(&mut rate_limiter, start + Duration::from_millis(500)), 15);
+        assert_eq!(through(&mut rate_limiter, start + Duration::from_secs(60)), 30);
     }
 }

@@ -75,7 +75,7 @@ pub(super) async fn accept_all(listener: TcpListener, server: Arc<Server>) {
                         tokio::spawn(serve(Arc::clone(&server), routes.clone(), stream, peer.ip(), place));
                     }
                     Err(reason) => {
-                        server.log.say(&format!("refused a connection: {reason}"));
+                        server.log.write(&format!("refused a connection: {reason}"));
                         refuse(&stream);
                     }
                 }
@@ -85,7 +85,7 @@ pub(super) async fn accept_all(listener: TcpListener, server: Arc<Server>) {
                 if matches!(error.kind(), ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset) => {}
             Err(error) => {
                 if !is_failing {
-                    server.log.say(&format!(
+                    server.log.write(&format!(
                         "cannot accept connections: {error}; raise the limit on open files (`ulimit -n`) or lower \
                          --max-sessions"
                     ));
@@ -111,7 +111,7 @@ fn refuse(stream: &TcpStream) {
 
 /// Answers the requests of one connection until it is closed, becomes a WebSocket, or runs out of time.
 async fn serve(server: Arc<Server>, routes: Router, stream: TcpStream, peer: IpAddr, place: Place) {
-    // Replies are small and awaited; waiting to fill a packet would only delay them.
+    // Replies are small, so they are sent at once instead of being collected into larger packets.
     let _ = stream.set_nodelay(true);
     let has_asked = &AtomicBool::new(false);
     let routes = TowerToHyperService::new(routes);
@@ -137,13 +137,13 @@ async fn serve(server: Arc<Server>, routes: Router, stream: TcpStream, peer: IpA
     match outcome {
         Some(Err(error)) if error.is_timeout() && !has_asked.load(Ordering::Relaxed) => {
             let limit = server.config.header_timeout.as_secs_f64();
-            server.log.say(&format!("closed a connection: no complete request within {limit} s"));
+            server.log.write(&format!("closed a connection: no complete request within {limit} s"));
         }
         Some(_) => {}
         None => {
             connection.as_mut().graceful_shutdown();
             if tokio::time::timeout(GRACE, connection).await.is_err() {
-                server.log.say("closed a connection: the client did not take the response");
+                server.log.write("closed a connection: the client did not take the response");
             }
         }
     }

@@ -1,8 +1,8 @@
-//! The server: pages and sessions over HTTP, play over WebSockets, on this machine unless somebody says otherwise.
+//! The play server: pages and requests over HTTP, play over WebSockets.
 //!
-//! Connections and their timeouts are in `listen`, limits per address in `quota`, checks of requests in `guard`, sessions in memory
-//! in `registry`, the talk with one client in `socket`, the rest of the addresses in `api`. Encounters themselves are in
-//! `crate::session`; what a study adds is in `crate::study`.
+//! `listen` accepts connections, `quota` limits them per address, `guard` checks requests, `registry` keeps sessions in memory,
+//! `socket` serves the WebSocket of a client, and `api` all other paths. Encounters are in `crate::session`, studies in
+//! `crate::study`.
 
 mod api;
 mod guard;
@@ -31,17 +31,17 @@ use registry::SessionRegistry;
 pub(crate) use guard::RateLimiter;
 pub(crate) use registry::ServerSession;
 
-/// How the server is to be run.
+/// Settings of the server. The default listens on this machine only.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The address to listen on.
     pub address: IpAddr,
-    /// The port; 0 for any that is free.
+    /// Port; 0 takes any free port.
     pub port: u16,
-    /// Names under which the server may be reached beside the address itself.
+    /// Host names that clients may use in addition to the address.
     pub hosts: Vec<String>,
-    /// The most encounters at a time.
-    pub most_sessions: usize,
+    /// Maximum number of concurrent sessions.
+    pub max_sessions: usize,
     /// Maximum number of concurrent sessions that one address has started. Connections are limited in proportion.
     pub max_sessions_per_address: usize,
     /// Maximum number of spectators of one session.
@@ -54,10 +54,10 @@ pub struct ServerConfig {
     pub body_timeout: Duration,
     /// Maximum age of an HTTP connection; after it only the response in progress is finished. WebSockets are not affected.
     pub connection_age: Duration,
-    /// A player who does nothing for so long is let go.
+    /// Time without an action until a player is disconnected.
     pub idle: Duration,
-    /// An encounter that nobody is at is forgotten after so long. A study's comes back from its file.
-    pub forgotten: Duration,
+    /// Time without a client until a session is removed. Sessions of a study are restored from its file.
+    pub session_expiry: Duration,
 }
 
 impl Default for ServerConfig {
@@ -66,7 +66,7 @@ impl Default for ServerConfig {
             address: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 8080,
             hosts: Vec::new(),
-            most_sessions: 200,
+            max_sessions: 200,
             max_sessions_per_address: 50,
             max_spectators_per_session: 30,
             proxy: None,
@@ -74,22 +74,22 @@ impl Default for ServerConfig {
             body_timeout: Duration::from_secs(10),
             connection_age: Duration::from_secs(120),
             idle: Duration::from_secs(15 * 60),
-            forgotten: Duration::from_secs(60 * 60),
+            session_expiry: Duration::from_secs(60 * 60),
         }
     }
 }
 
-/// Bodies of requests are at most so long.
-const MOST_BODY_BYTES: usize = 64 * 1024;
+/// Maximum length of a request's body.
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Is told, line by line, what was refused.
+/// Receives the lines of the log.
 pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Everything that the handlers share.
+/// The state that all handlers share.
 pub(crate) struct Server {
-    pub(crate) offers: Arc<AgentCatalog>,
+    pub(crate) catalog: Arc<AgentCatalog>,
     config: ServerConfig,
-    pub(crate) lobby: SessionRegistry,
+    pub(crate) sessions: SessionRegistry,
     study: Option<Study>,
     quotas: Quotas,
     /// New sessions per address.
@@ -102,8 +102,8 @@ pub(crate) struct Server {
     log: guard::RateLimitedLog,
 }
 
-/// What clients hold open, by kind. The kinds have quotas of their own, so that spectators and unfinished requests take no
-/// player's place; together they stay below the usual limit of 1024 open files at the default of 200 sessions.
+/// Limits on open connections, by kind. Each kind has its own quota, so that spectators and unfinished requests take no place of
+/// a player. With the default of 200 sessions, all together stay below the usual limit of 1024 open files.
 struct Quotas {
     /// HTTP connections.
     connections: Arc<Quota>,
@@ -117,8 +117,8 @@ struct Quotas {
 
 impl Quotas {
     fn new(config: &ServerConfig) -> Quotas {
-        // More than any system has connections.
-        let all = config.most_sessions.min(1 << 24);
+        // More connections than any system allows.
+        let all = config.max_sessions.min(1 << 24);
         let one = config.max_sessions_per_address.min(all);
         Quotas {
             connections: Quota::new(all + 50, one + 14),
@@ -136,8 +136,8 @@ impl Quotas {
 }
 
 impl Server {
-    /// Runs work that needs a core for a while, such as a decision of an agent, on a thread of its own: the threads that serve
-    /// connections stay free for the other clients. A panic of the work is a refusal.
+    /// Runs long computations, such as the decision of an agent, on a separate thread, so that connections of other clients are not
+    /// delayed. A panic becomes a refusal.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -146,9 +146,9 @@ impl Server {
     }
 }
 
-/// Serves until the process is asked to stop. `ready` is told where.
+/// Runs the server until the process receives a signal to stop. `ready` is called with the address.
 pub fn serve(
-    offers: AgentCatalog,
+    catalog: AgentCatalog,
     config: ServerConfig,
     study: Option<Study>,
     log: Log,
@@ -156,23 +156,23 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::NoRuntime)?;
-    runtime.block_on(run(offers, config, study, log, ready, stop_signal()))
+    runtime.block_on(run(catalog, config, study, log, ready, stop_signal()))
 }
 
-/// Why there is no server.
+/// An error that prevents the server from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The system gave no threads.
-    #[error("the system refused what a server needs: {0}")]
+    /// The runtime could not be started.
+    #[error("cannot start the threads of the server: {0}")]
     NoRuntime(std::io::Error),
-    /// The address is taken or not ours.
+    /// The address is in use or does not belong to this machine.
     #[error(
-        "cannot listen on {address}: {source}; choose another --port or --bind, or end what listens there"
+        "cannot listen on {address}: {source}; choose another --port or --bind, or end the program that listens there"
     )]
     CannotListen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// The study's file cannot be used.
@@ -180,9 +180,9 @@ pub enum ServeError {
     Study(#[from] StudyError),
 }
 
-/// The same within a runtime of somebody else's, until `stopped` is done.
+/// Runs the server within the caller's runtime until `stopped` completes. See [`serve`].
 pub async fn run(
-    offers: AgentCatalog,
+    catalog: AgentCatalog,
     config: ServerConfig,
     study: Option<Study>,
     log: Log,
@@ -195,8 +195,8 @@ pub async fn run(
     let bound = listener.local_addr().map_err(cannot_listen)?;
     let (stop, stopping) = watch::channel(false);
     let server = Arc::new(Server {
-        offers: Arc::new(offers),
-        lobby: SessionRegistry::new(config.most_sessions, config.max_sessions_per_address),
+        catalog: Arc::new(catalog),
+        sessions: SessionRegistry::new(config.max_sessions, config.max_sessions_per_address),
         quotas: Quotas::new(&config),
         new_sessions: RatePerAddress::new(config.max_sessions_per_address),
         replays: Semaphore::new(1),
@@ -212,7 +212,7 @@ pub async fn run(
     stopped.await;
     let _ = stop.send(true);
     sweeper.abort();
-    // Every client is told, and has a moment to close its connection.
+    // Every client gets a last message and a moment to close its connection.
     let closed = async {
         let _ = serving.await;
         while !server.quotas.are_unused() {
@@ -231,7 +231,7 @@ fn router(server: Arc<Server>) -> Router {
         .route("/watch/{token}", get(api::page))
         .route("/assets/{*path}", get(api::asset))
         .route("/api/health", get(api::health))
-        .route("/api/offers", get(api::offers))
+        .route("/api/offers", get(api::list_agents))
         .route("/api/offers/{id}/map", get(api::latent_map))
         .route("/api/sessions", post(api::begin))
         .route("/api/replay", post(api::replay))
@@ -243,12 +243,13 @@ fn router(server: Arc<Server>) -> Router {
         .with_state(server)
 }
 
+/// Removes expired sessions and rate limits from time to time.
 async fn sweep(server: Arc<Server>) {
-    let mut beat = tokio::time::interval(Duration::from_secs(20));
+    let mut interval = tokio::time::interval(Duration::from_secs(20));
     loop {
-        beat.tick().await;
-        server.lobby.forget(server.config.forgotten);
-        server.new_sessions.forget_full(Instant::now());
+        interval.tick().await;
+        server.sessions.remove_unused(server.config.session_expiry);
+        server.new_sessions.remove_full(Instant::now());
     }
 }
 

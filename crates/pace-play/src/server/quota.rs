@@ -1,4 +1,4 @@
-//! Limits on what one address may hold or start, so that one client leaves places for the others.
+//! Limits on the connections and sessions of one address, so that one client leaves places for the others.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -12,11 +12,11 @@ use super::guard::RateLimiter;
 pub(crate) struct Quota {
     max: usize,
     max_per_address: usize,
-    taken: Mutex<Reservation>,
+    taken: Mutex<TakenPlaces>,
 }
 
 #[derive(Debug, Default)]
-struct Reservation {
+struct TakenPlaces {
     total: usize,
     by_address: HashMap<IpAddr, usize>,
 }
@@ -25,7 +25,7 @@ struct Reservation {
 #[derive(Debug)]
 pub(crate) struct Place {
     quota: Arc<Quota>,
-    /// None: the place counts for no address.
+    /// The address that the place counts for, if any.
     address: Option<IpAddr>,
 }
 
@@ -56,7 +56,7 @@ impl Quota {
         self.taken().total == 0
     }
 
-    fn taken(&self) -> MutexGuard<'_, Reservation> {
+    fn taken(&self) -> MutexGuard<'_, TakenPlaces> {
         self.taken.lock().expect("no thread panics while it holds this lock")
     }
 }
@@ -81,32 +81,32 @@ impl Drop for Place {
 pub(crate) struct RatePerAddress {
     rate: f64,
     burst: f64,
-    buckets: Mutex<HashMap<IpAddr, RateLimiter>>,
+    rate_limiters: Mutex<HashMap<IpAddr, RateLimiter>>,
 }
 
 impl RatePerAddress {
-    /// `per_minute` starts a minute, and as many at once.
+    /// Allows `per_minute` starts per minute, all of which may come at once.
     pub(crate) fn new(per_minute: usize) -> RatePerAddress {
         let burst = per_minute as f64;
-        RatePerAddress { rate: burst / 60.0, burst, buckets: Mutex::default() }
+        RatePerAddress { rate: burst / 60.0, burst, rate_limiters: Mutex::default() }
     }
 
     /// Whether this address may start one more now.
-    pub(crate) fn lets_through(&self, address: IpAddr, now: Instant) -> bool {
-        let mut buckets = self.buckets();
-        buckets
+    pub(crate) fn allows(&self, address: IpAddr, now: Instant) -> bool {
+        let mut rate_limiters = self.rate_limiters();
+        rate_limiters
             .entry(address)
             .or_insert_with(|| RateLimiter::new(self.rate, self.burst, now))
-            .lets_through(now)
+            .allows(now)
     }
 
     /// Drops the addresses whose allowance is full again.
-    pub(crate) fn forget_full(&self, now: Instant) {
-        self.buckets().retain(|_, bucket| !bucket.is_full(now));
+    pub(crate) fn remove_full(&self, now: Instant) {
+        self.rate_limiters().retain(|_, rate_limiter| !rate_limiter.is_full(now));
     }
 
-    fn buckets(&self) -> MutexGuard<'_, HashMap<IpAddr, RateLimiter>> {
-        self.buckets.lock().expect("no thread panics while it holds this lock")
+    fn rate_limiters(&self) -> MutexGuard<'_, HashMap<IpAddr, RateLimiter>> {
+        self.rate_limiters.lock().expect("no thread panics while it holds this lock")
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_leaves_places_for_others_and_a_dropped_place_is_free() {
+    fn quota_limits_each_address_and_dropping_frees_a_place() {
         let quota = Quota::new(5, 3);
         let (one, other) = (Some(address("10.0.0.1")), Some(address("10.0.0.2")));
         let mut places: Vec<_> = (0..3).map(|_| quota.take(one).expect("a place")).collect();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_network_counts_as_one_address() {
+    fn ipv6_network_counts_as_one_address() {
         assert_eq!(address("2001:db8:1:2::3"), address("2001:db8:1:2:ffff::9"));
         assert_ne!(address("2001:db8:1:2::3"), address("2001:db8:1:3::3"));
         assert_eq!(address("::ffff:10.0.0.1"), address("10.0.0.1"));
@@ -157,14 +157,14 @@ mod tests {
         let (rate, start) = (RatePerAddress::new(60), Instant::now());
         let starts = |of: &str, now: Instant| {
             let of = address(of);
-            (0..100).filter(|_| rate.lets_through(of, now)).count()
+            (0..100).filter(|_| rate.allows(of, now)).count()
         };
         assert_eq!(starts("10.0.0.1", start), 60);
         assert_eq!(starts("10.0.0.1", start + Duration::from_secs(10)), 10);
         assert_eq!(starts("10.0.0.2", start + Duration::from_secs(10)), 60);
-        rate.forget_full(start + Duration::from_secs(65));
-        assert_eq!(rate.buckets().len(), 2, "neither allowance is full again");
-        rate.forget_full(start + Duration::from_secs(71));
-        assert!(rate.buckets().is_empty());
+        rate.remove_full(start + Duration::from_secs(65));
+        assert_eq!(rate.rate_limiters().len(), 2, "neither allowance is full again");
+        rate.remove_full(start + Duration::from_secs(71));
+        assert!(rate.rate_limiters().is_empty());
     }
 }

@@ -1,49 +1,49 @@
-//! Who meets whom: agents and parts in an order that is balanced over participants and follows from the study's seed.
+//! Assignment of agents and roles to participants: balanced over participants, and determined by the study's seed.
 
 use pace_games::Seed;
 
 use super::config::{Assignment, StudyConfig};
 use crate::session::SEED_LIMIT;
 
-/// One encounter of one participant.
+/// The settings of one encounter of one participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// The index of the agent.
+pub(super) struct EncounterAssignment {
+    /// Index of the agent.
     pub agent: usize,
-    /// The test tuple whose part the participant plays.
+    /// Index of the test tuple whose peer the participant replaces.
     pub tuple: usize,
-    /// All chance of the encounter.
+    /// Random seed of the encounter.
     pub seed: u64,
 }
 
-/// The encounter `number` of the participant that was the `arm`-th to begin.
-pub(super) fn plan(config: &StudyConfig, arm: u64, number: usize, n_tuples: usize) -> Plan {
+/// Settings of the encounter `number` of a participant. `arm` counts participants in the order in which they began to play.
+pub(super) fn assign(config: &StudyConfig, arm: u64, number: usize, n_tuples: usize) -> EncounterAssignment {
     let seed = Seed::new(config.seed);
     let n_agents = config.agents.len();
-    // Participants come in blocks of as many as there are agents. Within a block every agent is first once; where a
-    // participant meets several, they follow each other in turn, so that each is met equally often at every place.
-    let (block, place) = (arm / n_agents as u64, (arm % n_agents as u64) as usize);
+    // A block has one participant per agent. Within a block every agent is the first of one participant. With `within` the
+    // agents rotate from encounter to encounter, so that each has every position equally often.
+    let (block, position) = (arm / n_agents as u64, (arm % n_agents as u64) as usize);
     let mut order: Vec<usize> = (0..n_agents).collect();
     seed.child("agents", &[block]).stream("order").shuffle(&mut order);
-    let turn = match config.assignment {
+    let offset = match config.assignment {
         Assignment::Between => 0,
         Assignment::Within => number,
     };
-    // Parts likewise: each participant goes through a shuffled list of them.
+    // Each participant goes through a shuffled list of the test tuples.
     let round = number / n_tuples;
     let mut tuples: Vec<usize> = (0..n_tuples).collect();
     seed.child("parts", &[arm, round as u64]).stream("order").shuffle(&mut tuples);
-    let mut chance = seed.child("encounter", &[arm, number as u64]).stream("seed");
-    Plan {
-        agent: order[(place + turn) % n_agents],
+    let mut stream = seed.child("encounter", &[arm, number as u64]).stream("seed");
+    EncounterAssignment {
+        agent: order[(position + offset) % n_agents],
         tuple: tuples[number % n_tuples],
-        seed: (chance.unit() * SEED_LIMIT as f64) as u64,
+        seed: (stream.unit() * SEED_LIMIT as f64) as u64,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::plan;
+    use super::assign;
     use crate::study::config::{Assignment, StudyConfig};
 
     fn config(assignment: &str, n_agents: usize) -> StudyConfig {
@@ -57,14 +57,14 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_balanced_over_participants_and_places() {
+    fn agents_are_balanced_over_participants_and_positions() {
         for n_agents in 1..5 {
             for assignment in ["between", "within"] {
                 let config = config(assignment, n_agents);
                 for number in 0..6 {
                     let mut counts = vec![0; n_agents];
                     for arm in 0..(n_agents as u64 * 5) {
-                        counts[plan(&config, arm, number, 9).agent] += 1;
+                        counts[assign(&config, arm, number, 9).agent] += 1;
                     }
                     assert_eq!(counts, vec![5; n_agents], "{assignment} {number}");
                 }
@@ -73,9 +73,9 @@ mod tests {
     }
 
     #[test]
-    fn between_keeps_an_agent_and_within_changes_it() {
+    fn between_keeps_the_agent_and_within_changes_it() {
         let agents = |assignment: &str, arm: u64| -> Vec<usize> {
-            (0..6).map(|number| plan(&config(assignment, 3), arm, number, 9).agent).collect()
+            (0..6).map(|number| assign(&config(assignment, 3), arm, number, 9).agent).collect()
         };
         assert!(agents("between", 4).windows(2).all(|pair| pair[0] == pair[1]));
         assert!(agents("within", 4).windows(2).all(|pair| pair[0] != pair[1]));
@@ -83,12 +83,12 @@ mod tests {
     }
 
     #[test]
-    fn no_part_comes_twice_before_all_have_come() {
+    fn tuples_repeat_only_after_all_were_played() {
         let config = config("within", 2);
-        let mut tuples: Vec<usize> = (0..9).map(|number| plan(&config, 3, number, 9).tuple).collect();
+        let mut tuples: Vec<usize> = (0..9).map(|number| assign(&config, 3, number, 9).tuple).collect();
         tuples.sort_unstable();
         assert_eq!(tuples, (0..9).collect::<Vec<_>>());
-        assert_eq!(plan(&config, 3, 1, 9), plan(&config, 3, 1, 9));
-        assert_ne!(plan(&config, 3, 1, 9).seed, plan(&config, 4, 1, 9).seed);
+        assert_eq!(assign(&config, 3, 1, 9), assign(&config, 3, 1, 9));
+        assert_ne!(assign(&config, 3, 1, 9).seed, assign(&config, 4, 1, 9).seed);
     }
 }

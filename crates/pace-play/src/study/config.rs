@@ -1,4 +1,4 @@
-//! `study.toml`: what a study asks of its participants.
+//! The settings of a study, from `study.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,73 +12,73 @@ use crate::catalog::{AgentCatalog, PlayableAgent};
 use crate::session::SEED_LIMIT;
 use crate::wire::{BeliefVisibility, Refusal, RefusalCode};
 
-/// A study, as its file describes it.
+/// The settings of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StudyConfig {
-    /// Names the study in its data; letters, digits, `-` and `_`.
+    /// Id of the study in its data: letters, digits, `-` and `_`.
     pub id: String,
-    /// The version of the study. A study that is changed while it is on gets another one. Default: 1.
+    /// Version of the study. A study that is changed after participants have joined needs a new version. Default: 1.
     #[serde(default = "first_version")]
     pub version: u32,
-    /// The heading of its pages.
+    /// Heading of its pages.
     pub title: String,
-    /// What participants consent to; an empty line begins a new paragraph.
+    /// Text of the consent page. An empty line begins a new paragraph.
     pub consent: String,
-    /// What they read before they play, beside the rules of the game.
+    /// Text shown before the first encounter, after the rules of the game. Default: none.
     #[serde(default)]
     pub tutorial: String,
-    /// The ids of the agents, as the server offers them; all of one game.
+    /// Ids of the agents, all of the same game.
     pub agents: Vec<String>,
-    /// Whether a participant meets one agent or several.
+    /// Whether a participant plays with one agent or with all.
     pub assignment: Assignment,
-    /// Encounters per participant.
+    /// Number of encounters per participant.
     pub encounters: usize,
-    /// Episodes per encounter; the game's own number if it is missing.
+    /// Episodes per encounter. Default: the game's `episodes_per_encounter`.
     #[serde(default)]
     pub episodes: Option<usize>,
-    /// The peer whose seat participants take.
+    /// Slot of the peer whose seat participants take. Default: 0.
     #[serde(default)]
     pub slot: usize,
-    /// The seed of all chance, the order of the agents included.
+    /// Random seed of the encounters and of the order of agents.
     pub seed: u64,
-    /// Whether participants see afterwards what the agent thought.
-    #[serde(default = "never")]
-    pub mind: BeliefVisibility,
-    /// The beat of games in which all choose at once; without one a step waits for the participant.
+    /// Whether participants see the agent's beliefs after an encounter. Default: never.
+    #[serde(rename = "mind", default = "never")]
+    pub belief_visibility: BeliefVisibility,
+    /// Steps per second in games with simultaneous moves. Default: every step waits for the participant.
     #[serde(default)]
     pub steps_per_second: Option<f64>,
-    /// What participants hand in when they are through.
+    /// Code shown to participants at the end.
     pub completion_code: String,
-    /// What they are asked in the end.
+    /// Questions after the last encounter.
     #[serde(default)]
     pub questions: Vec<Question>,
-    /// Who may take part.
+    /// Limits on participation.
     #[serde(default, skip_serializing)]
     pub enrolment: Enrolment,
-    /// The game of the agents, filled in by [`StudyConfig::check`].
+    /// Id of the game, set by [`StudyConfig::resolved`].
     #[serde(skip)]
     game: String,
-    /// What the game is called, and its things.
+    /// Title and display names of the game.
     #[serde(skip)]
     names: Option<(&'static str, DisplayNames)>,
     #[serde(skip)]
     n_episodes: usize,
-    /// The number of test tuples, whose parts participants play.
+    /// Number of test tuples of the game.
     #[serde(skip)]
     n_tuples: usize,
-    /// The fingerprint of each agent, filled in by [`StudyConfig::check`].
+    /// Fingerprint of each agent, set by [`StudyConfig::resolved`].
     #[serde(skip)]
     pub(super) fingerprints: BTreeMap<String, String>,
 }
 
-/// Who may take part. This belongs to no version: participants may be added while a study is on.
+/// Limits on participation. They do not belong to a version: participants may be added at any time.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Enrolment {
-    /// The ids of those who may take part. Default: every id.
+    /// Ids of the participants. Default: every id is accepted.
     pub participants: Option<Vec<String>>,
-    /// Whether a link needs the key that `pace study links` gives it. Default: false.
+    /// Whether links need a key from `pace study links`. Default: false.
     pub signed_links: bool,
     /// Maximum number of new participants per minute. Default: 100.
     pub joins_per_minute: u32,
@@ -90,7 +90,7 @@ impl Default for Enrolment {
     }
 }
 
-/// Whether text can be a participant's id.
+/// Whether a text is valid as a participant's id.
 pub(super) fn is_participant_id(text: &str) -> bool {
     text.len() <= 64 && is_id(text)
 }
@@ -99,23 +99,22 @@ fn is_id(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-/// Which agents a participant meets.
+/// The agents of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assignment {
-    /// One and the same in all encounters.
+    /// One agent in all encounters (between-subject design).
     Between,
-    /// One after the other, in an order that differs from participant to participant.
+    /// All agents in turn, in an order that is balanced over participants (within-subject design).
     Within,
 }
 
-/// A question at the end. Every kind has an `id` that names it in the data, the `text` of the question, and may be left out
-/// if it `is_optional`.
+/// A question after the last encounter. `id` names it in the data; only a question that `is_optional` may stay unanswered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 #[allow(missing_docs)]
 pub enum Question {
-    /// Answered by a number from 1, which means `low`, to `points`, which means `high`.
+    /// A number from 1 (`low`) to `points` (`high`).
     Scale {
         id: String,
         text: String,
@@ -125,7 +124,7 @@ pub enum Question {
         low: String,
         high: String,
     },
-    /// Answered by one of a list.
+    /// One of `choices`.
     Choice {
         id: String,
         text: String,
@@ -133,7 +132,7 @@ pub enum Question {
         is_optional: bool,
         choices: Vec<String>,
     },
-    /// Answered in words.
+    /// Free text.
     Text {
         id: String,
         text: String,
@@ -154,7 +153,7 @@ impl Question {
         text
     }
 
-    /// Refuses a question that has no answer.
+    /// Checks that the question has at least one valid answer.
     fn check(&self) -> Result<(), String> {
         match self {
             Question::Scale { id, points, .. } if !(2..=100).contains(points) => {
@@ -180,14 +179,14 @@ impl Question {
                 answer.as_str().is_some_and(|value| choices.iter().any(|choice| choice == value))
             }
             (Question::Text { .. }, answer) => {
-                answer.as_str().is_some_and(|value| value.chars().count() <= MOST_ANSWER_CHARACTERS)
+                answer.as_str().is_some_and(|value| value.chars().count() <= MAX_ANSWER_CHARACTERS)
             }
         }
     }
 }
 
-/// No answer in words is longer.
-const MOST_ANSWER_CHARACTERS: usize = 4000;
+/// Maximum length of a text answer.
+const MAX_ANSWER_CHARACTERS: usize = 4000;
 
 fn first_version() -> u32 {
     1
@@ -206,15 +205,15 @@ impl StudyConfig {
         })
     }
 
-    /// Checks everything that the file alone does not tell, and fills in what follows from the agents.
-    pub(super) fn check<'a>(&self, offers: &'a AgentCatalog) -> Result<&'a Arc<PlayableAgent>, StudyError> {
+    /// Checks the values of all keys, and that the catalog has all agents. Returns the first agent.
+    pub(super) fn check<'a>(&self, catalog: &'a AgentCatalog) -> Result<&'a Arc<PlayableAgent>, StudyError> {
         let bad = |reason: String| StudyError::BadConfig { file: "the study".to_owned(), reason };
         let expect = |holds: bool, reason: &str| if holds { Ok(()) } else { Err(bad(reason.to_owned())) };
         expect(is_id(&self.id), "`id`: expected letters, digits, `-` and `_`")?;
         expect(self.version >= 1, "`version`: expected 1 or more")?;
         expect((1..=1000).contains(&self.encounters), "`encounters`: expected 1 to 1000")?;
         expect(!self.agents.is_empty(), "`agents`: expected at least one")?;
-        expect(self.mind != BeliefVisibility::Live, "`beliefs`: expected \"never\" or \"after\"")?;
+        expect(self.belief_visibility != BeliefVisibility::Live, "`mind`: expected \"never\" or \"after\"")?;
         expect(self.seed < SEED_LIMIT, "`seed`: expected a number below 2^53")?;
         expect(
             self.steps_per_second.is_none_or(|rate| (0.2..=20.0).contains(&rate)),
@@ -239,41 +238,41 @@ impl StudyConfig {
             )?;
         }
         for agent in &self.agents {
-            let known: Vec<&str> = offers.all().iter().map(|offer| &offer.id[..]).collect();
-            offers.find(agent).map_err(|_| {
-                bad(format!("`agents`: there is no {agent:?} on offer, only {}", known.join(", ")))
+            let known: Vec<&str> = catalog.all().iter().map(|agent| &agent.id[..]).collect();
+            catalog.find(agent).map_err(|_| {
+                bad(format!("`agents`: unknown agent {agent:?}; expected one of {}", known.join(", ")))
             })?;
         }
-        let first = super::first_offer(self, offers).map_err(|error| bad(error.to_string()))?;
+        let first = super::first_agent(self, catalog).map_err(|error| bad(error.to_string()))?;
         let spec = first.game.spec();
         for agent in &self.agents {
-            let game = offers.find(agent).map_err(|error| bad(error.to_string()))?.game.spec().id;
-            expect(game == spec.id, "`agents`: expected agents of one and the same game")?;
+            let game = catalog.find(agent).map_err(|error| bad(error.to_string()))?.game.spec().id;
+            expect(game == spec.id, "`agents`: expected agents of the same game")?;
         }
         expect(self.slot < spec.n_peers(), "`slot`: there is no such peer in the game")?;
-        let most = spec.episodes_per_encounter;
+        let max = spec.episodes_per_encounter;
         expect(
-            self.episodes.is_none_or(|n_episodes| (1..=most).contains(&n_episodes)),
-            &format!("`episodes`: expected 1 to {most}"),
+            self.episodes.is_none_or(|n_episodes| (1..=max).contains(&n_episodes)),
+            &format!("`episodes`: expected 1 to {max}"),
         )?;
         Ok(first)
     }
 
-    /// The same, knowing its agents.
-    pub(super) fn resolved(mut self, offers: &AgentCatalog) -> Result<StudyConfig, StudyError> {
-        let game = &self.check(offers)?.game;
+    /// Checks the study, and adds the data of its game and agents.
+    pub(super) fn resolved(mut self, catalog: &AgentCatalog) -> Result<StudyConfig, StudyError> {
+        let game = &self.check(catalog)?.game;
         let spec = game.spec();
         (self.game, self.n_episodes) =
             (spec.id.to_owned(), self.episodes.unwrap_or(spec.episodes_per_encounter));
         self.names = Some((spec.title, spec.nouns));
         self.n_tuples = game.n_tuples(Split::Test);
-        let fingerprint = |agent: &String| offers.find(agent).map(|offer| offer.fingerprint.clone());
+        let fingerprint = |agent: &String| catalog.find(agent).map(|agent| agent.fingerprint.clone());
         self.fingerprints =
             self.agents.iter().filter_map(|agent| Some((agent.clone(), fingerprint(agent).ok()?))).collect();
         Ok(self)
     }
 
-    /// Everything that makes the study what it is, by key.
+    /// All keys except the limits on participation, for comparing versions.
     pub(super) fn table(&self) -> toml::Table {
         toml::Table::try_from(self).expect("a study is plain data")
     }
@@ -286,7 +285,7 @@ impl StudyConfig {
         &self.game
     }
 
-    /// The title of the game and its nouns; known once the agents are.
+    /// The game's title and display names. `None` before [`StudyConfig::resolved`].
     pub(super) fn names(&self) -> (Option<&'static str>, Option<DisplayNames>) {
         self.names.unzip()
     }
@@ -295,7 +294,7 @@ impl StudyConfig {
         self.n_episodes
     }
 
-    /// Refuses answers to questions that were not asked, of the wrong kind, or missing.
+    /// Refuses answers that are missing, invalid, or to unknown questions.
     pub(super) fn check_answers(&self, answers: &Map<String, Value>) -> Result<(), Refusal> {
         let refuse = |message: String| Err(Refusal::of(RefusalCode::Malformed, message));
         if let Some(id) = answers.keys().find(|id| self.questions.iter().all(|question| question.id() != *id))

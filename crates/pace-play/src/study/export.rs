@@ -1,4 +1,4 @@
-//! A study's data for other programs: comma-separated values or JSON lines.
+//! Export of a study's data as comma-separated values or JSON lines.
 
 use std::io::Write;
 
@@ -7,13 +7,13 @@ use rusqlite::types::ValueRef;
 use serde_json::{Map, Value};
 
 use super::store::{StudyError, StudyFile};
-use super::{load_actions, load_booking};
-use crate::replay::link_of;
+use super::{load_actions, load_session_config};
+use crate::replay::link_from_parts;
 
-/// What can be exported, by the names on the command line.
+/// Names of the tables that can be exported.
 pub const TABLES: &[&str] = &["steps", "encounters", "participants", "answers", "versions", "replays"];
 
-/// Those of them that are made by a query alone.
+/// The tables that are the result of one query.
 const QUERIES: &[(&str, &str)] = &[
     (
         "steps",
@@ -38,31 +38,31 @@ const QUERIES: &[(&str, &str)] = &[
     ("versions", "SELECT number AS version, since_ms, config, fingerprints FROM version ORDER BY number"),
 ];
 
-/// How rows are written.
+/// Format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A head and a line per row.
+    /// A header line, then one line per row.
     Csv,
-    /// An object per row.
+    /// One JSON object per row.
     JsonLines,
 }
 
-/// Why an export stopped.
+/// An error during an export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The file.
+    /// The study's file cannot be read.
     #[error(transparent)]
     Study(#[from] StudyError),
-    /// Whoever reads.
+    /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] std::io::Error),
 }
 
-/// Columns whose text is JSON, beside the answers.
+/// Columns that contain JSON, in addition to the answers.
 const JSON_COLUMNS: [&str; 3] = ["moves", "outcomes", "fingerprints"];
 
 impl StudyFile {
-    /// Writes one of [`TABLES`]; how many rows that were.
+    /// Writes one of [`TABLES`] and returns the number of rows.
     pub fn export(&self, table: &str, format: Format, out: &mut dyn Write) -> Result<usize, ExportError> {
         let mut rows = Rows { table, format, n_rows: 0, out };
         match QUERIES.iter().find(|(name, _)| *name == table) {
@@ -80,7 +80,7 @@ impl StudyFile {
         let mut found = statement.query([]).map_err(failed)?;
         while let Some(row) = found.next().map_err(failed)? {
             let values = names.iter().enumerate().map(|(index, name)| {
-                // An answer in words is read as words; moves and outcomes have no form of their own in a table.
+                // Answers are decoded in both formats. Other JSON columns stay text in CSV, which has no nested values.
                 let is_json =
                     name == "value" || rows.format == Format::JsonLines && JSON_COLUMNS.contains(&&name[..]);
                 row.get_ref(index).map(|value| json(value, is_json))
@@ -91,7 +91,7 @@ impl StudyFile {
         Ok(())
     }
 
-    /// The end of an address that shows an encounter again, on a server that offers the same agent.
+    /// Writes the path of every encounter's replay, for a server with the same agents.
     fn export_replays(&self, rows: &mut Rows<'_>) -> Result<(), ExportError> {
         let failed = |error: rusqlite::Error| ExportError::Study(self.failed(&error));
         let names = ["participant", "encounter", "replay"].map(str::to_owned);
@@ -102,12 +102,15 @@ impl StudyFile {
         while let Some(row) = found.next().map_err(failed)? {
             let text = |index: usize| row.get::<_, String>(index).map_err(failed);
             let number = |index: usize| row.get::<_, i64>(index).map_err(failed);
-            let (booking, fingerprint) = load_booking(&self.connection, number(0)?).map_err(failed)?;
+            let (config, fingerprint) = load_session_config(&self.connection, number(0)?).map_err(failed)?;
             let actions = load_actions(&self.connection, number(0)?).map_err(failed)?;
-            // How many actions there are does not depend on a game's keys.
+            // The number of actions does not depend on the game's keys.
             let game = find_game(&text(3)?).and_then(|entry| entry.open(Preset::Paper, &Map::new()));
             let link = game.ok().map(|game| {
-                format!("/replay#{}", link_of(&booking, &fingerprint, &actions, game.spec().n_actions()))
+                format!(
+                    "/replay#{}",
+                    link_from_parts(&config, &fingerprint, &actions, game.spec().n_actions())
+                )
             });
             rows.add(&names, &[Value::from(text(1)?), Value::from(number(2)?), Value::from(link)])?;
         }
@@ -115,7 +118,7 @@ impl StudyFile {
     }
 }
 
-/// Writes rows one after the other.
+/// Writer of rows.
 struct Rows<'a> {
     table: &'a str,
     format: Format,
@@ -153,7 +156,7 @@ fn csv(value: &Value) -> String {
         Value::String(text) => text,
         other => return other.to_string(),
     };
-    // A field that begins like a formula would be one to a spreadsheet; some skip white space, or read full-width signs.
+    // Spreadsheets run fields that begin like a formula; some skip white space or accept full-width signs.
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']);
     let text = if is_formula { format!("'{text}") } else { text.clone() };
     if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
@@ -179,7 +182,7 @@ mod tests {
     use super::csv;
 
     #[test]
-    fn text_that_a_spreadsheet_would_run_is_neutralised() {
+    fn formulas_are_escaped() {
         for sign in ["=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠"] {
             let field = csv(&Value::from(format!("{sign}cmd|' /C calc'!A1")));
             assert!(field.trim_start_matches('"').starts_with('\''), "{sign:?} {field:?}");

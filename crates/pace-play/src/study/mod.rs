@@ -1,8 +1,7 @@
-//! A study with participants: consent, tutorial, encounters with agents in a balanced order, questions, a completion code.
+//! Human-subject studies: consent, tutorial, encounters with agents in a balanced order, questions and a completion code.
 //!
-//! Everything a participant does is in one SQLite file before it is acknowledged, so that nothing is lost when the server is
-//! killed, and whoever comes back goes on where they were. What a study is, is in `config`; the file in `store`; what is
-//! made of it in `export` and `summary`.
+//! Every action of a participant is in one SQLite file before it is acknowledged. If the server is killed, participants continue
+//! where they were. `config` describes a study, `store` writes its file, `export` and `summary` read it.
 
 mod assignment;
 pub mod config;
@@ -22,27 +21,28 @@ use serde_json::{Map, Value, json};
 
 use crate::catalog::{AgentCatalog, PlayableAgent};
 use crate::error::PlayError;
-use crate::replay::link_of;
+use crate::replay::link_from_parts;
 use crate::server::{Server, ServerSession};
 use crate::session::{ActionResult, Session, SessionConfig};
 use crate::token::{fresh_token, hash, is_token, link_key};
 use crate::wire::{BeliefVisibility, Refusal, RefusalCode, VERSION};
 
+use assignment::assign;
 pub use config::StudyConfig;
 use config::is_participant_id;
 use store::StudyWriter;
 pub use store::{StudyError, StudyFile};
 
-/// A study that is on.
+/// A study that is being served.
 pub struct Study {
-    /// The study for participants who join now.
+    /// The version for participants who join now.
     config: StudyConfig,
-    /// The study of every version, for those who have joined under it; those with agents that are no longer there are left out.
+    /// All versions, for participants who joined under them. Versions with missing agents are left out.
     versions: Arc<BTreeMap<u32, StudyConfig>>,
     store: StudyWriter,
 }
 
-/// Where a participant is.
+/// The stage of a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Consent,
@@ -73,10 +73,10 @@ impl Stage {
     }
 }
 
-/// A participant comes, or comes back.
+/// The request of a participant to join, for the first time or again.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Join {
+pub(crate) struct JoinRequest {
     v: u32,
     /// The opaque id from the link.
     participant: String,
@@ -86,38 +86,38 @@ pub struct Join {
     /// The platform's id of the visit.
     #[serde(default)]
     session: String,
-    /// Proves that the link was made for this participant.
+    /// Signature of the link for this participant.
     #[serde(default)]
     key: String,
 }
 
-/// A participant is through with a stage.
+/// The request of a participant for the next stage.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Next {
+pub(crate) struct NextRequest {
     v: u32,
     token: String,
-    /// The stage that is over; refused if the participant is at another.
+    /// The finished stage. Without effect if the participant is at another stage.
     stage: String,
-    /// The number of the encounter that is over, when playing.
+    /// Number of the finished encounter, after the stage `play`.
     #[serde(default)]
     number: Option<usize>,
-    /// Whether the participant consents, at that stage.
+    /// Whether the participant consents, after the stage `consent`.
     #[serde(default)]
     consents: Option<bool>,
-    /// Answers by question, at the questions.
+    /// Answers by question id, after the stage `questions`.
     #[serde(default)]
     answers: Map<String, Value>,
 }
 
 impl Study {
-    /// Opens the study's file, or makes it, and checks that it belongs to this study and that all agents are on offer.
-    pub fn open(config: StudyConfig, offers: &AgentCatalog, file: &Path) -> Result<Study, StudyError> {
-        let config = config.resolved(offers)?;
+    /// Opens or creates the study's file. Checks that it belongs to this study and that the catalog has all agents.
+    pub fn open(config: StudyConfig, catalog: &AgentCatalog, file: &Path) -> Result<Study, StudyError> {
+        let config = config.resolved(catalog)?;
         let store = StudyWriter::open(file, &config)?;
         let mut versions = BTreeMap::new();
         for version in &store.versions {
-            if let Ok(config) = version.config.clone().resolved(offers)
+            if let Ok(config) = version.config.clone().resolved(catalog)
                 && version.has_agents(&config.fingerprints)
             {
                 versions.insert(config.version, config);
@@ -127,20 +127,20 @@ impl Study {
         Ok(Study { config, versions: Arc::new(versions), store })
     }
 
-    /// Whether participants need links from `pace study links`.
+    /// Whether participants need signed links from `pace study links`.
     pub fn has_signed_links(&self) -> bool {
         self.config.enrolment.signed_links
     }
 
-    /// Whether some participants are shown the agent's beliefs after an encounter.
-    pub(crate) fn shows_minds(&self) -> bool {
-        self.versions.values().any(|config| config.mind == BeliefVisibility::After)
+    /// Whether some version shows the agent's beliefs after an encounter.
+    pub(crate) fn shows_beliefs(&self) -> bool {
+        self.versions.values().any(|config| config.belief_visibility == BeliefVisibility::After)
     }
 
     /// Whether a link is the replay of a finished encounter that its participant may see.
-    pub(crate) async fn shows_replay(&self, offers: &AgentCatalog, link: &str) -> bool {
+    pub(crate) async fn may_show_replay(&self, catalog: &AgentCatalog, link: &str) -> bool {
         let seed = link.split('~').nth(6).and_then(|seed| i64::from_str_radix(seed, 16).ok());
-        let Some(seed) = seed.filter(|_| self.shows_minds()) else { return false };
+        let Some(seed) = seed.filter(|_| self.shows_beliefs()) else { return false };
         let versions = Arc::clone(&self.versions);
         let finished = self.store.write(move |tx| {
             let query = "SELECT encounter.id, participant.version
@@ -152,21 +152,24 @@ impl Study {
             let mut finished = Vec::new();
             for row in rows {
                 let (id, version) = row?;
-                if versions.get(&version).is_some_and(|config| config.mind == BeliefVisibility::After) {
-                    finished.push((load_booking(tx, id)?, load_actions(tx, id)?));
+                if versions
+                    .get(&version)
+                    .is_some_and(|config| config.belief_visibility == BeliefVisibility::After)
+                {
+                    finished.push((load_session_config(tx, id)?, load_actions(tx, id)?));
                 }
             }
             Ok(finished)
         });
-        finished.await.unwrap_or_default().iter().any(|((booking, fingerprint), actions)| {
-            offers.find(&booking.offer).is_ok_and(|offer| {
-                link_of(booking, fingerprint, actions, offer.game.spec().n_actions()) == link
+        finished.await.unwrap_or_default().iter().any(|((session_config, fingerprint), actions)| {
+            catalog.find(&session_config.agent).is_ok_and(|agent| {
+                link_from_parts(session_config, fingerprint, actions, agent.game.spec().n_actions()) == link
             })
         })
     }
 
-    /// Lets a participant in, with a new token; an older one is worth nothing from then on.
-    pub(crate) async fn join(&self, server: &Server, join: Join) -> Result<Value, Refusal> {
+    /// Admits a participant with a new token. The old token becomes invalid.
+    pub(crate) async fn join(&self, server: &Server, join: JoinRequest) -> Result<Value, Refusal> {
         if join.v != VERSION {
             return Err(Refusal::of(RefusalCode::OtherVersion, "reload the page".to_owned()));
         }
@@ -216,13 +219,13 @@ impl Study {
         };
         // A second tab takes over from the first, which may still have the encounter open.
         if let Some(old) = old_hash {
-            server.lobby.remove_hashed(&old);
+            server.sessions.remove_hashed(&old);
         }
         self.state(&participant, Some(&token))
     }
 
-    /// Refuses those who are not meant to take part.
-    fn check_enrolment(&self, join: &Join) -> Result<(), Refusal> {
+    /// Refuses participants who are not enrolled.
+    fn check_enrolment(&self, join: &JoinRequest) -> Result<(), Refusal> {
         let enrolment = &self.config.enrolment;
         let is_listed = enrolment.participants.as_ref().is_none_or(|ids| ids.contains(&join.participant));
         let is_signed = || {
@@ -236,8 +239,8 @@ impl Study {
         Err(Refusal::of(RefusalCode::Forbidden, message))
     }
 
-    /// Takes a participant from one stage to the next.
-    pub(crate) async fn next(&self, server: &Server, next: Next) -> Result<Value, Refusal> {
+    /// Moves a participant to the next stage.
+    pub(crate) async fn next(&self, server: &Server, next: NextRequest) -> Result<Value, Refusal> {
         if next.v != VERSION || !is_token(&next.token) {
             return Err(Refusal::no_such_session());
         }
@@ -256,7 +259,7 @@ impl Study {
                 let Some(config) = versions.get(&participant.version) else {
                     return Ok(Err(cannot_continue()));
                 };
-                // A request that came twice has been answered before: the state is told again, and nothing is done.
+                // A repeated request changes nothing and gets the state again.
                 let is_due =
                     participant.stage == stage && (stage != Stage::Play || number == participant.number());
                 if is_due {
@@ -274,14 +277,14 @@ impl Study {
             .await
             .map_err(|error| not_durable(&error))?;
         let (has_moved, participant) = moved?;
-        // The next encounter has a room of its own.
+        // The next encounter gets a new session.
         if has_moved {
-            server.lobby.remove(&next.token);
+            server.sessions.remove(&next.token);
         }
         self.state(&participant, None)
     }
 
-    /// What the page shows a participant.
+    /// The state of a participant, for the page.
     fn state(&self, participant: &Participant, token: Option<&str>) -> Result<Value, Refusal> {
         let config = self.versions.get(&participant.version).ok_or_else(cannot_continue)?;
         let is_finished = participant.stage == Stage::Finished;
@@ -304,8 +307,8 @@ impl Study {
         }))
     }
 
-    /// The encounter that a participant is at, as the file has it.
-    pub(crate) async fn reopen(
+    /// Restores a participant's session from the file.
+    pub(crate) async fn restore_session(
         &self,
         server: &Arc<Server>,
         token: &str,
@@ -316,58 +319,64 @@ impl Study {
             .write(move |tx| {
                 let Some(participant) = Participant::of_token(tx, &token_hash)? else { return Ok(None) };
                 match participant.encounter {
-                    Some((id, _, _)) if participant.stage == Stage::Play => {
-                        Ok(Some((participant.version, id, load_booking(tx, id)?, load_actions(tx, id)?)))
-                    }
+                    Some((id, _, _)) if participant.stage == Stage::Play => Ok(Some((
+                        participant.version,
+                        id,
+                        load_session_config(tx, id)?,
+                        load_actions(tx, id)?,
+                    ))),
                     _ => Ok(None),
                 }
             })
             .await
             .map_err(|error| not_durable(&error))?;
-        let (version, id, (booking, fingerprint), actions) = found.ok_or_else(Refusal::no_such_session)?;
-        let mind = self.versions.get(&version).ok_or_else(cannot_continue)?.mind;
-        let offer = server.offers.find(&booking.offer).map_err(|_| cannot_continue())?;
-        if offer.fingerprint != fingerprint {
+        let (version, id, (session_config, fingerprint), actions) =
+            found.ok_or_else(Refusal::no_such_session)?;
+        let belief_visibility = self.versions.get(&version).ok_or_else(cannot_continue)?.belief_visibility;
+        let agent = server.catalog.find(&session_config.agent).map_err(|_| cannot_continue())?;
+        if agent.fingerprint != fingerprint {
             return Err(cannot_continue());
         }
-        let offer = Arc::clone(offer);
+        let agent = Arc::clone(agent);
         let is_new = actions.is_empty();
         let resumed = tokio::task::spawn_blocking(move || {
             if is_new {
-                let (session, frames) = Session::begin(&offer, booking, crate::session::Detail::Seen)?;
+                let (session, frames) = Session::begin(&agent, session_config, crate::session::Detail::Seen)?;
                 Ok((session, Some(frames)))
             } else {
-                Session::resume(&offer, booking, &actions).map(|session| (session, None))
+                Session::resume(&agent, session_config, &actions).map(|session| (session, None))
             }
         })
         .await;
-        let (session, opening) = match resumed {
+        let (session, first_frames) = match resumed {
             Ok(resumed) => resumed.map_err(|error: PlayError| Refusal::from(error))?,
             Err(_) => return Err(Refusal::no_such_session()),
         };
-        server.lobby.take_in(token, ServerSession::new(session, opening, mind, None, Some(id)))
+        server
+            .sessions
+            .insert(token, ServerSession::new(session, first_frames, belief_visibility, None, Some(id)))
     }
 
-    /// Waits until everything that was handed over so far is on the disk.
-    pub(crate) async fn is_durable(&self) -> Result<(), StudyError> {
+    /// Waits until all queued steps are on the disk.
+    pub(crate) async fn wait_until_durable(&self) -> Result<(), StudyError> {
         self.store.write(|_| Ok(())).await
     }
 
-    /// Hands a step over to be kept; the future is done when it is durable.
-    pub(crate) fn keep_step(
+    /// Queues a step for the file. The future completes when the step is durable.
+    pub(crate) fn store_step(
         &self,
         encounter: i64,
         session: &Session,
-        answer: &ActionResult,
+        result: &ActionResult,
         client_ms: Option<i64>,
     ) -> impl Future<Output = Result<(), StudyError>> + use<> {
         let seq = session.actions().len() as i64 - 1;
-        let action = *session.actions().last().expect("somebody has acted");
-        let name = session.offer().game.spec().action_names[usize::from(action)];
-        let moves = serde_json::to_string(&answer.moves).expect("moves are plain data");
-        let episode = answer.moves.first().map_or(0, |first| first.episode) as i64;
+        let action = *session.actions().last().expect("the session has an action");
+        let name = session.agent().game.spec().action_names[usize::from(action)];
+        let moves = serde_json::to_string(&result.moves).expect("moves are plain data");
+        let episode = result.moves.first().map_or(0, |first| first.episode) as i64;
         let ended = session.is_over().then(|| {
-            let spec = session.offer().game.spec();
+            let spec = session.agent().game.spec();
             let scores: Vec<f64> =
                 session.outcomes().iter().map(|outcome| outcome.score(spec.metric)).collect();
             let mean = scores.iter().sum::<f64>() / scores.len() as f64;
@@ -375,7 +384,7 @@ impl Study {
         });
         let server_ms = now_ms();
         self.store.write(move |tx| {
-            // Only the next step in order is taken: a gap would make the encounter another one.
+            // Only the next step in order is stored: with a gap, the session could not be restored.
             let changed = tx
                 .prepare_cached(
                     "INSERT INTO step (encounter, seq, episode, action, action_name, moves, client_ms, server_ms)
@@ -397,7 +406,7 @@ impl Study {
     }
 }
 
-/// Ids are opaque: letters, digits, `-` and `_`, and not many of them.
+/// Checks an id of the link: up to 64 letters, digits, `-` and `_`; empty if it is absent.
 fn check_id(id: &str) -> Result<(), Refusal> {
     if id.is_empty() || is_participant_id(id) {
         return Ok(());
@@ -410,7 +419,7 @@ fn not_durable(error: &StudyError) -> Refusal {
     Refusal::of(RefusalCode::NotDurable, format!("this could not be saved ({error}); try again in a minute"))
 }
 
-/// For participants whose agents are no longer there, or have other weights.
+/// The refusal for participants whose agents are missing or have other weights.
 fn cannot_continue() -> Refusal {
     let message = "this study has changed since you began, so you cannot continue; please contact the people who gave you \
                    the link";
@@ -421,13 +430,13 @@ fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// A participant as the file has them.
+/// A participant's row in the file.
 struct Participant {
     id: String,
-    /// The version of the study that they have joined under.
+    /// Version of the study under which they joined.
     version: u32,
     stage: Stage,
-    /// The number and the last encounter: its row, its number, and whether it is over.
+    /// The last encounter: its row, its number, and whether it is finished.
     encounter: Option<(i64, usize, bool)>,
 }
 
@@ -461,6 +470,7 @@ impl Participant {
     }
 }
 
+/// Completes the participant's stage in the file.
 fn advance(
     tx: &Connection,
     config: &StudyConfig,
@@ -479,7 +489,7 @@ fn advance(
         }
         (Stage::Consent, _) => Stage::Declined,
         (Stage::Tutorial, _) => {
-            // The arm is given when play begins: who leaves before that unbalances nothing.
+            // The arm is assigned when play begins, so that earlier dropouts do not disturb the balance.
             tx.execute(
                 "UPDATE participant
                  SET arm = (SELECT COALESCE(MAX(arm) + 1, 0) FROM participant WHERE version = ?2) WHERE id = ?1",
@@ -521,8 +531,8 @@ fn begin_encounter(
 ) -> rusqlite::Result<()> {
     let arm: i64 =
         tx.query_row("SELECT arm FROM participant WHERE id = ?1", [participant], |row| row.get(0))?;
-    let plan = assignment::plan(config, arm as u64, number, config.n_tuples());
-    let agent = &config.agents[plan.agent];
+    let assignment = assign(config, arm as u64, number, config.n_tuples());
+    let agent = &config.agents[assignment.agent];
     tx.execute(
         "INSERT INTO encounter
          (participant, number, game, agent, fingerprint, slot, tuple, n_episodes, seed, started_ms)
@@ -534,27 +544,27 @@ fn begin_encounter(
             agent,
             config.fingerprints[agent],
             config.slot as i64,
-            plan.tuple as i64,
+            assignment.tuple as i64,
             config.n_episodes() as i64,
-            plan.seed as i64,
+            assignment.seed as i64,
             now
         ],
     )?;
     Ok(())
 }
 
-fn load_booking(tx: &Connection, encounter: i64) -> rusqlite::Result<(SessionConfig, String)> {
+fn load_session_config(tx: &Connection, encounter: i64) -> rusqlite::Result<(SessionConfig, String)> {
     let columns = "SELECT agent, slot, tuple, n_episodes, seed, fingerprint FROM encounter WHERE id = ?1";
     tx.query_row(columns, [encounter], |row| {
         let number = |index: usize| row.get::<_, i64>(index);
-        let booking = SessionConfig {
-            offer: row.get(0)?,
+        let session_config = SessionConfig {
+            agent: row.get(0)?,
             slot: number(1)? as usize,
             tuple: number(2)? as usize,
             n_episodes: number(3)? as usize,
             seed: number(4)? as u64,
         };
-        Ok((booking, row.get(5)?))
+        Ok((session_config, row.get(5)?))
     })
 }
 
@@ -564,10 +574,10 @@ fn load_actions(tx: &Connection, encounter: i64) -> rusqlite::Result<Vec<u8>> {
     rows.collect()
 }
 
-/// The game of a study's agents; they are checked to have one and the same.
-pub(crate) fn first_offer<'a>(
+/// The first agent of a study. All agents of a study play the same game.
+pub(crate) fn first_agent<'a>(
     config: &StudyConfig,
-    offers: &'a AgentCatalog,
+    catalog: &'a AgentCatalog,
 ) -> Result<&'a Arc<PlayableAgent>, PlayError> {
-    offers.find(&config.agents[0])
+    catalog.find(&config.agents[0])
 }

@@ -1,5 +1,6 @@
-//! The study's file: SQLite with a write-ahead log, written by one thread. Whatever arrives while it writes goes into the next
-//! transaction together, and nobody is answered before that is on the disk.
+//! The study's file: SQLite with a write-ahead log, written by one thread.
+//!
+//! Jobs that arrive during a transaction share the next one. A job is acknowledged when its transaction is on the disk.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -17,89 +18,89 @@ use tokio::sync::oneshot;
 use super::config::{StudyConfig, is_participant_id};
 use crate::token::{fresh_secret, hash, link_key};
 
-/// What is wrong with a study or its file.
+/// An error of a study or its file.
 #[derive(Debug, thiserror::Error)]
 pub enum StudyError {
-    /// A file that does not describe a study.
+    /// An invalid study configuration.
     #[error("{file}: {reason}")]
     BadConfig {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The database did not do what it was asked.
+    /// An error of the database.
     #[error("{}: {reason}", path.display())]
     Database {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The database's message.
         reason: String,
     },
-    /// A file that is none of a study.
+    /// A file that is not the data of a study.
     #[error(
-        "{}: {reason}; expected the SQLite file that `pace play --study` keeps beside the study's own",
+        "{}: {reason}; expected the SQLite file that `pace play --study` writes next to the study's TOML file",
         path.display()
     )]
     NoStudyFile {
         /// The file.
         path: PathBuf,
-        /// Why it cannot be read.
+        /// The reason why it cannot be read.
         reason: String,
     },
-    /// A database with something else in it.
+    /// The data of another study.
     #[error("{} holds the data of study {found:?}, not of {expected:?}; choose another --database", path.display())]
     OtherStudy {
         /// The file.
         path: PathBuf,
-        /// Whose data it holds.
+        /// Id of the study in the file.
         found: String,
-        /// Whose it should.
+        /// Id of the expected study.
         expected: String,
     },
-    /// A database of another version of this program.
-    #[error("{} has format {found}, this build reads {FORMAT}; use the build it was made with", path.display())]
+    /// A file in an unknown format.
+    #[error("{} has format {found}, this build reads {FORMAT}; use the build that wrote it", path.display())]
     OtherFormat {
         /// The file.
         path: PathBuf,
         /// Its format.
         found: i64,
     },
-    /// A study that differs from the one that the file has under this version.
+    /// A study that differs from the same version in the file.
     #[error(
-        "{} has version {version} of the study with other {changes}; set `version = {next}` in the study's own file to \
-         give participants who join from now on the changed study, or undo the change",
+        "{} has version {version} of the study with different {changes}; set `version = {next}` in the study's TOML file \
+         to give the changed study to new participants, or undo the change",
         path.display()
     )]
     Changed {
         /// The file.
         path: PathBuf,
-        /// The version that both claim to be.
+        /// The version.
         version: u32,
         /// The keys that differ.
         changes: String,
-        /// A version that the file does not have yet.
+        /// The next unused version.
         next: u32,
     },
-    /// A file that another server writes to.
+    /// A file that another server is writing.
     #[error("another `pace play` serves the study of {}; end it first, or choose another --database", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// More is asked than the disk can take.
-    #[error("the disk is too slow for so many participants; try again")]
+    /// The queue of jobs is full.
+    #[error("the disk is too slow for this number of participants; try again")]
     TooBusy,
-    /// Nothing was written. Participants read this, so it has no path.
+    /// A failed transaction. Participants read this message, so it has no path.
     #[error("{reason}")]
     NotKept {
         /// The reason.
         reason: String,
     },
-    /// The writer is gone.
+    /// The writer thread has ended.
     #[error("the study's file is closed")]
     Closed,
-    /// A participant who is out of the tables, but whose data is still in the file or its log.
+    /// A participant who is deleted from the tables, but whose data is not overwritten yet.
     #[error(
         "{participant:?} is deleted from the tables, but the data is still on the disk: {}: {reason}; close the programs \
          that read the file and run the same command again",
@@ -110,30 +111,30 @@ pub enum StudyError {
         path: PathBuf,
         /// The participant's id.
         participant: String,
-        /// Why the data could not be overwritten.
+        /// The reason why the data could not be overwritten.
         reason: String,
     },
-    /// An id that no participant can have.
+    /// An invalid participant id.
     #[error("participant {found:?}: expected up to 64 letters, digits, `-` and `_`")]
     BadParticipant {
         /// The id.
         found: String,
     },
-    /// A participant that is not there.
+    /// An unknown participant.
     #[error(
         "there is no participant {found:?} in the file; `pace study export FILE --csv --table participants` lists them"
     )]
     NoSuchParticipant {
-        /// Who was asked for.
+        /// The requested id.
         found: String,
     },
 }
 
-/// The format of the file; it is kept in `PRAGMA user_version`.
+/// Format of the file, stored in `PRAGMA user_version`.
 const FORMAT: i64 = 2;
 
-/// The tables that format 2 has changed. `deletion` has the participants whose data is still to be overwritten, by the hash of
-/// their id.
+/// The tables that differ from format 1. `deletion` lists participants whose data is not overwritten yet, by the hash of their
+/// id.
 const SCHEMA: &str = "
 CREATE TABLE study (
     id TEXT NOT NULL PRIMARY KEY,
@@ -165,7 +166,7 @@ CREATE TABLE deletion (
 ) STRICT;
 ";
 
-/// The tables that format 1 had already.
+/// The tables that are the same as in format 1.
 const SCHEMA_OF_PLAY: &str = "
 CREATE TABLE encounter (
     id INTEGER PRIMARY KEY,
@@ -204,14 +205,15 @@ CREATE TABLE answer (
 ) STRICT;
 ";
 
-/// From format 1, in which every participant saw the one study of the file. The fingerprints are those of the agents that
-/// participants have met; the rest was not recorded.
+/// First step of the migration from format 1: copies its tables.
 const KEEP_FORMAT_1: &str = "
 CREATE TEMP TABLE old_study AS SELECT * FROM study;
 CREATE TEMP TABLE old_participant AS SELECT * FROM participant;
 DROP TABLE study;
 DROP TABLE participant;
 ";
+/// Second step: fills the new tables. All participants of format 1 get version 1. Only the fingerprints of agents with encounters
+/// are known.
 const RESTORE_FORMAT_1: &str = "
 INSERT INTO version (number, config, fingerprints, since_ms)
     SELECT 1, config,
@@ -226,8 +228,9 @@ DROP TABLE old_study;
 DROP TABLE old_participant;
 ";
 
-/// Does its work in a transaction, or is told why there is none; gives the function that passes the outcome on.
+/// A job of the writer. It gets the transaction, or the reason why there is none, and returns a function that reports the outcome.
 type WriteJob = Box<dyn FnOnce(Result<&mut Transaction<'_>, &str>) -> Report + Send>;
+/// Reports the outcome of a job when its transaction is committed or has failed.
 type Report = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 /// A version of a study, with the fingerprints of its agents by their ids.
@@ -237,16 +240,17 @@ pub(super) struct Version {
 }
 
 impl Version {
-    /// Whether no agent is known to have had other weights than these.
+    /// Whether no agent of this version has a different fingerprint.
     pub(super) fn has_agents(&self, fingerprints: &BTreeMap<String, String>) -> bool {
-        self.other_weights(fingerprints).is_empty()
+        self.changed_agents(fingerprints).is_empty()
     }
 
-    fn other_weights(&self, fingerprints: &BTreeMap<String, String>) -> Vec<String> {
-        let is_other = |agent: &&String| {
+    /// Agents of this version with a different fingerprint.
+    fn changed_agents(&self, fingerprints: &BTreeMap<String, String>) -> Vec<String> {
+        let is_changed = |agent: &&String| {
             fingerprints.get(*agent).is_some_and(|fingerprint| *fingerprint != self.fingerprints[*agent])
         };
-        self.fingerprints.keys().filter(is_other).cloned().collect()
+        self.fingerprints.keys().filter(is_changed).cloned().collect()
     }
 }
 
@@ -258,14 +262,14 @@ pub(super) struct StudyWriter {
     pub(super) secret: [u8; 32],
     /// Every version that participants have joined under.
     pub(super) versions: Vec<Version>,
-    /// Held for as long as the file is written to.
+    /// Lock of the file, held until the writer is dropped.
     _lock: File,
 }
 
-/// So many may wait for the disk; beyond that people are asked to try again.
-const MOST_WAITING: usize = 8192;
-/// So many go into one transaction.
-const MOST_TOGETHER: usize = 512;
+/// Maximum number of waiting jobs; further ones are refused.
+const MAX_WAITING_JOBS: usize = 8192;
+/// Maximum number of jobs per transaction.
+const MAX_JOBS_PER_TRANSACTION: usize = 512;
 
 impl StudyWriter {
     pub(super) fn open(path: &Path, config: &StudyConfig) -> Result<StudyWriter, StudyError> {
@@ -293,7 +297,7 @@ impl StudyWriter {
                 params![config.version, text_of(config), fingerprints, super::now_ms()],
             )
             .map_err(failed)?;
-        let (jobs, waiting) = sync_channel(MOST_WAITING);
+        let (jobs, waiting) = sync_channel(MAX_WAITING_JOBS);
         let writer = std::thread::Builder::new()
             .name("study-writer".to_owned())
             .spawn(move || write_all(&mut connection, &waiting))
@@ -301,8 +305,8 @@ impl StudyWriter {
         Ok(StudyWriter { jobs: Some(jobs), writer: Some(writer), secret, versions, _lock: lock })
     }
 
-    /// Does a job within the next transaction. Jobs are done in the order in which they are handed over; the future is done
-    /// when the transaction is on the disk. A job that fails undoes itself and nobody else's.
+    /// Queues a job for the next transaction. Jobs run in the order of the calls. The future completes when the transaction is on
+    /// the disk. A job that fails is rolled back alone.
     pub(super) fn write<T, J>(&self, job: J) -> impl Future<Output = Result<T, StudyError>> + use<T, J>
     where
         T: Send + 'static,
@@ -321,18 +325,18 @@ impl StudyWriter {
             });
             Box::new(move |committed| {
                 let outcome = committed.and(done).map_err(|reason| StudyError::NotKept { reason });
-                // The request may have been given up.
+                // The receiver is gone if the request was cancelled.
                 let _ = answer.send(outcome);
             })
         });
-        let handed_over =
-            match self.jobs.as_ref().expect("the writer is there until the store is dropped").try_send(job) {
+        let queued =
+            match self.jobs.as_ref().expect("the queue exists until the writer is dropped").try_send(job) {
                 Ok(()) => Ok(()),
                 Err(TrySendError::Full(_)) => Err(StudyError::TooBusy),
                 Err(TrySendError::Disconnected(_)) => Err(StudyError::Closed),
             };
         async move {
-            handed_over?;
+            queued?;
             answered.await.unwrap_or(Err(StudyError::Closed))
         }
     }
@@ -340,7 +344,7 @@ impl StudyWriter {
 
 impl Drop for StudyWriter {
     fn drop(&mut self) {
-        // No more jobs: the writer finishes what it has.
+        // Closing the queue ends the thread after the waiting jobs.
         self.jobs = None;
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();
@@ -354,7 +358,7 @@ fn write_all(connection: &mut Connection, waiting: &Receiver<WriteJob>) {
         let committed = match connection.transaction_with_behavior(TransactionBehavior::Immediate) {
             Ok(mut tx) => {
                 reports.push(first(Ok(&mut tx)));
-                while reports.len() < MOST_TOGETHER
+                while reports.len() < MAX_JOBS_PER_TRANSACTION
                     && let Ok(job) = waiting.try_recv()
                 {
                     reports.push(job(Ok(&mut tx)));
@@ -371,23 +375,22 @@ fn write_all(connection: &mut Connection, waiting: &Receiver<WriteJob>) {
     }
 }
 
-/// How long a connection waits for the locks of others.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+/// Maximum time that a connection waits for a lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(LOCK_PATIENCE)?;
+    connection.busy_timeout(LOCK_TIMEOUT)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // A commit returns when the log is on the disk: what was acknowledged survives a loss of power.
+    // A commit returns when the log is on the disk, so acknowledged steps survive a power failure.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
     // Nothing about participants is written outside the file and its log.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
-    // What is deleted is overwritten, not only forgotten.
+    // Deleted data is overwritten with zeros.
     connection.pragma_update(None, "secure_delete", "ON")
 }
 
-/// Makes an empty file that its owner alone can read, or takes the rights of others to an existing one away. SQLite gives its log the same
-/// permissions.
+/// Creates an empty file that only its owner can read, or restricts an existing one. SQLite gives its log the same permissions.
 fn create_private(path: &Path) -> std::io::Result<()> {
     match private().create_new(true).open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => restrict(path),
@@ -396,7 +399,7 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Takes the rights of other users to an existing file away. Files of earlier versions could be read by everyone.
+/// Removes the permissions of other users. Files of earlier versions could be read by all users.
 fn restrict(path: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {
@@ -413,7 +416,7 @@ fn restrict(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens files for writing; a new one can be read by its owner alone.
+/// Options for writing; only its owner can read a new file.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -422,15 +425,16 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Takes the lock of a study's file, so that it has one server at a time. A server that is shutting down gets a few seconds. The
-/// lock is a file of its own: closing another handle of the database would end SQLite's locks on it.
+/// Locks a study's file, so that only one server writes it. Waits a few seconds for a server that is shutting down.
+///
+/// The lock is a separate file: closing a second handle of the database would release SQLite's locks on it.
 fn lock(path: &Path) -> Result<File, StudyError> {
     let failed =
         |error: std::io::Error| StudyError::Database { path: path.to_owned(), reason: error.to_string() };
     let mut name = path.canonicalize().map_err(failed)?.into_os_string();
     name.push("-lock");
     let file = private().create(true).open(name).map_err(failed)?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
@@ -443,7 +447,7 @@ fn lock(path: &Path) -> Result<File, StudyError> {
     }
 }
 
-/// Brings a file to the present format. An empty one becomes the file of the study `new`, if there is one.
+/// Migrates a file to the present format. An empty file becomes the file of the study `new`, if given.
 fn create_or_migrate(
     connection: &mut Connection,
     path: &Path,
@@ -456,13 +460,13 @@ fn create_or_migrate(
     if format(connection)? == FORMAT {
         return Ok(());
     }
-    // A table that is replaced would otherwise take the rows that refer to it along.
+    // Otherwise dropping a table would delete the rows that refer to it.
     connection.pragma_update(None, "foreign_keys", "OFF").map_err(failed)?;
     let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     let is_empty = "SELECT COUNT(*) = 0 FROM sqlite_schema";
     let is_empty: bool = tx.query_row(is_empty, [], |row| row.get(0)).map_err(failed)?;
     match (format(&tx)?, new) {
-        // Another process was quicker.
+        // Another process has migrated the file meanwhile.
         (FORMAT, _) => {}
         (1, _) => {
             let id: String = tx.query_row("SELECT id FROM study", [], |row| row.get(0)).map_err(failed)?;
@@ -477,7 +481,7 @@ fn create_or_migrate(
             insert_study(&tx, &config.id).map_err(failed)?;
         }
         (0, _) => {
-            let reason = "a database of something else, or an empty one".to_owned();
+            let reason = "an empty database, or one of another program".to_owned();
             return Err(StudyError::NoStudyFile { path: path.to_owned(), reason });
         }
         (found, _) => return Err(StudyError::OtherFormat { path: path.to_owned(), found }),
@@ -513,7 +517,7 @@ fn load_versions(connection: &Connection, path: &Path) -> Result<Vec<Version>, S
     Ok(versions)
 }
 
-/// Refuses a study that differs from what participants of the same version have seen.
+/// Refuses a study that differs from the stored one of the same version.
 fn check_version(path: &Path, versions: &[Version], config: &StudyConfig) -> Result<(), StudyError> {
     let Some(known) = versions.iter().find(|version| version.config.version == config.version) else {
         return Ok(());
@@ -523,7 +527,7 @@ fn check_version(path: &Path, versions: &[Version], config: &StudyConfig) -> Res
         old.keys().chain(new.keys()).filter(|key| old.get(*key) != new.get(*key)).collect();
     keys.sort_unstable();
     keys.dedup();
-    let weights = known.other_weights(&config.fingerprints);
+    let weights = known.changed_agents(&config.fingerprints);
     let changes: Vec<String> = keys
         .into_iter()
         .map(|key| format!("`{key}`"))
@@ -554,17 +558,17 @@ fn reason(error: &rusqlite::Error) -> String {
     }
 }
 
-/// A study's file, for those who read it or take a participant out of it.
+/// A study's file, opened for reading or for deleting a participant.
 pub struct StudyFile {
     path: PathBuf,
     pub(super) connection: Connection,
 }
 
 impl StudyFile {
-    /// Opens a file that is there, whether or not a server is writing to it.
+    /// Opens an existing file. A server may be writing it.
     pub fn open(path: &Path) -> Result<StudyFile, StudyError> {
         let failed = |error: rusqlite::Error| {
-            // Its own words repeat the path; without a file there is one reason alone.
+            // SQLite's message for a missing file is unclear and repeats the path.
             let reason = if path.exists() { error.to_string() } else { "there is no such file".to_owned() };
             StudyError::NoStudyFile { path: path.to_owned(), reason }
         };
@@ -575,7 +579,7 @@ impl StudyFile {
         Ok(StudyFile { path: path.to_owned(), connection })
     }
 
-    /// The end of the address by which a participant takes part, signed with the study's secret.
+    /// The path of a participant's link, signed with the study's secret.
     pub fn link(&self, participant: &str) -> Result<String, StudyError> {
         if !is_participant_id(participant) {
             return Err(StudyError::BadParticipant { found: participant.to_owned() });
@@ -585,8 +589,8 @@ impl StudyFile {
         Ok(format!("/study?participant={participant}&key={}", link_key(&secret, participant)))
     }
 
-    /// Deletes everything about a participant; gives the number of deleted steps. Done when no byte of it is left in the file
-    /// and its log. If another program keeps that from happening, the error says so, and the same call tries again.
+    /// Deletes all data of a participant from the file and its log, and returns the number of deleted steps. If another program
+    /// prevents the overwriting, the call fails with [`StudyError::NotErased`] and can be repeated.
     pub fn delete(&mut self, participant: &str) -> Result<usize, StudyError> {
         let n_steps = self.delete_rows(participant).map_err(|error| database(&self.path, &error))?;
         let Some(n_steps) = n_steps else {
@@ -605,8 +609,8 @@ impl StudyFile {
         Ok(n_steps as usize)
     }
 
-    /// Deletes the rows of a participant, and notes that their bytes are still to be overwritten; the number of steps. None if
-    /// the file does not have the participant, and nothing of them is still to be overwritten.
+    /// Deletes the rows of a participant and returns their number of steps. The participant stays in `deletion` until the data is
+    /// overwritten. `None` if the participant is in neither.
     fn delete_rows(&mut self, participant: &str) -> rusqlite::Result<Option<i64>> {
         let tx = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let count = "SELECT COUNT(*) FROM step JOIN encounter ON encounter.id = step.encounter WHERE participant = ?1";
@@ -624,10 +628,10 @@ impl StudyFile {
         Ok(n_steps)
     }
 
-    /// Writes the whole file again and empties its log, so that nothing is left of deleted rows.
+    /// Rewrites the whole file and empties its log, so that no deleted row remains.
     fn erase(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch("VACUUM")?;
-        // It waits for readers and writers as long as any statement does, and does not fail if they do not end: it says so.
+        // After the usual timeout the checkpoint does not fail; it returns whether other connections prevented it.
         let is_busy: bool =
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if is_busy {

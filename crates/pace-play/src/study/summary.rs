@@ -1,4 +1,4 @@
-//! What a study has found so far: the score per agent with its uncertainty, as in the paper's table of its human study.
+//! Summary of a study: the score per agent with its uncertainty, as in the paper's table of the human study.
 
 use std::collections::BTreeMap;
 
@@ -7,49 +7,49 @@ use serde::Serialize;
 
 use super::store::{StudyError, StudyFile};
 
-/// The score of one agent with people.
+/// Scores of one agent with participants.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AgentSummary {
     /// The agent's id.
     pub agent: String,
     /// The game.
     pub game: String,
-    /// Finished encounters.
+    /// Number of finished encounters.
     pub encounters: usize,
-    /// Participants who finished one.
+    /// Number of participants with a finished encounter.
     pub participants: usize,
-    /// Over encounters, of the mean score of their episodes: success, or the return where the game has no goal.
+    /// Mean over encounters of the mean score of their episodes: success, or the return in a game without a goal.
     pub mean: f64,
-    /// Of that mean, over encounters; nothing for one alone.
+    /// Standard error of that mean over encounters. `None` for a single encounter.
     pub standard_error: Option<f64>,
-    /// The 95 % interval, by Student's t.
+    /// The 95 % confidence interval, by Student's t distribution.
     pub confidence_95: Option<[f64; 2]>,
 }
 
-/// How far the study is.
+/// Progress and scores of a study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StudySummary {
     /// The study's id.
     pub study: String,
-    /// Participants at each stage.
+    /// Number of participants at each stage.
     pub stages: BTreeMap<String, usize>,
-    /// Participants of each version of the study. The agents' scores are over all versions.
+    /// Number of participants of each version. Scores are over all versions.
     pub versions: BTreeMap<u32, usize>,
-    /// Encounters that have been begun and not finished.
+    /// Number of unfinished encounters.
     pub open_encounters: usize,
-    /// Steps that have been kept.
+    /// Number of stored steps.
     pub steps: usize,
-    /// Agent by agent.
+    /// Scores by agent.
     pub agents: Vec<AgentSummary>,
 }
 
 impl StudyFile {
-    /// Counts and means.
+    /// Computes the summary.
     pub fn summary(&self) -> Result<StudySummary, StudyError> {
         self.summarise().map_err(|error| self.failed(&error))
     }
 
-    /// How many steps of each encounter, by participant and number, have been kept.
+    /// Number of stored steps of each encounter, by participant and number of the encounter.
     pub fn n_steps(&self) -> Result<BTreeMap<(String, usize), usize>, StudyError> {
         let query =
             "SELECT participant, number, COUNT(*) FROM encounter JOIN step ON step.encounter = encounter.id

@@ -1,4 +1,4 @@
-//! What people do who do not mean well: everything is refused and logged, and the others go on playing.
+//! Faulty and hostile clients: their requests are refused and logged, and other sessions continue.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::table::Host;
+use crate::host::Host;
 
 #[tokio::test]
-async fn bad_messages_are_refused_and_logged_and_the_encounter_goes_on() {
-    let host = Host::plain().await;
+async fn invalid_messages_are_refused_and_the_session_continues() {
+    let host = Host::start().await;
     let (token, _) = host.begin("kuhn-poker.random", 5).await;
-    let (mut client, _) = host.sit(&token).await;
+    let (mut client, _) = host.join_session(&token).await;
     let code = |answer: Value| answer["code"].as_str().unwrap_or_default().to_owned();
     for text in ["", "hello", "{}", "[1,2,3]", r#"{"v":1,"type":"act","seq":0,"action":"1"}"#, "\u{0}"] {
-        client.say_text(text).await;
-        assert_eq!(code(client.hear().await.expect("a refusal")), "malformed", "{text:?}");
+        client.send_text(text).await;
+        assert_eq!(code(client.receive().await.expect("a refusal")), "malformed", "{text:?}");
     }
-    client.say_text(r#"{"v":9,"type":"ping"}"#).await;
-    assert_eq!(code(client.hear().await.expect("a refusal")), "other-version");
+    client.send_text(r#"{"v":9,"type":"ping"}"#).await;
+    assert_eq!(code(client.receive().await.expect("a refusal")), "other-version");
     assert_eq!(code(client.act(1, 1).await), "not-your-turn", "too early");
     assert_eq!(code(client.act(0, 7).await), "no-such-action");
     assert_eq!(client.act(0, 1).await["type"], "frames");
@@ -32,13 +32,13 @@ async fn bad_messages_are_refused_and_logged_and_the_encounter_goes_on() {
 }
 
 #[tokio::test]
-async fn oversized_messages_and_bodies_are_not_read() {
-    let host = Host::plain().await;
+async fn oversized_messages_and_bodies_are_refused() {
+    let host = Host::start().await;
     let (token, _) = host.begin("kuhn-poker.random", 5).await;
-    let (mut client, _) = host.sit(&token).await;
-    client.say(json!({ "type": "act", "seq": 0, "action": 1, "padding": "x".repeat(5000) })).await;
-    assert_eq!(client.hear().await, None, "the connection is gone");
-    let (mut again, welcome) = host.sit(&token).await;
+    let (mut client, _) = host.join_session(&token).await;
+    client.send(json!({ "type": "act", "seq": 0, "action": 1, "padding": "x".repeat(5000) })).await;
+    assert_eq!(client.receive().await, None, "the connection is gone");
+    let (mut again, welcome) = host.join_session(&token).await;
     assert_eq!(welcome["seq"], 0, "and nothing was played");
     assert_eq!(again.act(0, 1).await["type"], "frames");
     let (status, _) = host.post("/api/replay", json!({ "link": "x".repeat(70_000) })).await;
@@ -53,28 +53,28 @@ async fn oversized_messages_and_bodies_are_not_read() {
 }
 
 #[tokio::test]
-async fn other_peoples_sessions_pages_and_names_are_refused() {
-    let host = Host::plain().await;
+async fn unknown_tokens_origins_and_hosts_are_refused() {
+    let host = Host::start().await;
     let (token, _) = host.begin("kuhn-poker.random", 5).await;
     for guess in ["", "../..", &token[..31], &"0".repeat(32), &"f".repeat(64)] {
         let mut client = host.connect().await;
-        client.say(json!({ "type": "hello", "token": guess })).await;
-        assert_eq!(client.hear().await.expect("a refusal")["code"], "no-such-session", "{guess}");
+        client.send(json!({ "type": "hello", "token": guess })).await;
+        assert_eq!(client.receive().await.expect("a refusal")["code"], "no-such-session", "{guess}");
     }
-    // Who sits at one table cannot speak for another: the first introduction counts, and actions name no encounter.
+    // A connection belongs to one session: a second `hello` is refused, and so is a token in an action.
     let (other, _) = host.begin("kuhn-poker.random", 5).await;
-    let (mut client, _) = host.sit(&other).await;
-    client.say(json!({ "type": "hello", "token": token })).await;
-    assert_eq!(client.hear().await.expect("a refusal")["code"], "malformed");
-    client.say(json!({ "type": "act", "token": token, "seq": 0, "action": 1 })).await;
-    assert_eq!(client.hear().await.expect("a refusal")["code"], "malformed");
-    assert_eq!(client.act(0, 1).await["type"], "frames", "one's own table is not disturbed");
-    let (_, welcome) = host.sit(&token).await;
-    assert_eq!(welcome["seq"], 0, "and nothing was played at the other");
-    // Acting comes after an introduction.
+    let (mut client, _) = host.join_session(&other).await;
+    client.send(json!({ "type": "hello", "token": token })).await;
+    assert_eq!(client.receive().await.expect("a refusal")["code"], "malformed");
+    client.send(json!({ "type": "act", "token": token, "seq": 0, "action": 1 })).await;
+    assert_eq!(client.receive().await.expect("a refusal")["code"], "malformed");
+    assert_eq!(client.act(0, 1).await["type"], "frames", "the own session continues");
+    let (_, welcome) = host.join_session(&token).await;
+    assert_eq!(welcome["seq"], 0, "the other session is unchanged");
+    // An action before `hello` is refused.
     let mut client = host.connect().await;
     assert_eq!(client.act(0, 1).await["type"], "refused");
-    assert_eq!(client.hear().await, None);
+    assert_eq!(client.receive().await, None);
     assert!(host.connect_from("http://evil.example").await.is_none());
     assert!(host.connect_from("null").await.is_none());
     let address = host.address;
@@ -90,7 +90,7 @@ async fn other_peoples_sessions_pages_and_names_are_refused() {
     for (host, origin, expected) in [
         (&own[..], format!("http://{own}"), 200),
         (&own[..], "http://evil.example".to_owned(), 403),
-        // A name that was made to point here brings itself along as both.
+        // DNS rebinding: a foreign name is both the host and the origin.
         ("evil.example", "http://evil.example".to_owned(), 403),
     ] {
         let (status, _) = bots::exchange(address, &request(host, &origin)).await.expect("an answer");
@@ -108,8 +108,8 @@ async fn other_peoples_sessions_pages_and_names_are_refused() {
 }
 
 #[tokio::test]
-async fn bookings_that_cannot_be_are_refused() {
-    let host = Host::plain().await;
+async fn invalid_session_requests_are_refused() {
+    let host = Host::start().await;
     let good = json!({ "offer": "kuhn-poker.nash", "slot": 0, "n_episodes": 3, "mind": "after" });
     assert_eq!(host.post("/api/sessions", good.clone()).await.0, 200);
     for (key, value) in [
@@ -136,16 +136,16 @@ async fn bookings_that_cannot_be_are_refused() {
 }
 
 #[tokio::test]
-async fn who_talks_too_fast_is_slowed_down() {
-    let host = Host::plain().await;
+async fn too_many_messages_per_second_are_refused() {
+    let host = Host::start().await;
     let (token, _) = host.begin("kuhn-poker.random", 5).await;
-    let (mut client, _) = host.sit(&token).await;
+    let (mut client, _) = host.join_session(&token).await;
     for _ in 0..45 {
-        client.say(json!({ "type": "ping" })).await;
+        client.send(json!({ "type": "ping" })).await;
     }
     let mut n_refused = 0;
     for _ in 0..45 {
-        let answer = client.hear().await.expect("an answer");
+        let answer = client.receive().await.expect("an answer");
         n_refused += usize::from(answer["code"] == "too-fast");
     }
     assert!((1..=15).contains(&n_refused), "{n_refused}");
@@ -153,28 +153,28 @@ async fn who_talks_too_fast_is_slowed_down() {
 }
 
 #[tokio::test]
-async fn a_full_house_says_so_and_an_idle_guest_is_let_go() {
+async fn full_server_refuses_sessions_and_idle_players_are_disconnected() {
     let config =
-        ServerConfig { most_sessions: 2, idle: Duration::from_millis(300), ..ServerConfig::default() };
-    let host = Host::with(config, None).await;
+        ServerConfig { max_sessions: 2, idle: Duration::from_millis(300), ..ServerConfig::default() };
+    let host = Host::start_with(config, None).await;
     let (token, _) = host.begin("kuhn-poker.random", 5).await;
     host.begin("kuhn-poker.random", 5).await;
-    let booking = json!({ "offer": "kuhn-poker.random", "slot": 0, "n_episodes": 5, "mind": "after" });
-    let (status, answer) = host.post("/api/sessions", booking).await;
+    let config = json!({ "offer": "kuhn-poker.random", "slot": 0, "n_episodes": 5, "mind": "after" });
+    let (status, answer) = host.post("/api/sessions", config).await;
     assert_eq!((status, &answer["code"]), (503, &json!("full")));
-    let (mut client, _) = host.sit(&token).await;
-    assert_eq!(client.hear().await.map(|message| message["reason"].clone()), Some(json!("idle")));
-    let (_, welcome) = host.sit(&token).await;
-    assert_eq!(welcome["seq"], 0, "their place is kept");
+    let (mut client, _) = host.join_session(&token).await;
+    assert_eq!(client.receive().await.map(|message| message["reason"].clone()), Some(json!("idle")));
+    let (_, welcome) = host.join_session(&token).await;
+    assert_eq!(welcome["seq"], 0, "the session is kept");
     host.stop().await;
 }
 
 const HEALTH: &str = "GET /api/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
-/// Everything that the server sends until it closes the connection, or none if it does not within two seconds.
+/// The bytes until the server closes the connection. `None` if it does not within two seconds.
 async fn read_to_end(stream: &mut TcpStream) -> Option<String> {
     let mut answer = Vec::new();
-    // A reset closes a connection, too.
+    // A reset also counts as closed.
     let _ = tokio::time::timeout(Duration::from_secs(2), stream.read_to_end(&mut answer)).await.ok()?;
     Some(String::from_utf8_lossy(&answer).into_owned())
 }
@@ -208,16 +208,16 @@ async fn expect_logged(host: &Host, words: &str) {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn half_open_requests_are_closed_and_leave_connections_for_others() {
+async fn half_open_requests_leave_connections_for_other_addresses() {
     let config = ServerConfig {
-        most_sessions: 20,
+        max_sessions: 20,
         max_sessions_per_address: 10,
-        // Longer than the second in which the log keeps twenty lines.
+        // Longer than the second in which the log is limited to 20 lines.
         header_timeout: Duration::from_millis(1200),
         ..ServerConfig::default()
     };
-    let host = Host::with(config, None).await;
-    // More than the server takes in all.
+    let host = Host::start_with(config, None).await;
+    // More connections than the server accepts.
     let mut attack = Vec::new();
     for _ in 0..200 {
         attack.push(send_from_elsewhere(&host, "GET / HTTP/1.1\r\nHost: localhost\r\n").await);
@@ -236,14 +236,14 @@ async fn half_open_requests_are_closed_and_leave_connections_for_others() {
 }
 
 #[tokio::test]
-async fn slow_bodies_unused_connections_and_old_connections_are_closed() {
+async fn slow_bodies_and_unused_or_old_connections_are_closed() {
     let config = ServerConfig {
         header_timeout: Duration::from_millis(400),
         body_timeout: Duration::from_millis(200),
         connection_age: Duration::from_millis(800),
         ..ServerConfig::default()
     };
-    let host = Host::with(config, None).await;
+    let host = Host::start_with(config, None).await;
     let head = "POST /api/replay HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\
                 Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     let answer = read_to_end(&mut send(&host, head).await).await.expect("an end");
@@ -252,7 +252,7 @@ async fn slow_bodies_unused_connections_and_old_connections_are_closed() {
     let kept_alive = HEALTH.replace("Connection: close\r\n", "");
     let answer = read_to_end(&mut send(&host, &kept_alive).await).await.expect("an end");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // A client that asks again and again is served, and is closed when its connection is old.
+    // A connection in constant use is closed at its maximum age.
     let mut busy = send(&host, "").await;
     let start = std::time::Instant::now();
     while busy.write_all(kept_alive.as_bytes()).await.is_ok() && start.elapsed() < Duration::from_secs(2) {
@@ -265,12 +265,12 @@ async fn slow_bodies_unused_connections_and_old_connections_are_closed() {
 #[tokio::test]
 async fn one_address_cannot_take_all_sessions() {
     let config = ServerConfig {
-        most_sessions: 20,
+        max_sessions: 20,
         max_sessions_per_address: 6,
         proxy: Some("127.0.0.1".parse().expect("an address")),
         ..ServerConfig::default()
     };
-    let host = Host::with(config, None).await;
+    let host = Host::start_with(config, None).await;
     let body = r#"{"v":1,"offer":"kuhn-poker.random","slot":0,"n_episodes":1,"mind":"after"}"#;
     let begin = async |client: &str| {
         let request = format!(
@@ -283,7 +283,7 @@ async fn one_address_cannot_take_all_sessions() {
     for _ in 0..6 {
         assert_eq!(begin("192.0.2.1").await.0, 200);
     }
-    // Only what the proxy added counts, and that is the last entry.
+    // Only the last entry counts, which the proxy added.
     for client in ["192.0.2.1", "192.0.2.77, 192.0.2.1"] {
         let (status, answer) = begin(client).await;
         assert_eq!(status, 429, "{answer}");
@@ -300,34 +300,34 @@ async fn one_address_cannot_take_all_sessions() {
 }
 
 #[tokio::test]
-async fn without_a_proxy_a_forwarded_address_counts_for_nothing() {
-    let config = ServerConfig { most_sessions: 20, max_sessions_per_address: 2, ..ServerConfig::default() };
-    let host = Host::with(config, None).await;
+async fn forwarded_addresses_are_ignored_without_a_proxy() {
+    let config = ServerConfig { max_sessions: 20, max_sessions_per_address: 2, ..ServerConfig::default() };
+    let host = Host::start_with(config, None).await;
     let mut clients = Vec::new();
     for number in 0..30 {
         clients.push(host.connect_forwarded(&format!("192.0.2.{number}")).await);
     }
-    // The clients say nothing, so that each holds a place of the address that they share.
+    // The clients send nothing, so each holds a place of their common address.
     assert_eq!(clients.iter().flatten().count(), 16, "{:?}", host.log());
     host.stop().await;
 }
 
 #[tokio::test]
-async fn spectators_and_silent_sockets_take_no_players_place() {
+async fn spectators_and_silent_sockets_take_no_place_of_a_player() {
     let config = ServerConfig {
-        most_sessions: 4,
+        max_sessions: 4,
         max_sessions_per_address: 3,
         max_spectators_per_session: 2,
         proxy: Some("127.0.0.1".parse().expect("an address")),
         ..ServerConfig::default()
     };
-    let host = Host::with(config, None).await;
+    let host = Host::start_with(config, None).await;
     let (token, watch) = host.begin("kuhn-poker.random", 5).await;
     let (_, other_watch) = host.begin("kuhn-poker.random", 5).await;
     let spectator = async |watch: &str| {
         let mut client = host.connect_forwarded("192.0.2.1").await.expect("a socket");
-        client.say(json!({ "type": "watch", "token": watch })).await;
-        let answer = client.hear().await.expect("an answer");
+        client.send(json!({ "type": "watch", "token": watch })).await;
+        let answer = client.receive().await.expect("an answer");
         (client, answer)
     };
     let mut watching = Vec::new();
@@ -343,7 +343,7 @@ async fn spectators_and_silent_sockets_take_no_players_place() {
         watching.push(client);
     }
     // A spectator that leaves frees the place.
-    watching.remove(0).hang_up().await;
+    watching.remove(0).close().await;
     let mut answer = Value::Null;
     for _ in 0..40 {
         let (client, next) = spectator(&watch).await;
@@ -355,7 +355,7 @@ async fn spectators_and_silent_sockets_take_no_players_place() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert_eq!(answer["type"], "welcome", "{answer}");
-    // Sockets that say nothing.
+    // Sockets that send nothing.
     let mut silent = Vec::new();
     for _ in 0..60 {
         silent.extend(host.connect_forwarded("192.0.2.1").await);
@@ -363,17 +363,17 @@ async fn spectators_and_silent_sockets_take_no_players_place() {
     assert_eq!(silent.len(), 17, "{:?}", host.log());
     expect_logged(&host, "refused a socket: all 17 of one address are in use").await;
     let mut player = host.connect_forwarded("192.0.2.2").await.expect("a socket for another address");
-    player.say(json!({ "type": "hello", "token": token })).await;
-    assert_eq!(player.hear().await.expect("a welcome")["type"], "welcome");
+    player.send(json!({ "type": "hello", "token": token })).await;
+    assert_eq!(player.receive().await.expect("a welcome")["type"], "welcome");
     assert_eq!(player.act(0, 1).await["type"], "frames");
     host.stop().await;
 }
 
 #[tokio::test]
-async fn a_flood_of_pings_closes_the_connection() {
-    let host = Host::plain().await;
+async fn too_many_pings_close_the_connection() {
+    let host = Host::start().await;
     let (token, _) = host.begin("kuhn-poker.random", 5).await;
-    let (mut client, _) = host.sit(&token).await;
+    let (mut client, _) = host.join_session(&token).await;
     for _ in 0..10 {
         client.ping().await;
     }
@@ -381,7 +381,7 @@ async fn a_flood_of_pings_closes_the_connection() {
     for _ in 0..100 {
         client.ping().await;
     }
-    assert_eq!(client.hear().await, None, "the connection is closed");
+    assert_eq!(client.receive().await, None, "the connection is closed");
     expect_logged(&host, "more than 30 pings a second").await;
     host.stop().await;
 }

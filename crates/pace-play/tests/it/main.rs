@@ -1,7 +1,7 @@
-//! Integration tests of the play server, one binary: a real server on a free port, and clients that mean well or do not.
+//! Integration tests of the play server: a server on a free port, with correct and with faulty clients.
 
+mod host;
 mod limits;
 mod play;
 mod slow;
 mod studies;
-mod table;

@@ -1,4 +1,4 @@
-//! An agent that is slow to decide and an oracle that is slow to score delay no other session.
+//! Slow decisions of an agent and slow oracle scores do not delay other sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,12 +12,12 @@ use pace_games::{
 use pace_play::{AgentCatalog, ServerConfig};
 use serde_json::{Map, Value, json};
 
-use crate::table::Host;
+use crate::host::Host;
 
-/// Time of a slow decision or oracle score.
+/// Duration of a slow decision or oracle score.
 const SLOW: Duration = Duration::from_millis(1000);
-/// Limit on the answers to other clients meanwhile.
-const PROMPT: Duration = Duration::from_millis(700);
+/// Maximum latency for other clients meanwhile.
+const MAX_LATENCY: Duration = Duration::from_millis(700);
 
 /// A game whose next decision, or next oracle score, is slow on request.
 struct SlowGame {
@@ -74,7 +74,7 @@ impl Ego for SlowEgo {
     }
 }
 
-/// An encounter whose portrait has no closed form of the oracle's score.
+/// An encounter without a closed form of the oracle's score.
 struct WithoutClosedForm(Box<dyn AnyEncounter>);
 
 impl AnyEncounter for WithoutClosedForm {
@@ -208,49 +208,49 @@ impl AnyGame for SlowGame {
     }
 }
 
-/// A server with a slow Kuhn Poker beside Overcooked as it is.
+/// A server with a slow Kuhn Poker and an unmodified Overcooked.
 async fn host(needs_oracle: bool) -> (Host, Arc<AtomicBool>) {
     let (game, is_slow) = SlowGame::open("kuhn-poker", needs_oracle);
-    let mut offers = AgentCatalog::default();
+    let mut catalog = AgentCatalog::default();
     for game in [game, open("overcooked")] {
-        offers.add_scripted(&game).expect("scripted egos");
+        catalog.add_scripted(&game).expect("scripted egos");
     }
-    (Host::serving(offers, ServerConfig::default(), None).await, is_slow)
+    (Host::start_catalog(catalog, ServerConfig::default(), None).await, is_slow)
 }
 
 #[tokio::test]
-async fn a_slow_decision_delays_neither_another_session_nor_a_spectator_of_its_own() {
+async fn slow_decisions_delay_no_other_session_and_no_spectator() {
     let (host, is_slow) = host(false).await;
     let (slow, watch) = host.begin("kuhn-poker.random", 5).await;
     let (fast, _) = host.begin("overcooked.static", 1).await;
-    let (mut slow, _) = host.sit(&slow).await;
-    let (mut fast, _) = host.sit(&fast).await;
+    let (mut slow, _) = host.join_session(&slow).await;
+    let (mut fast, _) = host.join_session(&fast).await;
     is_slow.store(true, Ordering::Relaxed);
     let start = Instant::now();
-    slow.say(json!({ "type": "act", "seq": 0, "action": 1 })).await;
+    slow.send(json!({ "type": "act", "seq": 0, "action": 1 })).await;
     for seq in 0..3 {
         assert_eq!(fast.act(seq, 4).await["type"], "frames");
     }
     // A new session begins with a decision, too.
     host.begin("overcooked.static", 1).await;
-    // A spectator is shown the session before the action that the agent has not answered yet.
+    // A spectator gets the state before the action that the agent has not answered yet.
     let mut spectator = host.connect().await;
-    spectator.say(json!({ "type": "watch", "token": watch })).await;
-    assert_eq!(spectator.hear().await.expect("a welcome")["seq"], 0);
+    spectator.send(json!({ "type": "watch", "token": watch })).await;
+    assert_eq!(spectator.receive().await.expect("a welcome")["seq"], 0);
     let waited = start.elapsed();
-    assert_eq!(slow.hear().await.expect("an answer")["type"], "frames");
+    assert_eq!(slow.receive().await.expect("an answer")["type"], "frames");
     assert!(start.elapsed() >= SLOW, "the decision was slow: {:?}", start.elapsed());
-    assert!(waited < PROMPT, "{waited:?}");
+    assert!(waited < MAX_LATENCY, "{waited:?}");
     host.stop().await;
 }
 
 #[tokio::test]
-async fn a_slow_oracle_score_delays_neither_another_session_nor_a_spectator_of_its_own() {
+async fn slow_oracle_scores_delay_no_other_session_and_no_spectator() {
     let (host, is_slow) = host(true).await;
     let (slow, watch) = host.begin("kuhn-poker.random", 1).await;
     let (fast, _) = host.begin("overcooked.static", 1).await;
-    let (mut slow, _) = host.sit(&slow).await;
-    let (mut fast, _) = host.sit(&fast).await;
+    let (mut slow, _) = host.join_session(&slow).await;
+    let (mut fast, _) = host.join_session(&fast).await;
     is_slow.store(true, Ordering::Relaxed);
     let start = Instant::now();
     // Folding ends a hand at once, and betting ends it after one decision of the agent.
@@ -267,12 +267,12 @@ async fn a_slow_oracle_score_delays_neither_another_session_nor_a_spectator_of_i
         assert_eq!(fast.act(seq, 4).await["type"], "frames");
     }
     let mut spectator = host.connect().await;
-    spectator.say(json!({ "type": "watch", "token": watch })).await;
-    assert_eq!(spectator.hear().await.expect("a welcome")["is_over"], true);
+    spectator.send(json!({ "type": "watch", "token": watch })).await;
+    assert_eq!(spectator.receive().await.expect("a welcome")["is_over"], true);
     let waited = start.elapsed();
-    let over = slow.hear().await.expect("the end");
+    let over = slow.receive().await.expect("the end");
     assert!(over["type"] == "over" && over["summary"]["oracle"].is_number(), "{over}");
     assert!(start.elapsed() >= SLOW, "the score was slow: {:?}", start.elapsed());
-    assert!(waited < PROMPT, "{waited:?}");
+    assert!(waited < MAX_LATENCY, "{waited:?}");
     host.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Studies: every stage, in order, kept in the file before it is acknowledged.
+//! Studies: the stages, the durability of every step, versions, enrolment and deletion.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use pace_play::{AgentCatalog, Study, StudyConfig, StudyError, StudyFile};
 use rusqlite::{Connection, params};
 use serde_json::{Value, json};
 
-use crate::table::Host;
+use crate::host::Host;
 
 const STUDY: &str = r#"
 id = "cards"
@@ -48,7 +48,7 @@ async fn next(host: &Host, token: &str, more: Value) -> Value {
     host.post("/api/study/next", body).await.1
 }
 
-async fn to_the_table(host: &Host, participant: &str) -> String {
+async fn join_and_begin(host: &Host, participant: &str) -> String {
     let (token, state) = join(host, participant).await;
     assert_eq!(state["stage"], "consent");
     next(host, &token, json!({ "stage": "consent", "consents": true })).await;
@@ -58,16 +58,19 @@ async fn to_the_table(host: &Host, participant: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_participant_goes_through_and_every_step_is_in_the_file() {
+async fn all_stages_of_a_participant_are_stored() {
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
-    let token = to_the_table(&host, "ann").await;
+    let host = Host::start_study(STUDY, &file).await;
+    let token = join_and_begin(&host, "ann").await;
     let mut n_steps = 0;
     for number in 0..2 {
-        let (mut client, welcome) = host.sit(&token).await;
+        let (mut client, welcome) = host.join_session(&token).await;
         assert_eq!((&welcome["mind"], &welcome["watch"]), (&json!("never"), &Value::Null));
-        assert!(!welcome.to_string().contains("kuhn-poker."), "nobody is told whom they meet: {welcome}");
-        // Nobody goes on before the encounter is over.
+        assert!(
+            !welcome.to_string().contains("kuhn-poker."),
+            "participants are not told the agent: {welcome}"
+        );
+        // The next encounter begins only after the end of this one.
         let state = next(&host, &token, json!({ "stage": "play", "number": number })).await;
         assert_eq!(state["number"], number);
         let mut count = 0;
@@ -80,7 +83,7 @@ async fn a_participant_goes_through_and_every_step_is_in_the_file() {
                 break;
             }
         }
-        let over = client.hear().await.expect("the end");
+        let over = client.receive().await.expect("the end");
         assert_eq!((&over["summary"], &over["link"]), (&Value::Null, &Value::Null), "nothing is shown");
         n_steps += count;
         let state = next(&host, &token, json!({ "stage": "play", "number": number })).await;
@@ -88,7 +91,7 @@ async fn a_participant_goes_through_and_every_step_is_in_the_file() {
         assert_eq!(
             (&state["stage"], &state["number"]),
             (&repeated["stage"], &repeated["number"]),
-            "twice is once"
+            "a repeated request has no effect"
         );
     }
     let refused = next(&host, &token, json!({ "stage": "questions", "answers": { "liked": 9 } })).await;
@@ -122,59 +125,59 @@ async fn a_participant_goes_through_and_every_step_is_in_the_file() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_knows_everybody_and_where_they_were() {
+async fn restarted_server_restores_the_session_of_a_participant() {
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
-    let token = to_the_table(&host, "bob").await;
-    let (mut client, _) = host.sit(&token).await;
+    let host = Host::start_study(STUDY, &file).await;
+    let token = join_and_begin(&host, "bob").await;
+    let (mut client, _) = host.join_session(&token).await;
     let answer = client.act(0, 1).await;
     let now = answer["frames"].as_array().and_then(|frames| frames.last()).cloned();
     host.stop().await;
-    let host = Host::study(STUDY, &file).await;
-    // The token is still good, and the encounter is built again from its steps.
-    let (_, welcome) = host.sit(&token).await;
+    let host = Host::start_study(STUDY, &file).await;
+    // The token is still valid, and the session is restored from its steps.
+    let (_, welcome) = host.join_session(&token).await;
     assert_eq!(welcome["seq"], 1);
     assert_eq!(welcome["frames"].as_array().and_then(|frames| frames.last()).cloned(), now);
-    // Coming in by the link again takes over.
+    // Opening the link again takes over the session.
     let (fresh, state) = join(&host, "bob").await;
     assert_eq!(state["stage"], "play");
-    let (_, welcome) = host.sit(&fresh).await;
+    let (_, welcome) = host.join_session(&fresh).await;
     assert_eq!(welcome["seq"], 1);
     let mut old = host.connect().await;
-    old.say(json!({ "type": "hello", "token": token })).await;
-    assert_eq!(old.hear().await.expect("a refusal")["code"], "no-such-session");
+    old.send(json!({ "type": "hello", "token": token })).await;
+    assert_eq!(old.receive().await.expect("a refusal")["code"], "no-such-session");
     host.stop().await;
 }
 
 #[tokio::test]
-async fn who_declines_plays_nothing_and_ids_are_checked() {
+async fn declined_participants_cannot_play_and_ids_are_checked() {
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
+    let host = Host::start_study(STUDY, &file).await;
     let (token, _) = join(&host, "cleo").await;
     let state = next(&host, &token, json!({ "stage": "consent", "consents": false })).await;
     assert_eq!(state["stage"], "declined");
     let state = next(&host, &token, json!({ "stage": "tutorial" })).await;
-    assert_eq!(state["stage"], "declined", "there is no way around it");
+    assert_eq!(state["stage"], "declined", "the stage cannot be skipped");
     let mut client = host.connect().await;
-    client.say(json!({ "type": "hello", "token": token })).await;
-    assert_eq!(client.hear().await.expect("a refusal")["code"], "no-such-session");
+    client.send(json!({ "type": "hello", "token": token })).await;
+    assert_eq!(client.receive().await.expect("a refusal")["code"], "no-such-session");
     for id in ["", "a b", "x';DROP TABLE step", &"y".repeat(65)] {
         assert_eq!(host.post("/api/study/join", json!({ "participant": id })).await.0, 400, "{id}");
     }
-    // A study is the only thing that is played here, and its agents are nobody's business.
+    // A server with a study lists no agents and starts no other sessions.
     assert!(!host.get("/api/offers").await.1.contains("kuhn-poker"));
-    let booking = json!({ "offer": "kuhn-poker.nash", "slot": 0, "n_episodes": 3, "mind": "after" });
-    assert_eq!(host.post("/api/sessions", booking).await.0, 403);
+    let config = json!({ "offer": "kuhn-poker.nash", "slot": 0, "n_episodes": 3, "mind": "after" });
+    assert_eq!(host.post("/api/sessions", config).await.0, 403);
     host.stop().await;
 }
 
 #[tokio::test]
-async fn a_participant_is_deleted_for_good() {
+async fn deleting_a_participant_leaves_no_data() {
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
+    let host = Host::start_study(STUDY, &file).await;
     for name in ["dora-secret", "emil"] {
-        let token = to_the_table(&host, name).await;
-        let (mut client, _) = host.sit(&token).await;
+        let token = join_and_begin(&host, name).await;
+        let (mut client, _) = host.join_session(&token).await;
         client.act(0, 1).await;
     }
     host.stop().await;
@@ -191,16 +194,16 @@ async fn a_participant_is_deleted_for_good() {
 }
 
 #[test]
-fn studies_that_cannot_be_are_refused_by_name() {
-    let offers = AgentCatalog::scripted().expect("scripted egos");
+fn invalid_studies_are_refused_with_the_key() {
+    let catalog = AgentCatalog::scripted().expect("scripted egos");
     let (_folder, file) = scratch();
     let open = |text: &str| {
         let config = StudyConfig::from_toml("study.toml", text)?;
-        Study::open(config, &offers, &file).map(|_| ())
+        Study::open(config, &catalog, &file).map(|_| ())
     };
     let refused = |from: &str, to: &str| open(&STUDY.replacen(from, to, 1)).expect_err(to).to_string();
     assert!(refused("kuhn-poker.nash", "kuhn-poker.oracle").contains("kuhn-poker.oracle"));
-    assert!(refused("kuhn-poker.nash", "overcooked.static").contains("one and the same game"));
+    assert!(refused("kuhn-poker.nash", "overcooked.static").contains("the same game"));
     assert!(refused("encounters = 2", "encounters = 0").contains("encounters"));
     assert!(refused("episodes = 2", "episodes = 2000").contains("episodes"));
     assert!(refused("seed = 3", "sede = 3").contains("sede"));
@@ -220,7 +223,7 @@ fn studies_that_cannot_be_are_refused_by_name() {
         assert!(open(&text).expect_err(enrolment).to_string().contains(key), "{enrolment}");
     }
     assert!(refused("title = \"Cards\"", "title = \"Cards\"\nmind = \"live\"").contains("mind"));
-    open(STUDY).expect("as it is, it is good");
+    open(STUDY).expect("the study itself is valid");
     let other =
         open(&STUDY.replacen("id = \"cards\"", "id = \"dice\"", 1)).expect_err("another study's file");
     assert!(other.to_string().contains("cards"), "{other}");
@@ -229,12 +232,12 @@ fn studies_that_cannot_be_are_refused_by_name() {
     std::fs::remove_file(&file).expect("it was there");
     let other = Connection::open(&file).expect("a database");
     other.execute_batch("CREATE TABLE recipe (id TEXT)").expect("a table");
-    assert!(open(STUDY).expect_err("not a study").to_string().contains("something else"));
+    assert!(open(STUDY).expect_err("not a study").to_string().contains("another program"));
     let n_tables = "SELECT COUNT(*) FROM sqlite_schema";
     assert_eq!(other.query_row(n_tables, [], |row| row.get::<_, i64>(0)).expect("a number"), 1);
 }
 
-/// How often a text is in the files of a folder: the study's file, its logs, and whatever else is there.
+/// Number of times a text occurs in the files of a folder.
 fn occurrences(folder: &Path, text: &str) -> usize {
     let files = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path());
     let count = |file: PathBuf| {
@@ -245,7 +248,7 @@ fn occurrences(folder: &Path, text: &str) -> usize {
 }
 
 #[test]
-fn a_delete_that_leaves_data_on_the_disk_fails_and_can_be_repeated() {
+fn incomplete_deletion_fails_and_can_be_repeated() {
     const SECRET: &str = "the-recognisable-answer-of-dora";
     let (folder, file) = scratch();
     drop(open(STUDY, &file).expect("a study"));
@@ -298,7 +301,7 @@ fn open(study: &str, file: &Path) -> Result<Study, StudyError> {
     Study::open(config, &AgentCatalog::scripted().expect("scripted egos"), file)
 }
 
-/// Opens the file after a server of this thread, which may still have tasks to end; gives the reason if that is refused.
+/// Opens the file after a server of this thread, which may still hold its lock. Returns the reason of a refusal.
 async fn reopen(study: &str, file: &Path) -> Result<(), String> {
     let (study, file) = (study.to_owned(), file.to_owned());
     let opening = tokio::task::spawn_blocking(move || open(&study, &file).map(drop));
@@ -313,9 +316,9 @@ fn rows(file: &Path, table: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_changed_study_is_refused_or_gets_a_version_of_its_own() {
+async fn changed_study_needs_a_new_version() {
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
+    let host = Host::start_study(STUDY, &file).await;
     join(&host, "ann").await;
     host.stop().await;
 
@@ -334,24 +337,24 @@ async fn a_changed_study_is_refused_or_gets_a_version_of_its_own() {
         let words = reopen(&STUDY.replacen(from, to, 1), &file).await.expect_err(key);
         assert!(words.contains(key), "{words}");
     }
-    // Who may join is no part of what participants see.
+    // Enrolment does not belong to a version.
     let listed = format!("{STUDY}\n[enrolment]\nparticipants = [\"ann\"]\n");
     reopen(&listed, &file).await.expect("the same study");
 
     let second = format!("version = 2\n{changed}");
-    let host = Host::study(&second, &file).await;
+    let host = Host::start_study(&second, &file).await;
     assert_eq!(join(&host, "ann").await.1["consent"], "Do you agree?", "she keeps what she joined");
     assert_eq!(join(&host, "ben").await.1["consent"], "Do you agree to more?");
     for (participant, seed) in [("ann", 3), ("ben", 4)] {
-        to_the_table(&host, participant).await;
+        join_and_begin(&host, participant).await;
         let encounters = rows(&file, "encounters");
         let of = |row: &&Value| row["participant"] == participant;
         let encounter = encounters.iter().find(of).expect("an encounter").clone();
         // The first encounter of the first participant of this version, under this version's seed.
         let (folder, alone) = scratch();
         let text = STUDY.replacen("seed = 3", &format!("seed = {seed}"), 1);
-        let other = Host::study(&text, &alone).await;
-        to_the_table(&other, "alone").await;
+        let other = Host::start_study(&text, &alone).await;
+        join_and_begin(&other, "alone").await;
         assert_eq!(rows(&alone, "encounters")[0]["seed"], encounter["seed"], "{participant}");
         other.stop().await;
         drop(folder);
@@ -372,18 +375,18 @@ async fn a_changed_study_is_refused_or_gets_a_version_of_its_own() {
 }
 
 #[tokio::test]
-async fn other_weights_of_an_agent_are_a_change() {
+async fn changed_weights_need_a_new_version() {
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
-    to_the_table(&host, "ann").await;
+    let host = Host::start_study(STUDY, &file).await;
+    join_and_begin(&host, "ann").await;
     host.stop().await;
     let database = Connection::open(&file).expect("the file");
     let trained_again = "UPDATE version SET fingerprints = replace(fingerprints, 'scripted', 'earlier')";
     database.execute(trained_again, []).expect("other weights");
     let words = reopen(STUDY, &file).await.expect_err("other weights");
     assert!(words.contains("weights of agent \"kuhn-poker.nash\""), "{words}");
-    // Those who began with the other weights are told, and not which agent it is.
-    let host = Host::study(&format!("version = 2\n{STUDY}"), &file).await;
+    // Participants of the earlier weights are refused, without the name of the agent.
+    let host = Host::start_study(&format!("version = 2\n{STUDY}"), &file).await;
     let (status, refusal) = host.post("/api/study/join", json!({ "participant": "ann" })).await;
     assert_eq!((status, &refusal["code"]), (400, &json!("forbidden")));
     let words = refusal["message"].as_str().expect("words");
@@ -399,10 +402,10 @@ async fn can_join(host: &Host, body: Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_list_of_participants_keeps_all_others_out() {
+async fn only_listed_participants_can_join() {
     let (_folder, file) = scratch();
     let study = format!("{STUDY}\n[enrolment]\nparticipants = [\"p-1\", \"p-2\"]\n");
-    let host = Host::study(&study, &file).await;
+    let host = Host::start_study(&study, &file).await;
     for (participant, is_listed) in
         [("p-1", true), ("p-2", true), ("p-3", false), ("P-1", false), ("p-1", true)]
     {
@@ -413,9 +416,9 @@ async fn a_list_of_participants_keeps_all_others_out() {
 }
 
 #[tokio::test]
-async fn signed_links_let_in_only_those_they_were_made_for() {
+async fn signed_links_are_valid_only_for_their_participant() {
     let (_folder, file) = scratch();
-    let host = Host::study(&format!("{STUDY}\n[enrolment]\nsigned_links = true\n"), &file).await;
+    let host = Host::start_study(&format!("{STUDY}\n[enrolment]\nsigned_links = true\n"), &file).await;
     let key = |participant: &str| {
         let link = StudyFile::open(&file).expect("the file").link(participant).expect("a link");
         let (start, key) = link.split_once("&key=").expect("a key");
@@ -432,21 +435,21 @@ async fn signed_links_let_in_only_those_they_were_made_for() {
     assert!(can_join(&host, json!({ "participant": "p-1", "key": own })).await);
     assert!(
         !can_join(&host, json!({ "participant": "p-1" })).await,
-        "the session is not up for grabs either"
+        "a joined participant also needs the key"
     );
     host.stop().await;
     assert!(StudyFile::open(&file).expect("the file").link("a b").is_err());
-    // Another study has other keys.
+    // Keys differ between studies.
     let (_other_folder, other) = scratch();
     drop(open(STUDY, &other).expect("a study"));
     assert!(!StudyFile::open(&other).expect("the file").link("p-1").expect("a link").ends_with(&own));
 }
 
 #[tokio::test]
-async fn a_flood_of_made_up_participants_is_stopped_and_the_others_play_on() {
+async fn new_participants_per_minute_are_limited() {
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
-    let token = to_the_table(&host, "ann").await;
+    let host = Host::start_study(STUDY, &file).await;
+    let token = join_and_begin(&host, "ann").await;
     let mut n_joined = 0;
     for number in 0..300 {
         let fake = json!({ "participant": format!("fake-{number}") });
@@ -455,8 +458,8 @@ async fn a_flood_of_made_up_participants_is_stopped_and_the_others_play_on() {
         n_joined += usize::from(status == 200);
     }
     assert!((99..200).contains(&n_joined), "{n_joined}");
-    // Those who are known are not new.
-    let (mut client, _) = host.sit(&token).await;
+    // Known participants are not limited.
+    let (mut client, _) = host.join_session(&token).await;
     assert_eq!(client.act(0, 1).await["type"], "frames");
     assert_eq!(join(&host, "ann").await.1["stage"], "play");
     host.stop().await;
@@ -464,11 +467,11 @@ async fn a_flood_of_made_up_participants_is_stopped_and_the_others_play_on() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_held_is_named_as_such_and_no_path_is_shown() {
+async fn locked_file_is_reported_without_its_path() {
     let (folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
-    let token = to_the_table(&host, "ann").await;
-    let (mut client, _) = host.sit(&token).await;
+    let host = Host::start_study(STUDY, &file).await;
+    let token = join_and_begin(&host, "ann").await;
+    let (mut client, _) = host.join_session(&token).await;
     let holder = Connection::open(&file).expect("the file");
     holder.execute_batch("BEGIN IMMEDIATE").expect("a transaction");
     let (status, refused) = host.post("/api/study/join", json!({ "participant": "ben" })).await;
@@ -488,14 +491,14 @@ async fn a_file_that_is_held_is_named_as_such_and_no_path_is_shown() {
         );
     }
     holder.execute_batch("ROLLBACK").expect("the end of the transaction");
-    let (_, welcome) = host.sit(&token).await;
+    let (_, welcome) = host.join_session(&token).await;
     assert_eq!(welcome["seq"], 0, "the step was refused, so it is not there");
     join(&host, "ben").await;
     host.stop().await;
 }
 
 #[test]
-fn a_file_has_one_server() {
+fn file_can_have_only_one_server() {
     let (_folder, file) = scratch();
     let first = open(STUDY, &file).expect("a study");
     let error = open(STUDY, &file).err().expect("the file has a server");
@@ -508,15 +511,15 @@ fn a_file_has_one_server() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_its_owner_can_read_the_file() {
+async fn only_the_owner_can_read_the_file() {
     use std::os::unix::fs::PermissionsExt;
 
     let (folder, file) = scratch();
-    // Also where an earlier version left a file that everyone can read.
-    Host::study(STUDY, &file).await.stop().await;
+    // Also if an earlier version left a file that all users can read.
+    Host::start_study(STUDY, &file).await.stop().await;
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("our own file");
-    let host = Host::study(STUDY, &file).await;
-    to_the_table(&host, "ann").await;
+    let host = Host::start_study(STUDY, &file).await;
+    join_and_begin(&host, "ann").await;
     let modes: Vec<(String, u32)> = std::fs::read_dir(folder.path())
         .expect("a folder")
         .map(|entry| entry.expect("a file"))
@@ -532,43 +535,43 @@ async fn only_its_owner_can_read_the_file() {
     host.stop().await;
 }
 
-/// Plays an encounter to its end; gives the link of its replay, if participants may see it.
+/// Plays an encounter to its end. Returns the replay link if participants may see it.
 async fn play_out(host: &Host, token: &str) -> Option<String> {
-    let (mut client, _) = host.sit(token).await;
+    let (mut client, _) = host.join_session(token).await;
     let mut seq = 0;
     loop {
         let answer = client.act(seq, 1).await;
         seq = answer["seq"].as_u64().expect("a number") as usize;
         let frames = answer["frames"].as_array().expect("frames");
         if frames.last().expect("a frame")["is_asked"] == false {
-            let over = client.hear().await.expect("the end");
+            let over = client.receive().await.expect("the end");
             return over["link"].as_str().map(str::to_owned);
         }
     }
 }
 
 #[tokio::test]
-async fn agents_cannot_be_studied_while_a_study_is_on() {
-    let offers = AgentCatalog::scripted().expect("scripted egos");
-    let offer = offers.find("kuhn-poker.nash").expect("it is there");
-    let booking =
-        pace_play::SessionConfig { offer: offer.id.clone(), slot: 0, tuple: 0, n_episodes: 2, seed: 5 };
+async fn maps_and_other_replays_are_closed_during_a_study() {
+    let catalog = AgentCatalog::scripted().expect("scripted egos");
+    let agent = catalog.find("kuhn-poker.nash").expect("it is there");
+    let config =
+        pace_play::SessionConfig { agent: agent.id.clone(), slot: 0, tuple: 0, n_episodes: 2, seed: 5 };
     let (session, _) =
-        pace_play::Session::begin(offer, booking, pace_play::session::Detail::Seen).expect("a session");
+        pace_play::Session::begin(agent, config, pace_play::session::Detail::Seen).expect("a session");
     let made_up = pace_play::replay::link(&session);
 
     let (_folder, file) = scratch();
-    let host = Host::study(STUDY, &file).await;
+    let host = Host::start_study(STUDY, &file).await;
     assert_eq!(host.get("/api/offers/kuhn-poker.nash/map").await.0, 403);
     assert_eq!(host.post("/api/replay", json!({ "link": made_up })).await.0, 403);
-    let token = to_the_table(&host, "ann").await;
+    let token = join_and_begin(&host, "ann").await;
     assert_eq!(play_out(&host, &token).await, None);
     host.stop().await;
 
-    // Where participants may see what the agent believed, they see it of their own rounds.
+    // With `mind = "after"`, participants may see the replays of their own encounters.
     let (_folder, file) = scratch();
-    let host = Host::study(&format!("mind = \"after\"\n{STUDY}"), &file).await;
-    let token = to_the_table(&host, "ann").await;
+    let host = Host::start_study(&format!("mind = \"after\"\n{STUDY}"), &file).await;
+    let token = join_and_begin(&host, "ann").await;
     let link = play_out(&host, &token).await.expect("a link");
     assert_eq!(host.post("/api/replay", json!({ "link": link })).await.0, 200);
     assert_eq!(host.get("/api/offers/kuhn-poker.nash/map").await.0, 200);
@@ -580,7 +583,7 @@ async fn agents_cannot_be_studied_while_a_study_is_on() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_first_format_is_brought_up_to_date() {
+async fn file_of_format_1_is_migrated() {
     const FORMAT_1: &str = "
         CREATE TABLE study (id TEXT NOT NULL PRIMARY KEY, config TEXT NOT NULL) STRICT;
         CREATE TABLE participant (
@@ -616,12 +619,12 @@ async fn a_file_of_the_first_format_is_brought_up_to_date() {
     assert_eq!(rows(&file, "participants")[0], expected);
     let fingerprints = |file: &Path| rows(file, "versions")[0]["fingerprints"].clone();
     assert_eq!(fingerprints(&file), json!({ "kuhn-poker.nash": "scripted-1" }));
-    assert!(open(&STUDY.replacen("seed = 3", "seed = 4", 1), &file).is_err(), "it knows what it was");
-    let host = Host::study(STUDY, &file).await;
+    assert!(open(&STUDY.replacen("seed = 3", "seed = 4", 1), &file).is_err(), "the stored study is compared");
+    let host = Host::start_study(STUDY, &file).await;
     let (token, state) = join(&host, "ann").await;
     assert_eq!((&state["stage"], &state["number"]), (&json!("play"), &json!(0)));
-    assert_eq!(host.sit(&token).await.1["seq"], 1);
-    to_the_table(&host, "ben").await;
+    assert_eq!(host.join_session(&token).await.1["seq"], 1);
+    join_and_begin(&host, "ben").await;
     host.stop().await;
     assert_eq!(fingerprints(&file).as_object().map(serde_json::Map::len), Some(2));
     let mut study = StudyFile::open(&file).expect("the file");

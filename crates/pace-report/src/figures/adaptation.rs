@@ -1,48 +1,48 @@
-//! The adaptation curve: the agent's score as an encounter goes on, beside the references on the same peers.
+//! The adaptation curve: the agent's score over the episodes of an encounter, with the reference agents on the same peers.
 
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, ReferenceRecord, SwitchRecord};
 use crate::svg::{Axis, Chart, ChartFrame, ChartPoint, LineStyle, Mark, Series, Ticks};
 
-/// The figure as a file of its own.
+/// The figure as a separate file.
 pub fn figure(record: &AdaptRecord) -> String {
     chart(record).document(ChartFrame { width: 720.0, height: 440.0, heading: true, names: true })
 }
 
-/// The figure to be drawn at any size.
+/// The figure as a chart, which can be drawn in any size.
 pub fn chart(record: &AdaptRecord) -> Chart {
     let words = &record.words;
     let decimals = number::decimals(record.standard_error).min(3);
-    let domain = episode_domain(&record.blocks, record.episodes);
+    let x = episode_axis(record);
     let mut series = vec![Series {
         name: record.method_name().to_owned(),
         style: LineStyle::Agent,
         points: record.blocks.iter().map(|block| agent_point(record, block)).collect(),
         end_decimals: Some(decimals),
     }];
-    // A random ego is so far below all others that it would press them together; its score is in the tables.
+    // A random ego scores so far below the others that its line would compress theirs; its score is in the tables.
     for (name, style) in LineStyle::of_references(record.reference_names()) {
         if name != "random" {
             series.push(Series {
                 name: name.to_owned(),
                 style,
-                points: reference_points(&record.references[name], domain),
+                points: reference_points(&record.references[name], &x),
                 end_decimals: Some(decimals),
             });
         }
     }
     Chart {
-        title: format!("{}: {} as the {} go by", record.method_name(), words.score, words.episodes),
+        title: format!("{}: {} by block of {}", record.method_name(), words.score, words.episodes),
         subtitle: format!(
-            "{}, preset {}; {} peers of the pool {}, met {} times each",
+            "{}, preset {}; {} tuples of the pool {}, {} encounters each",
             record.game_name(),
             record.preset,
             record.n_tuples,
             record.pool,
             record.passes
         ),
-        description: format_score(record, decimals),
-        x: Axis { label: axis_label(record), domain: Some(domain), limits: None, ticks: Ticks::Whole },
+        description: describe(record, decimals),
+        x,
         y: Axis {
             label: words.score.clone(),
             domain: None,
@@ -59,37 +59,35 @@ pub fn chart(record: &AdaptRecord) -> Chart {
     }
 }
 
-/// The agent alone, every episode by itself; nothing where the blocks are single episodes already.
+/// The agent's score of every single episode; `None` if the blocks are single episodes already.
 pub fn by_episode(record: &AdaptRecord) -> Option<Chart> {
     if record.by_episode.len() <= record.blocks.len() {
         return None;
     }
-    let mut alone = AdaptRecord { blocks: record.by_episode.clone(), ..record.clone() };
-    alone.references.clear();
-    let mut chart = chart(&alone);
-    // A dot for each of many episodes would hide the line.
+    let mut agent = AdaptRecord { blocks: record.by_episode.clone(), ..record.clone() };
+    agent.references.clear();
+    let mut chart = chart(&agent);
+    // Dots for this many episodes would hide the line.
     chart.series[0].points.iter_mut().for_each(|point| point.note = None);
     Some(chart)
 }
 
-pub(super) fn axis_label(record: &AdaptRecord) -> String {
+/// The axis of episodes, extended by half an episode at both ends, so that points are not on the edges.
+pub(super) fn episode_axis(record: &AdaptRecord) -> Axis {
     let episodes = &record.words.episodes;
-    if record.switch.is_some() { episodes.clone() } else { format!("{episodes} with the same peer") }
+    let label =
+        if record.switch.is_some() { episodes.clone() } else { format!("{episodes} with the same peer") };
+    let last = record.blocks.last().map_or(record.episodes, |block| block.last).max(1);
+    Axis { label, domain: Some((0.5, last as f64 + 0.5)), limits: None, ticks: Ticks::Whole }
 }
 
-/// Where other peers take over.
+/// A mark at the replacement of the peers, if there is one.
 pub(super) fn switch_mark(record: &AdaptRecord) -> Vec<Mark> {
     let mark = |switch: &SwitchRecord| Mark {
         x: switch.after_episode as f64 + 0.5,
-        label: "other peers take over".to_owned(),
+        label: "peers replaced".to_owned(),
     };
     record.switch.iter().map(mark).collect()
-}
-
-/// Half an episode beyond the first and the last, so that single episodes stand clear of the edges.
-pub(super) fn episode_domain(blocks: &[BlockRecord], n_episodes: usize) -> (f64, f64) {
-    let last = blocks.last().map_or(n_episodes, |block| block.last).max(1);
-    (0.5, last as f64 + 0.5)
 }
 
 fn agent_point(record: &AdaptRecord, block: &BlockRecord) -> ChartPoint {
@@ -108,15 +106,18 @@ fn agent_point(record: &AdaptRecord, block: &BlockRecord) -> ChartPoint {
     }
 }
 
-fn reference_points(reference: &ReferenceRecord, (low, high): (f64, f64)) -> Vec<ChartPoint> {
+/// The line of a reference agent: its blocks, or its mean over the whole axis.
+pub(super) fn reference_points(reference: &ReferenceRecord, x: &Axis) -> Vec<ChartPoint> {
     let point = |x: f64, y: f64| ChartPoint { x, y, band: None, note: None };
     if reference.blocks.is_empty() {
+        let (low, high) = x.domain.expect("an axis of episodes has a range");
         return vec![point(low, reference.mean), point(high, reference.mean)];
     }
     reference.blocks.iter().map(|block| point(block.middle(), block.mean)).collect()
 }
 
-fn format_score(record: &AdaptRecord, decimals: usize) -> String {
+/// The chart as text.
+fn describe(record: &AdaptRecord, decimals: usize) -> String {
     let mut text = String::new();
     if let [first, .., last] = &record.blocks[..] {
         text = format!(
@@ -130,7 +131,7 @@ fn format_score(record: &AdaptRecord, decimals: usize) -> String {
     }
     if let Some(switch) = &record.switch {
         text = format!(
-            "{text} The mean is {} until other peers take over after {} {}, and {} from then on.",
+            "{text} The mean is {} before the peers are replaced after {} {}, and {} afterwards.",
             number::typeset(switch.before.mean, decimals),
             record.words.episode,
             switch.after_episode,

@@ -1,4 +1,4 @@
-//! Numbers in rows and columns, each on a shade of its own, with the paper's number below.
+//! A heat map: numbers in rows and columns, each in a cell with a shade, with the paper's number below.
 
 use std::fmt::Write;
 
@@ -8,21 +8,22 @@ use crate::markup::{Markup, Px};
 use crate::number;
 use crate::svg::{SvgFragment, TEXT_SIZE, text_width, wrap};
 
-/// A table as shades.
+/// A heat map.
 #[derive(Clone, Debug)]
 pub struct HeatMap {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The same in words.
+    /// The figure as text, for readers who cannot see it.
     pub description: String,
-    /// What the rows are, and what the columns are.
+    /// The labels of the rows and of the columns.
     pub axes: (String, String),
     columns: Vec<String>,
     rows: Vec<(String, Vec<Shade>)>,
-    /// The values of the palest and of the strongest shade.
+    /// The values of the lightest and of the strongest shade.
     range: (f64, f64),
 }
 
+/// A cell: its value, the value as text, and a second line.
 #[derive(Clone, Debug, Default)]
 struct Shade {
     value: Option<f64>,
@@ -30,13 +31,13 @@ struct Shade {
     detail: String,
 }
 
-/// The spread of the numbers of a cell, times this, is the smallest range of shades: smaller differences are noise.
-const NOISE: f64 = 8.0;
+/// Minimum range of shades in standard deviations of a cell, so that noise is not shown as a difference.
+const MIN_RANGE_STDS: f64 = 8.0;
 
 impl HeatMap {
-    /// The map of a grid; nothing if no cell of it has a number. Shades go from the lowest to the highest of its numbers and of
-    /// `references`, so that they show differences that matter to the game.
-    pub fn of(
+    /// Creates the map of a table; `None` if no cell has a number. The shades cover the range of its numbers and of `references`, so
+    /// that they show which differences are large in this game.
+    pub(crate) fn of(
         title: &str,
         axes: (&str, &str),
         table: &ResultTable<'_>,
@@ -49,8 +50,8 @@ impl HeatMap {
             let Some(statistics) = &found.statistics else {
                 return Shade { text: "not run".to_owned(), detail, ..Shade::default() };
             };
-            let spread = statistics.std.map_or(String::new(), |std| format!(" ±{}", number::typeset(std, 4)));
-            let text = format!("{}{spread}", number::typeset(statistics.mean, 4));
+            let std = statistics.std.map_or(String::new(), |std| format!(" ±{}", number::typeset(std, 4)));
+            let text = format!("{}{std}", number::typeset(statistics.mean, 4));
             Shade { value: Some(statistics.mean), text, detail }
         };
         let shades = |cells: &[Option<PlacedCell<'_>>]| {
@@ -64,17 +65,17 @@ impl HeatMap {
             return None;
         }
         let statistics = table.rows.iter().flat_map(|(_, cells)| cells).flatten();
-        let noise = statistics.filter_map(|found| found.statistics.as_ref()?.std).fold(0.0, f64::max);
+        let max_std = statistics.filter_map(|found| found.statistics.as_ref()?.std).fold(0.0, f64::max);
         let all = values.iter().copied().chain(references.iter().map(|(_, value)| *value));
         let (low, high) = crate::svg::span(all);
-        let missing = (NOISE * noise - (high - low)).max(0.0);
+        let missing = (MIN_RANGE_STDS * max_std - (high - low)).max(0.0);
         let range = (low - missing / 2.0, high + missing / 2.0);
         let mut description =
-            format!("{} cells are known; the stronger the shade, the higher the score.", values.len());
+            format!("{} cells have scores; a stronger shade is a higher score.", values.len());
         if !references.is_empty() {
             let named: Vec<String> = references
                 .iter()
-                .map(|(name, value)| format!("{name} has {}", number::typeset(*value, 4)))
+                .map(|(name, value)| format!("{name} {}", number::typeset(*value, 4)))
                 .collect();
             write!(description, " The range of shades includes the reference agents: {}.", named.join(", "))
                 .expect("a string takes any text");
@@ -89,7 +90,7 @@ impl HeatMap {
         })
     }
 
-    /// How strong the shade of a value is, from 0 to 1.
+    /// The strength of the shade of a value, from 0 to 1.
     fn share(&self, value: f64) -> f64 {
         let (low, high) = self.range;
         (value - low) / (high - low)
@@ -97,13 +98,12 @@ impl HeatMap {
 
     pub(super) fn draw(&self, width: f64) -> SvgFragment {
         const AXES: f64 = 12.0;
-        /// A cell has room for a number and its spread where there is any, and always for the number.
-        const NARROWEST: f64 = 84.0;
+        const MIN_CELL_WIDTH: f64 = 84.0;
         let widest = self.rows.iter().map(|(name, _)| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
         let left = (widest + 12.0).min(width * 0.3);
-        // Columns without room beside each other stand in several blocks, one below the other.
+        // Columns that do not fit next to each other are drawn in several blocks, one below the other.
         let n_columns = self.columns.len().max(1);
-        let n_across = (((width - left) / NARROWEST) as usize).clamp(1, n_columns);
+        let n_across = (((width - left) / MIN_CELL_WIDTH) as usize).clamp(1, n_columns);
         let n_across = n_columns.div_ceil(n_columns.div_ceil(n_across));
         let across = (width - left) / n_across as f64;
         let mut out = Markup::new();
@@ -124,7 +124,7 @@ impl HeatMap {
         SvgFragment { width, height: top + 4.0, drawing: out }
     }
 
-    /// Draws some of the columns with all rows; gives the height at which they end.
+    /// Draws some of the columns with all rows. Returns the height at which they end.
     fn draw_block(
         &self,
         columns: std::ops::Range<usize>,
@@ -164,7 +164,7 @@ impl HeatMap {
                         ("fill-opacity", &format!("{opacity:.2}")),
                     ],
                 );
-                // On a strong shade the letters take the colour of the page.
+                // Text on a strong shade has the colour of the page.
                 let ink = if opacity > 0.52 && share.is_some() { "on-heat" } else { "quiet" };
                 let first = if ink == "on-heat" { ink } else { "" };
                 let middle = Px(x + across / 2.0);
@@ -173,7 +173,7 @@ impl HeatMap {
                         [("class", &class), ("x", &middle), ("y", &Px(y)), ("text-anchor", &"middle")];
                     out.leaf("text", &attributes, text);
                 };
-                // The spread is in the table where there is no room for it.
+                // A standard deviation that does not fit is omitted; the table has it.
                 let whole = &shade.text;
                 let has_room = text_width(whole, TEXT_SIZE) <= across - 6.0;
                 let text = if has_room { whole } else { whole.split(" ±").next().unwrap_or_default() };
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_within_the_noise_is_no_difference_in_shade() {
+    fn shades_of_values_within_the_noise_are_almost_equal() {
         let cell = cell();
         let columns = [("a", 0.0487), ("b", 0.0496)];
         for references in [&[("static", 0.0214), ("oracle", 0.0769)][..], &[]] {
@@ -248,7 +248,7 @@ mod tests {
             let difference = map.share(0.0496) - map.share(0.0487);
             assert!(difference > 0.0 && difference < 0.1, "{difference}");
         }
-        // What is worse than static has a shade as well.
+        // A score below static extends the range.
         let map = map(&cell, &[("a", -0.01)], &[("static", 0.0214), ("oracle", 0.0769)]);
         assert_eq!((map.share(-0.01), map.share(0.0769)), (0.0, 1.0));
     }

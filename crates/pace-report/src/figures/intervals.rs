@@ -1,8 +1,8 @@
-//! Means over seeds with their standard deviation, one row each, beside the paper's and those of reference agents.
+//! Means over seeds with standard deviations, one row each, with the paper's numbers and the scores of reference agents.
 
 use std::fmt::Write;
 
-use crate::csv::quoted;
+use crate::csv::{optional, quoted};
 use crate::experiment_result::{PaperNumber, SeedStatistics};
 use crate::markup::{Markup, Px};
 use crate::number;
@@ -11,17 +11,17 @@ use crate::svg::{LineStyle, SvgFragment, TEXT_SIZE, Ticks, round_ticks, span, te
 /// Rows of means.
 #[derive(Clone, Debug)]
 pub struct Intervals {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// What is measured.
+    /// The label of the axis.
     pub label: String,
-    /// The rows: a name, what was measured, and what the paper has.
+    /// The rows: a name, our statistics, and the paper's number.
     pub rows: Vec<(String, Option<SeedStatistics>, Option<PaperNumber>)>,
-    /// The range of possible values; no limits if nothing.
+    /// The range of possible values; `None` if it is unlimited.
     pub limits: Option<(f64, f64)>,
     /// Reference agents on the same peers.
     pub references: Vec<(String, f64)>,
-    /// More sentences for the description, each after a space; may be empty.
+    /// Further sentences of the description, each with a leading space; may be empty.
     pub note: String,
 }
 
@@ -33,9 +33,9 @@ const LABEL_LINE: f64 = 14.0;
 struct ReferenceLabel {
     name: String,
     style: LineStyle,
-    /// The place of the line across.
+    /// The horizontal position of the line.
     x: f64,
-    /// The middle of the name.
+    /// The horizontal centre of the name.
     middle: f64,
     /// Half the width of the name.
     half: f64,
@@ -58,7 +58,7 @@ fn draw_references(labels: &[ReferenceLabel], (top, bottom): (f64, f64), out: &m
     }
 }
 
-/// The paper's number, where it may be drawn on the same axis.
+/// The paper's number, if it can be drawn on the same axis.
 fn comparable(paper: Option<PaperNumber>) -> Option<PaperNumber> {
     paper.filter(|paper| paper.is_comparable())
 }
@@ -68,7 +68,7 @@ fn row_name((name, statistics, _): &(String, Option<SeedStatistics>, Option<Pape
 }
 
 impl Intervals {
-    /// The figure in words.
+    /// The figure as text, for readers who cannot see it.
     pub fn description(&self) -> String {
         let of_row = |(name, statistics, paper): &(String, Option<SeedStatistics>, Option<PaperNumber>)| {
             let ours = statistics.as_ref().map(|statistics| number::typeset(statistics.mean, 4));
@@ -76,14 +76,14 @@ impl Intervals {
             Some(format!("{name} {}{}", ours?, papers.map_or(String::new(), |papers| format!(" ({papers})"))))
         };
         let rows: Vec<String> = self.rows.iter().filter_map(of_row).collect();
-        let is_left_out = |paper: &PaperNumber| !paper.is_comparable();
-        let left_out = if self.rows.iter().filter_map(|(.., paper)| paper.as_ref()).any(is_left_out) {
-            " The paper's numbers on another scale are left out."
+        let is_omitted = |paper: &PaperNumber| !paper.is_comparable();
+        let omitted = if self.rows.iter().filter_map(|(.., paper)| paper.as_ref()).any(is_omitted) {
+            " The paper's numbers on another scale are not shown."
         } else {
             ""
         };
         format!(
-            "Dot: our mean over seeds, with its standard deviation; small dots: seeds; diamond: the paper. {}.{left_out}{}",
+            "Dot: our mean over seeds, with its standard deviation; small dots: seeds; diamond: the paper. {}.{omitted}{}",
             rows.join(", "),
             self.note
         )
@@ -107,11 +107,11 @@ impl Intervals {
             ours.into_iter().chain(papers)
         });
         let (low, high) = span(of_rows.chain(self.references.iter().map(|(_, value)| *value)));
-        let (least, most) = self.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
-        let (low, high) = (low.max(least), high.min(most));
+        let (min, max) = self.limits.unwrap_or((f64::NEG_INFINITY, f64::INFINITY));
+        let (low, high) = (low.max(min), high.min(max));
         let ticks = round_ticks(low, high, ((right - left) / 80.0).clamp(2.0, 8.0) as usize, Ticks::Plain);
-        let (low, high) = (ticks[0].min(low).max(least), ticks[ticks.len() - 1].max(high).min(most));
-        // A standard deviation may reach beyond what is possible; its line ends at the axis.
+        let (low, high) = (ticks[0].min(low).max(min), ticks[ticks.len() - 1].max(high).min(max));
+        // A standard deviation may exceed the possible values; its line ends at the end of the axis.
         let x = |value: f64| left + (value.clamp(low, high) - low) / (high - low) * (right - left);
         let labels = self.reference_labels(width, &x);
         let n_label_lines = labels.iter().map(|label| label.line + 1).max().unwrap_or(1);
@@ -167,7 +167,7 @@ impl Intervals {
             for (_, value, _) in statistics.seeds.iter().filter(|_| statistics.seeds.len() > 1) {
                 out.empty("circle", &[("class", &"seed"), ("cx", &Px(x(*value))), ("cy", &Px(y)), ("r", &3)]);
             }
-            let class = if statistics.is_scaled() { "mean rehearsed" } else { "mean" };
+            let class = if statistics.is_scaled() { "mean scaled" } else { "mean" };
             out.open(
                 "circle",
                 &[("class", &class), ("cx", &Px(x(statistics.mean))), ("cy", &Px(y)), ("r", &5.5)],
@@ -179,7 +179,7 @@ impl Intervals {
         SvgFragment { width, height, drawing: out }
     }
 
-    /// The name of every reference agent above its line. Names that would cover each other stand on different lines.
+    /// Places the name of every reference agent above its line. Names that would overlap get different lines of text.
     fn reference_labels(&self, width: f64, x: &impl Fn(f64) -> f64) -> Vec<ReferenceLabel> {
         let styles = LineStyle::of_references(self.references.iter().map(|(name, _)| name.as_str()));
         let mut labels: Vec<ReferenceLabel> = Vec::new();
@@ -190,7 +190,7 @@ impl Intervals {
                 let on_line = labels.iter().filter(|label| label.line == line);
                 on_line.into_iter().any(|label| (label.middle - middle).abs() < label.half + half)
             };
-            let line = (0..).find(|line| !collides(*line)).expect("a line has room sooner or later");
+            let line = (0..).find(|line| !collides(*line)).expect("some line of text is free");
             labels.push(ReferenceLabel { name: name.to_owned(), style, x: x(*value), middle, half, line });
         }
         labels
@@ -198,7 +198,6 @@ impl Intervals {
 
     pub(super) fn csv(&self) -> String {
         let mut text = "row,mean,std,seeds,paper_mean,paper_std,paper_comparable\n".to_owned();
-        let optional = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
         for (name, statistics, paper) in &self.rows {
             let (mean, std, seeds) = statistics.as_ref().map_or((None, None, 0), |statistics| {
                 (Some(statistics.mean), statistics.std, statistics.n_seeds())
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_is_named_however_near_another_is() {
+    fn names_of_close_reference_lines_are_all_shown() {
         let svg =
             figure(&[("oracle", 0.98), ("bayes", 0.99), ("static", 0.1)], None).draw(344.0).drawing.finish();
         for name in ["oracle", "bayes", "static"] {
@@ -267,7 +266,7 @@ mod tests {
         assert!(is_drawn(&same) && same.description().contains("paper 0.553"));
         let other = figure(&[], Some(0));
         assert!(!is_drawn(&other) && !other.description().contains("0.553"));
-        assert!(other.description().contains("on another scale are left out"));
+        assert!(other.description().contains("on another scale are not shown"));
         assert!(other.csv().ends_with("0.553,,false\n"), "{}", other.csv());
     }
 }

@@ -1,17 +1,17 @@
-//! How often the agent goes where it can learn about its peers, as an encounter goes on.
+//! The keypoint rate over the episodes of an encounter.
 
-use crate::figures::adaptation::{axis_label, episode_domain, switch_mark};
+use crate::figures::adaptation::{episode_axis, switch_mark};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord};
 use crate::svg::{Axis, Chart, ChartFrame, ChartPoint, LineStyle, Series, Ticks};
 
-/// The figure as a file of its own; nothing if the record does not know.
+/// The figure as a separate file; `None` if the record has no keypoint rates.
 pub fn figure(record: &AdaptRecord) -> Option<String> {
     Some(chart(record)?.document(ChartFrame { width: 560.0, height: 360.0, heading: true, names: true }))
 }
 
-/// The figure to be drawn at any size; nothing if the record does not know.
-pub fn chart(record: &AdaptRecord) -> Option<Chart> {
+/// The figure as a chart, which can be drawn in any size; `None` if the record has no keypoint rates.
+pub(crate) fn chart(record: &AdaptRecord) -> Option<Chart> {
     let words = &record.words;
     let points = |blocks: &[BlockRecord], has_notes: bool| -> Vec<ChartPoint> {
         let with_rate = blocks.iter().filter_map(|block| Some((block, block.keypoint_rate?)));
@@ -37,20 +37,15 @@ pub fn chart(record: &AdaptRecord) -> Option<Chart> {
         }
     }
     Some(Chart {
-        title: format!("{}: {} rate as the {} go by", record.method_name(), words.keypoint, words.episodes),
-        subtitle: "the share of episodes that reach the place where a peer shows what it is".to_owned(),
+        title: format!("{}: {} rate by block of {}", record.method_name(), words.keypoint, words.episodes),
+        subtitle: "share of episodes that reach the keypoint".to_owned(),
         description: format!(
             "The {} rate is {} at first and {} at the end.",
             words.keypoint,
             number::percent(first),
             number::percent(last)
         ),
-        x: Axis {
-            label: axis_label(record),
-            domain: Some(episode_domain(&record.blocks, record.episodes)),
-            limits: None,
-            ticks: Ticks::Whole,
-        },
+        x: episode_axis(record),
         y: Axis {
             label: format!("{} rate", words.keypoint),
             domain: None,

@@ -1,12 +1,12 @@
-//! One file per figure: what is drawn for which record. How lines are drawn is in `svg`.
+//! The figures, one file each. `svg` draws line charts.
 
 pub mod adaptation;
 pub mod comparison;
-pub mod heatmap;
+pub(crate) mod heatmap;
 pub mod identification;
-pub mod intervals;
+pub(crate) mod intervals;
 pub mod keypoint;
-pub mod scatter;
+pub(crate) mod scatter;
 pub mod training;
 
 use crate::markup::Markup;
@@ -14,18 +14,18 @@ use crate::number;
 use crate::record::AdaptRecord;
 use crate::svg::{self, Chart, ChartFrame, SvgFragment};
 
-/// The range of possible values of a training metric, where it has one: shares of episodes or decisions lie between 0 and 1.
+/// The range of possible values of a training metric, if it is bounded: shares of episodes or decisions are between 0 and 1.
 pub(crate) fn limits(metric: &str) -> Option<(f64, f64)> {
-    const SHARES: [&str; 5] =
-        ["charts/success", "charts/keypoint", "peer/top1", "peer/accuracy", "peer/posterior"];
+    const SHARES: [&str; 4] = ["charts/success", "charts/keypoint", "peer/top1", "peer/posterior"];
     SHARES.contains(&metric).then_some((0.0, 1.0))
 }
 
-/// Scores of reference agents differ by chance less than this share of the range from static to oracle.
+/// Two records are on one scale if the scores of their reference agents differ by less than this share of the range from static to
+/// oracle; sampling noise is smaller.
 const SAME_SCALE: f64 = 0.05;
 
-/// A sentence that names the rows on another scale than `first`: those whose reference agents have other scores, because the
-/// game has other rules or other peers. Empty if all rows have one scale.
+/// A sentence that names the rows on another scale than `first`: their reference agents have other scores, because the game has
+/// other rules or other peers. Empty if all rows are on one scale.
 pub(crate) fn other_scales<'a>(
     first: &AdaptRecord,
     rows: impl Iterator<Item = (&'a str, &'a AdaptRecord)>,
@@ -50,22 +50,22 @@ pub(crate) fn other_scales<'a>(
     format!(" On another scale, and not comparable with the other rows: {}.", others.join(", "))
 }
 
-/// A figure of any kind, to be put on a page or into a file.
+/// A figure of any kind, for a page or a file.
 #[derive(Clone, Debug)]
 pub enum Figure {
     /// Lines.
     Lines(Chart),
-    /// Numbers as shades.
+    /// Numbers as shaded cells.
     Heat(heatmap::HeatMap),
     /// Points.
     Points(scatter::Scatter),
-    /// Means with their spread, beside the paper's.
+    /// Means with standard deviations, and the paper's numbers.
     Means(intervals::Intervals),
 }
 
 impl Figure {
-    /// What it shows.
-    pub fn title(&self) -> &str {
+    /// The title.
+    pub(crate) fn title(&self) -> &str {
         match self {
             Figure::Lines(chart) => &chart.title,
             Figure::Heat(map) => &map.title,
@@ -74,18 +74,18 @@ impl Figure {
         }
     }
 
-    /// Adds to the title, such as a warning.
-    pub(crate) fn add_to_title(&mut self, more: &str) {
+    /// Appends a text to the title.
+    pub(crate) fn add_to_title(&mut self, suffix: &str) {
         match self {
-            Figure::Lines(chart) => chart.title.push_str(more),
-            Figure::Heat(map) => map.title.push_str(more),
-            Figure::Points(scatter) => scatter.title.push_str(more),
-            Figure::Means(intervals) => intervals.title.push_str(more),
+            Figure::Lines(chart) => chart.title.push_str(suffix),
+            Figure::Heat(map) => map.title.push_str(suffix),
+            Figure::Points(scatter) => scatter.title.push_str(suffix),
+            Figure::Means(intervals) => intervals.title.push_str(suffix),
         }
     }
 
-    /// The figure in words.
-    pub fn description(&self) -> String {
+    /// The figure as text, for readers who cannot see it.
+    pub(crate) fn description(&self) -> String {
         match self {
             Figure::Lines(chart) => chart.description.clone(),
             Figure::Heat(map) => map.description.clone(),
@@ -94,13 +94,13 @@ impl Figure {
         }
     }
 
-    /// The figure as a file of its own.
+    /// The figure as a separate file.
     pub fn document(&self) -> String {
         let SvgFragment { width, height, drawing } = self.draw(720.0, true);
         if matches!(self, Figure::Lines(_)) {
             return svg::document(width, height, self.title(), &self.description(), &drawing);
         }
-        // Lines have their title within; the others get it above.
+        // Line charts draw their title themselves; the others get it above.
         const HEADING: f64 = 30.0;
         let mut out = Markup::new();
         out.open("g", &[]);
@@ -112,7 +112,7 @@ impl Figure {
         svg::document(width, height + HEADING, self.title(), &self.description(), &out)
     }
 
-    /// Its numbers as a table for other programs.
+    /// Its numbers as CSV.
     pub fn csv(&self) -> String {
         match self {
             Figure::Lines(chart) => comparison::csv(chart),

@@ -1,4 +1,4 @@
-//! Latents in two dimensions: a colour for each peer, light where the encounter begins and strong where it ends.
+//! Latents in two dimensions. Every peer has a colour, which is light at the start of the encounter and strong at its end.
 
 use std::fmt::Write;
 
@@ -7,18 +7,18 @@ use crate::markup::{Markup, Px};
 use crate::number;
 use crate::svg::{COMPARED, SvgFragment, TEXT_SIZE, text_width};
 
-/// A layout to be drawn.
+/// A scatter plot of an embedding.
 #[derive(Clone, Debug)]
 pub struct Scatter {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The same in words, with the silhouettes.
+    /// The silhouettes, as text.
     pub description: String,
     record: EmbeddingRecord,
 }
 
 impl Scatter {
-    /// The layout of a record; nothing without points.
+    /// Creates the plot of a record; `None` without points.
     pub fn of(title: &str, record: &EmbeddingRecord) -> Option<Scatter> {
         let scores: Vec<String> = record
             .silhouettes
@@ -27,7 +27,7 @@ impl Scatter {
                 let text =
                     |value: Option<f64>| value.map_or("–".to_owned(), |value| number::typeset(value, 2));
                 let episodes: Vec<String> = one.by_episode.iter().map(|value| text(*value)).collect();
-                format!("by {} {} (episode by episode {})", one.by, text(one.all), episodes.join(", "))
+                format!("by {} {} (by episode {})", one.by, text(one.all), episodes.join(", "))
             })
             .collect();
         (!record.points.is_empty()).then(|| Scatter {
@@ -70,25 +70,25 @@ impl Scatter {
                 ],
             );
         }
-        // The peers: beside the drawing if there is room, else below it.
-        let beside = width - side > 200.0;
-        let (mut x, mut y) = if beside { (side + 24.0, 16.0) } else { (0.0, side + 20.0) };
+        // The legend of the peers is at the right if there is enough space, otherwise below.
+        let is_at_right = width - side > 200.0;
+        let (mut x, mut y) = if is_at_right { (side + 24.0, 16.0) } else { (0.0, side + 20.0) };
         for (tuple, name) in self.record.peers.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             let short = name.split(',').next().unwrap_or_default();
             let room = 18.0 + text_width(short, TEXT_SIZE);
-            if !beside && x > 0.0 && x + room > width {
+            if !is_at_right && x > 0.0 && x + room > width {
                 (x, y) = (0.0, y + 18.0);
             }
             let class = format!("dot {}", COMPARED[tuple % COMPARED.len()]);
             out.empty("circle", &[("class", &class), ("cx", &Px(x + 5.0)), ("cy", &Px(y - 4.0)), ("r", &5)]);
             out.leaf("text", &[("x", &Px(x + 16.0)), ("y", &Px(y))], short);
-            if beside {
+            if is_at_right {
                 y += 20.0;
             } else {
                 x += room + 14.0;
             }
         }
-        if !beside {
+        if !is_at_right {
             (x, y) = (0.0, y + 20.0);
         }
         out.leaf(
@@ -97,7 +97,7 @@ impl Scatter {
             "light: early, strong: late",
         );
         out.close("g");
-        SvgFragment { width, height: if beside { side } else { y + 10.0 }, drawing: out }
+        SvgFragment { width, height: if is_at_right { side } else { y + 10.0 }, drawing: out }
     }
 
     pub(super) fn csv(&self) -> String {

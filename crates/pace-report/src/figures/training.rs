@@ -1,4 +1,4 @@
-//! Training as small multiples: one panel per metric, all over the same steps.
+//! Training curves as small multiples: one panel per metric, all with the same axis of steps.
 
 use crate::figures::limits;
 use crate::markup::Markup;
@@ -6,24 +6,22 @@ use crate::number;
 use crate::record::TrainRecord;
 use crate::svg::{self, Axis, Chart, ChartFrame, ChartPoint, LineStyle, Series, SvgFragment, Ticks};
 
-/// More points than this across a panel are pixels on top of each other.
+/// Maximum number of points in a panel; more would share pixels.
 const MAX_POINTS: usize = 160;
 
-/// More panels than this are a list, not a figure.
+/// Maximum number of panels in the figure.
 const MAX_PANELS: usize = 12;
 
-/// The metrics everybody wants to see first, in this order, and what people call them.
-pub(super) const TITLES: [(&str, &str); 15] = [
+/// The most important metrics with their titles, in the order of the panels.
+pub(super) const TITLES: [(&str, &str); 13] = [
     ("charts/episodic_return", "Return per episode"),
     ("charts/success", "Success rate"),
     ("peer/top1", "Identification accuracy"),
-    ("peer/accuracy", "Identification accuracy"),
-    ("peer/posterior", "Belief in the true peer"),
+    ("peer/posterior", "Posterior of the true class"),
     ("peer/aux_loss", "Identification loss"),
     ("embedding/cross_entropy", "Embedding: cross-entropy"),
     ("losses/entropy", "Entropy of the policy"),
     ("explore/coef", "Exploration weight"),
-    ("explore/weight", "Exploration weight"),
     ("explore/reward", "Exploration reward"),
     ("losses/policy_loss", "Policy loss"),
     ("losses/value_loss", "Value loss"),
@@ -31,15 +29,15 @@ pub(super) const TITLES: [(&str, &str); 15] = [
     ("losses/approx_kl", "Approximate KL divergence"),
 ];
 
-/// The figure as a file of its own; nothing if there is no curve.
+/// The figure as a separate file; `None` without curves.
 pub fn figure(record: &TrainRecord) -> Option<String> {
     let panels = panels(record);
     let SvgFragment { width, height, drawing } = draw(&panels, 3, 250.0)?;
-    Some(svg::document(width, height, &title(record), &format_score(&panels), &drawing))
+    Some(svg::document(width, height, &title(record), &describe(&panels), &drawing))
 }
 
-/// One chart per metric: the well-known ones first, then the others by name, as many as a figure can hold.
-pub fn panels(record: &TrainRecord) -> Vec<Chart> {
+/// One chart per metric: first those of `TITLES`, then the others by name, up to `MAX_PANELS`.
+pub(crate) fn panels(record: &TrainRecord) -> Vec<Chart> {
     let place = |name: &str| TITLES.iter().position(|(known, _)| *known == name).unwrap_or(TITLES.len());
     let mut curves: Vec<_> = record.curves.iter().filter(|(_, points)| !points.is_empty()).collect();
     curves.sort_by_key(|(name, _)| place(name));
@@ -48,11 +46,11 @@ pub fn panels(record: &TrainRecord) -> Vec<Chart> {
     curves.into_iter().map(|(name, points)| panel(name, points, last_step)).collect()
 }
 
-/// The panels in a grid on one page, `n_columns` wide.
+/// The panels in a grid of `n_columns` columns, for a page.
 pub(crate) fn inline(record: &TrainRecord, n_columns: usize, panel_width: f64, id: &str) -> Option<Markup> {
     let panels = panels(record);
     let SvgFragment { width, height, drawing } = draw(&panels, n_columns, panel_width)?;
-    Some(svg::inline(width, height, id, &title(record), &format_score(&panels), &drawing))
+    Some(svg::inline(width, height, id, &title(record), &describe(&panels), &drawing))
 }
 
 fn draw(panels: &[Chart], n_columns: usize, panel_width: f64) -> Option<SvgFragment> {
@@ -63,7 +61,7 @@ fn draw(panels: &[Chart], n_columns: usize, panel_width: f64) -> Option<SvgFragm
     }
     let n_columns = n_columns.min(panels.len());
     let frame = ChartFrame { width: panel_width, height: HEIGHT, heading: true, names: false };
-    let left = panels.iter().map(|panel| panel.axis_at(frame)).fold(0.0, f64::max);
+    let left = panels.iter().map(|panel| panel.axis_position(frame)).fold(0.0, f64::max);
     let mut drawing = Markup::new();
     drawing.open("g", &[]);
     for (place, panel) in panels.iter().enumerate() {
@@ -88,7 +86,7 @@ fn panel(name: &str, points: &[(u64, f64)], last_step: u64) -> Chart {
     Chart {
         title: title.to_owned(),
         subtitle: String::new(),
-        description: format!("{title} ends at {}", short(last)),
+        description: format!("{title} ends at {}", significant(last)),
         x: Axis {
             label: String::new(),
             domain: Some((0.0, last_step.max(1) as f64)),
@@ -107,7 +105,7 @@ fn panel(name: &str, points: &[(u64, f64)], last_step: u64) -> Chart {
     }
 }
 
-/// At most [`MAX_POINTS`] points: means of neighbours, with a band from the lowest to the highest of them.
+/// Reduces a curve to at most `MAX_POINTS` points: means of consecutive points, with a band from their minimum to their maximum.
 pub(super) fn thin(points: &[(u64, f64)]) -> Vec<ChartPoint> {
     let length = points.len().div_ceil(MAX_POINTS);
     points
@@ -131,13 +129,14 @@ fn title(record: &TrainRecord) -> String {
     format!("Training of {} on {}, seed {}", record.method, record.game, record.seed)
 }
 
-fn format_score(panels: &[Chart]) -> String {
+/// The figure as text.
+fn describe(panels: &[Chart]) -> String {
     let ends: Vec<&str> = panels.iter().map(|panel| panel.description.as_str()).collect();
     format!("{}.", ends.join("; "))
 }
 
-/// Three figures or so, whatever the size.
-fn short(value: f64) -> String {
+/// Formats a number with about three significant digits.
+fn significant(value: f64) -> String {
     let decimals = (0..5).find(|decimals| value.abs() * 10_f64.powi(*decimals) >= 100.0).unwrap_or(5);
     number::typeset(value, decimals as usize)
 }
@@ -147,7 +146,7 @@ mod tests {
     use super::{MAX_POINTS, thin};
 
     #[test]
-    fn long_curves_keep_their_mean_and_their_extremes() {
+    fn thinned_curves_keep_means_and_extremes() {
         let points: Vec<(u64, f64)> = (0..1000).map(|step| (step, f64::from(step as u32 % 7))).collect();
         let thinned = thin(&points);
         assert!(thinned.len() <= MAX_POINTS);

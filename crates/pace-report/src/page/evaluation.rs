@@ -1,11 +1,11 @@
-//! What a page says about one evaluation: the score, the curves, block by block, peer by peer.
+//! The sections of a page about one evaluation: headline, adaptation curve, identification, blocks and peers.
 
-use super::{card, cell, counted, figure, nothing, score_cell};
+use super::{card, cell, close_table, counted, dash, figure, open_table, score_cell};
 use crate::figures::{adaptation, identification, keypoint};
 use crate::markup::{Markup, Px};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, PeerRecord};
-use crate::table::{at, detection_line, mean_steps, visits_spread};
+use crate::table::{detection_line, mean_steps, score_in_block, visits_distribution};
 
 pub(super) fn headline(adapt: &AdaptRecord, out: &mut Markup) {
     let words = &adapt.words;
@@ -54,7 +54,7 @@ pub(super) fn headline(adapt: &AdaptRecord, out: &mut Markup) {
     );
     let between = |high: &str| -> Option<String> {
         let of = |name: &str| Some(number::typeset(adapt.references.get(name)?.mean, decimals));
-        Some(format!("of the way from static {} to {high} {}", of("static")?, of(high)?))
+        Some(format!("of the range from static {} to {high} {}", of("static")?, of(high)?))
     };
     if let Some(share) = adapt.normalised {
         card(out, "normalised", "value", &number::percent(share), &between("oracle").unwrap_or_default());
@@ -63,8 +63,8 @@ pub(super) fn headline(adapt: &AdaptRecord, out: &mut Markup) {
         card(out, "share of bayes", "value", &number::percent(share), &between("bayes").unwrap_or_default());
     }
     if let Some(rate) = adapt.keypoint_rate {
-        let firsts = adapt.blocks.first().and_then(|block| Some((block, block.keypoint_rate?)));
-        let detail = firsts.map_or(String::new(), |(block, rate)| {
+        let first = adapt.blocks.first().and_then(|block| Some((block, block.keypoint_rate?)));
+        let detail = first.map_or(String::new(), |(block, rate)| {
             format!("{} in {}", number::percent(rate), adapt.block_name(block))
         });
         let visits = adapt.keypoint_visits.as_ref().map_or(String::new(), |visits| {
@@ -85,7 +85,7 @@ pub(super) fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.open("section", &[]);
     out.leaf("h2", &[], "Adaptation");
     let references = adapt.references_in_order();
-    let told: Vec<&str> = [
+    let meanings: Vec<&str> = [
         ("oracle", "oracle knows its peers"),
         ("bayes", "bayes knows the family of its peers and infers the rest from their actions"),
         ("static", "static never adapts"),
@@ -96,10 +96,10 @@ pub(super) fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
     .filter(|(name, _)| references.iter().any(|(known, _)| known == name))
     .map(|(_, meaning)| meaning)
     .collect();
-    if !told.is_empty() {
+    if !meanings.is_empty() {
         let text = format!(
             "Reference agents on the same peers: {}. They are scripted; their scores are no limits for a learned agent.",
-            told.join("; ")
+            meanings.join("; ")
         );
         out.leaf("p", &[("class", &"note")], &text);
     }
@@ -113,7 +113,7 @@ pub(super) fn adaptation_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.close("section");
 }
 
-pub(super) fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn switch_section(adapt: &AdaptRecord, out: &mut Markup) {
     if adapt.switch.is_none() && adapt.detection.is_none() {
         return;
     }
@@ -147,7 +147,7 @@ pub(super) fn change_section(adapt: &AdaptRecord, out: &mut Markup) {
     out.close("section");
 }
 
-pub(super) fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
+pub(super) fn identification_section(adapt: &AdaptRecord, out: &mut Markup) {
     let identification = identification::by_decision(adapt).or_else(|| identification::chart(adapt));
     let keypoint = keypoint::chart(adapt);
     let halves = [
@@ -163,17 +163,16 @@ pub(super) fn knowledge_section(adapt: &AdaptRecord, out: &mut Markup) {
         out.open("div", &[]);
         out.leaf("h2", &[], heading);
         figure(out, chart, id, (398.0, 280.0), (344.0, 270.0));
-        let spread = adapt.keypoint_visits.as_ref().filter(|_| *id == "keypoint").and_then(visits_spread);
-        if let Some(spread) = spread {
-            let note = format!("Visits per encounter, counted in {}: {spread}.", adapt.words.episodes);
+        let visits = adapt.keypoint_visits.as_ref().filter(|_| *id == "keypoint");
+        if let Some(distribution) = visits.and_then(visits_distribution) {
+            let note = format!("Visits per encounter, counted in {}: {distribution}.", adapt.words.episodes);
             out.leaf("p", &[("class", &"note")], &note);
         }
         out.close("div");
     }
     out.close("section");
     if let Some(reason) = &adapt.identification_undefined {
-        let note =
-            format!("Whether the agent's guesses about its peers are right is undefined here: {reason}.");
+        let note = format!("Peer identification is undefined here: {reason}.");
         out.leaf("p", &[("class", &"note")], &note);
     }
 }
@@ -196,9 +195,6 @@ pub(super) fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
         &[("class", &"note")],
         &format!("Mean {} ± its standard error over encounters.", words.score),
     );
-    out.open("table", &[("role", &"table")]);
-    out.open("thead", &[("role", &"rowgroup")]);
-    out.open("tr", &[("role", &"row")]);
     let mut names: Vec<&str> = vec![&words.episodes, adapt.method_name()];
     names.extend(references.iter().map(|(name, _)| *name));
     if has_rate {
@@ -210,30 +206,26 @@ pub(super) fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
     if has_steps {
         names.push("steps");
     }
-    for name in names {
-        out.leaf("th", &[("role", &"columnheader"), ("scope", &"col")], name);
-    }
-    out.close("tr");
-    out.close("thead");
-    out.open("tbody", &[("role", &"rowgroup")]);
+    let headings: Vec<(&str, &str)> = names.into_iter().map(|name| ("", name)).collect();
+    open_table("", &headings, out);
     for block in &adapt.blocks {
         out.open("tr", &[("role", &"row")]);
         cell(out, &words.episodes, "number", &block.range("\u{2013}"));
         score_cell(out, adapt.method_name(), block.mean, block.standard_error, decimals);
         for (name, reference) in &references {
-            // On a phone, what is the same in every row is said once, in the last.
+            // On a phone, a value that is the same in every row is shown only in the last row.
             let class = if reference.blocks.is_empty() { "constant number" } else { "number" };
-            cell(out, name, class, &number::typeset(at(reference, block), decimals));
+            cell(out, name, class, &number::typeset(score_in_block(reference, block), decimals));
         }
         if has_rate {
-            cell(out, &rate_name, "number", &block.keypoint_rate.map_or(nothing(), number::percent));
+            cell(out, &rate_name, "number", &block.keypoint_rate.map_or(dash(), number::percent));
         }
         if has_guess {
             let guess = block.identification.map(|identification| identification.accuracy);
-            cell(out, "identified", "number", &guess.map_or(nothing(), number::percent));
+            cell(out, "identified", "number", &guess.map_or(dash(), number::percent));
         }
         if has_steps {
-            let steps = block.steps.map_or(nothing(), |steps| number::typeset(steps, 1));
+            let steps = block.steps.map_or(dash(), |steps| number::typeset(steps, 1));
             cell(out, "steps", "number", &steps);
         }
         out.close("tr");
@@ -245,18 +237,17 @@ pub(super) fn blocks_section(adapt: &AdaptRecord, out: &mut Markup) {
         cell(out, name, "number", &number::typeset(reference.mean, decimals));
     }
     if has_rate {
-        cell(out, &rate_name, "number", &adapt.keypoint_rate.map_or(nothing(), number::percent));
+        cell(out, &rate_name, "number", &adapt.keypoint_rate.map_or(dash(), number::percent));
     }
     if has_guess {
         cell(out, "identified", "number", "");
     }
     if has_steps {
-        let steps = mean_steps(adapt).map_or(nothing(), |steps| number::typeset(steps, 1));
+        let steps = mean_steps(adapt).map_or(dash(), |steps| number::typeset(steps, 1));
         cell(out, "steps", "number", &steps);
     }
     out.close("tr");
-    out.close("tbody");
-    out.close("table");
+    close_table(out);
     out.close("section");
 }
 
@@ -270,34 +261,24 @@ pub(super) fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
     let over_time = format!("over {}", adapt.words.episodes);
     let bar_name = if has_oracle { "score and oracle" } else { "score" };
     out.open("section", &[]);
-    out.leaf("h2", &[], "Peer by peer");
+    out.leaf("h2", &[], "Score per peer");
     let mut note = "The bar is the score, from zero.".to_owned();
     if has_oracle {
-        note.push_str(
-            " The mark is the score of oracle, which knows the peer; regret is that score minus the agent's.",
-        );
+        note.push_str(" The mark is the oracle's score; regret is oracle minus agent.");
     }
     if has_blocks {
-        note.push_str(" The small line is the score over the encounter, all to one scale.");
+        note.push_str(" The small line is the score over the encounter, with one scale for all peers.");
     }
     out.leaf("p", &[("class", &"note")], &note);
-    out.open("table", &[("role", &"table")]);
-    out.open("thead", &[("role", &"rowgroup")]);
-    out.open("tr", &[("role", &"row")]);
-    let mut names = vec![("", "peer"), ("words", "description"), ("", adapt.method_name())];
+    let mut headings = vec![("", "peer"), ("words", "description"), ("", adapt.method_name())];
     if has_oracle {
-        names.extend([("", "oracle"), ("", "regret")]);
+        headings.extend([("", "oracle"), ("", "regret")]);
     }
-    names.push(("", bar_name));
+    headings.push(("", bar_name));
     if has_blocks {
-        names.push(("", &over_time));
+        headings.push(("", &over_time));
     }
-    for (class, name) in names {
-        out.leaf("th", &[("role", &"columnheader"), ("scope", &"col"), ("class", &class)], name);
-    }
-    out.close("tr");
-    out.close("thead");
-    out.open("tbody", &[("role", &"rowgroup")]);
+    open_table("", &headings, out);
     let scale = BarScale::of(&adapt.peers);
     let of_blocks = adapt.peers.iter().flat_map(|peer| peer.blocks.iter().map(|block| block.mean));
     let (spark_low, spark_high) = ends(of_blocks);
@@ -308,7 +289,7 @@ pub(super) fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
         score_cell(out, adapt.method_name(), peer.mean, peer.standard_error, decimals);
         if has_oracle {
             let optional =
-                |value: Option<f64>| value.map_or(nothing(), |value| number::typeset(value, decimals));
+                |value: Option<f64>| value.map_or(dash(), |value| number::typeset(value, decimals));
             cell(out, "oracle", "number", &optional(peer.oracle));
             cell(out, "regret", "number", &optional(peer.regret));
         }
@@ -322,12 +303,11 @@ pub(super) fn peers_section(adapt: &AdaptRecord, out: &mut Markup) {
         }
         out.close("tr");
     }
-    out.close("tbody");
-    out.close("table");
+    close_table(out);
     out.close("section");
 }
 
-/// All bars of a table to one scale, which has zero in it.
+/// The common scale of all bars of a table. It includes zero.
 struct BarScale {
     low: f64,
     high: f64,
@@ -344,7 +324,7 @@ impl BarScale {
     }
 
     fn x(&self, value: f64) -> f64 {
-        // A little room at either end for the mark.
+        // Space at both ends for the mark.
         2.0 + (value - self.low) / (self.high - self.low) * (Self::WIDTH - 4.0)
     }
 
@@ -377,6 +357,7 @@ impl BarScale {
     }
 }
 
+/// Draws the scores of the blocks as a small line.
 fn spark(blocks: &[BlockRecord], low: f64, high: f64, out: &mut Markup) {
     const WIDTH: f64 = 72.0;
     const HEIGHT: f64 = 20.0;
@@ -394,7 +375,7 @@ fn spark(blocks: &[BlockRecord], low: f64, high: f64, out: &mut Markup) {
     out.close("svg");
 }
 
-/// The smallest and the largest of the values, never the same.
+/// The smallest and the largest value, extended if they are equal.
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .filter(|value| value.is_finite())

@@ -1,8 +1,8 @@
-//! Pages: a single file each that asks nothing of a network, follows the reader's light or dark, prints, and reads on a phone.
+//! HTML pages. Each is a single file without network requests, with light and dark colours, for screens, phones and printers.
 //!
-//! What is on every page is here; the page of a run is in `run`, what it says about one evaluation in `evaluation`, encounters
-//! to step through in `replay`. Figures are on a page twice, for wide and for narrow screens: a drawing that shrinks takes its
-//! letters along.
+//! This file has the elements of every page. `run` writes the page of a run, `evaluation` its sections about one evaluation,
+//! `overview` the page of many runs, and `replay` the replays. A figure is on the page twice, for wide and for narrow screens,
+//! because scaling a figure down would also scale its text.
 
 mod evaluation;
 pub mod overview;
@@ -13,6 +13,10 @@ mod script;
 pub use replay::{GamePage, STAGE_MODULES, STAGE_STYLE};
 pub use run::RunPage;
 
+use std::fmt::Display;
+
+use serde_json::Value;
+
 use crate::markup::Markup;
 use crate::number;
 use crate::record::{AdaptRecord, TrainRecord};
@@ -20,12 +24,12 @@ use crate::svg::{self, Chart, ChartFrame};
 
 const STYLE: &str = include_str!("../../assets/page.css");
 
-/// The page of one evaluation, with its training if that is known.
+/// Writes the page of one evaluation, with its training if given.
 pub fn render(adapt: &AdaptRecord, train: Option<&TrainRecord>) -> String {
     RunPage { evaluations: vec![("", adapt)], train, ..RunPage::default() }.render()
 }
 
-/// Everything around what a page has to say. Only this script runs, whatever a record says: the page names its hash.
+/// Writes a page around its body. The page names the hash of the script, so that no other script runs.
 fn shell(
     title: &str,
     styles: &[&'static str],
@@ -57,6 +61,48 @@ fn shell(
     out.close("body");
     out.close("html");
     format!("<!DOCTYPE html>\n{}", out.finish())
+}
+
+/// Opens a table up to its body, with the class and the text of every column heading.
+fn open_table(class: &str, headings: &[(&str, &str)], out: &mut Markup) {
+    let table: [(&str, &dyn Display); 2] = [("role", &"table"), ("class", &class)];
+    out.open("table", if class.is_empty() { &table[..1] } else { &table });
+    out.open("thead", &[("role", &"rowgroup")]);
+    out.open("tr", &[("role", &"row")]);
+    for (class, text) in headings {
+        let attributes: [(&str, &dyn Display); 3] =
+            [("role", &"columnheader"), ("scope", &"col"), ("class", class)];
+        out.leaf("th", if class.is_empty() { &attributes[..2] } else { &attributes }, text);
+    }
+    out.close("tr");
+    out.close("thead");
+    out.open("tbody", &[("role", &"rowgroup")]);
+}
+
+fn close_table(out: &mut Markup) {
+    out.close("tbody");
+    out.close("table");
+}
+
+/// Writes a list of facts, without those that are missing or empty.
+fn facts(facts: &[(&str, Option<String>)], out: &mut Markup) {
+    out.open("dl", &[("class", &"facts")]);
+    for (name, value) in facts {
+        if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+            out.leaf("dt", &[], name);
+            out.leaf("dd", &[], value);
+        }
+    }
+    out.close("dl");
+}
+
+/// A configuration as indented JSON, in an element that is closed at first.
+fn config_details(summary: &str, config: &Value, out: &mut Markup) {
+    let config = serde_json::to_string_pretty(config).expect("a JSON value can be written");
+    out.open("details", &[]);
+    out.leaf("summary", &[], summary);
+    out.leaf("pre", &[], &config);
+    out.close("details");
 }
 
 fn card(out: &mut Markup, name: &str, class: &str, value: &str, detail: &str) {
@@ -99,7 +145,7 @@ fn score_cell(out: &mut Markup, name: &str, mean: f64, standard_error: Option<f6
     out.pieces("td", &[("role", &"cell"), ("class", &"broad number"), ("data-name", &name)], &pieces);
 }
 
-/// Links to files that are written beside the page: what they are, and their paths from the page.
+/// Writes links to files next to the page: their labels, and their paths relative to the page.
 fn files(links: &[(&str, &str)], out: &mut Markup) {
     out.open("p", &[("class", &"files")]);
     for (name, path) in links {
@@ -108,7 +154,7 @@ fn files(links: &[(&str, &str)], out: &mut Markup) {
     out.close("p");
 }
 
-/// A path as the target of a link: bytes with a meaning of their own in a URL are escaped.
+/// Escapes the bytes of a path that have a special meaning in a URL.
 fn link(path: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
     path.bytes()
@@ -120,6 +166,7 @@ fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{} {}", number::count(n as u64), if n == 1 { one } else { many })
 }
 
-fn nothing() -> String {
+/// The text of a missing value.
+fn dash() -> String {
     "\u{2013}".to_owned()
 }

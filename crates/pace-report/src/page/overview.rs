@@ -1,9 +1,9 @@
-//! The page of many runs: every table and figure of the paper that they speak about, with the paper's numbers beside ours and
-//! the runs behind each number; then encounters to step through, and the runs themselves.
+//! The page of many runs: the tables and figures of the paper with our scores, the paper's numbers and the runs of each score, then
+//! replays, additional runs and a list of all runs.
 
 use super::replay::{self, GamePage};
 use super::run::{command, scaled_note};
-use super::{both, cell, counted, files, nothing, shell};
+use super::{both, cell, close_table, config_details, counted, dash, facts, files, open_table, shell};
 use crate::experiment_result::{
     ExperimentResult, MIN_SEEDS_FOR_BEST, PaperNumber, PlacedCell, RunEntry, SeedStatistics, View, over_games,
 };
@@ -14,7 +14,7 @@ use crate::report::{Report, ResultFigure};
 
 const STYLE: &str = include_str!("../../assets/overview.css");
 
-/// The page. `replays` are the encounters it shows.
+/// Writes the page. It shows the encounters in `replays`.
 pub fn render(report: &Report, replays: &[ReplayRecord], pages: &[GamePage]) -> String {
     let mut styles = vec![STYLE];
     styles.extend(replay::styles(replays, pages));
@@ -36,9 +36,10 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
     out.open("header", &[]);
     out.leaf("p", &[("class", &"kicker")], "pace · report");
     out.leaf("h1", &[], "Fast peer adaptation, measured");
-    let begun = report.experiments.iter().filter(|experiment| experiment.coverage(runs).n_begun > 0).count();
+    let n_started =
+        report.experiments.iter().filter(|experiment| experiment.coverage(runs).n_started > 0).count();
     let lead = format!(
-        "{} {begun} of {} tables and figures of the paper. Click a score to see its runs, seeds, keys and commits. Missing \
+        "{} {n_started} of {} tables and figures of the paper. Click a score to see its runs, seeds, keys and commits. Missing \
          scores are marked “not run”.",
         counted(runs.len(), "run covers", "runs cover"),
         report.experiments.len()
@@ -53,12 +54,12 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
             runs.len(),
             number::percent_fine(scale)
         );
-        out.leaf("p", &[("class", &"rehearsal"), ("role", &"note")], &text);
+        out.leaf("p", &[("class", &"scaled"), ("role", &"note")], &text);
     }
     out.open("nav", &[("aria-label", &"contents")]);
     for experiment in &report.experiments {
         let coverage = experiment.coverage(runs);
-        let class = if coverage.n_begun == 0 { "empty" } else { "" };
+        let class = if coverage.n_started == 0 { "empty" } else { "" };
         let target = format!("#{}", experiment.name);
         out.leaf("a", &[("href", &target), ("class", &class)], &experiment.title);
     }
@@ -85,25 +86,25 @@ fn experiment_section(report: &Report, number: usize, experiment: &ExperimentRes
         out.leaf("p", &[("class", &"note")], &format!("The paper: {}.", claim.trim_end_matches('.')));
     }
     scaled_note(table.smallest_scale(), out);
-    // A experiment that is about numbers begins with them, one about curves ends with them.
-    let begins_with_table =
+    // An experiment about scores starts with its table, an experiment about curves ends with it.
+    let starts_with_table =
         matches!(experiment.view, View::MainTable | View::SuddenChange | View::Ablation | View::Plain);
-    if begins_with_table {
+    if starts_with_table {
         result_table(report, number, experiment, &table, out);
     }
     for (place, found) in report.figures_of(experiment).iter().enumerate() {
         figure_of(out, found, &format!("{}-{place}", experiment.name));
     }
-    if !begins_with_table {
+    if !starts_with_table {
         result_table(report, number, experiment, &table, out);
     }
-    let missing = coverage.n_cells - coverage.n_whole;
-    if missing > 0 {
+    let n_incomplete = coverage.n_cells - coverage.n_complete;
+    if n_incomplete > 0 {
         let text = format!(
             "{} of {} cells are complete, {} are empty; ",
-            coverage.n_whole,
+            coverage.n_complete,
             coverage.n_cells,
-            coverage.n_cells - coverage.n_begun
+            coverage.n_cells - coverage.n_started
         );
         let rest = format!("pace reproduce {}", experiment.name);
         let pieces =
@@ -135,17 +136,10 @@ fn result_table(
 ) {
     let runs = &report.runs;
     let over_all = experiment.view == View::MainTable;
-    out.open("table", &[("role", &"table"), ("class", &"grid")]);
-    out.open("thead", &[("role", &"rowgroup")]);
-    out.open("tr", &[("role", &"row")]);
     let all_games = "normalised, IQM";
     let columns = std::iter::once(table.corner).chain(table.columns.iter().map(String::as_str));
-    for name in columns.chain(over_all.then_some(all_games)) {
-        out.leaf("th", &[("role", &"columnheader"), ("scope", &"col")], name);
-    }
-    out.close("tr");
-    out.close("thead");
-    out.open("tbody", &[("role", &"rowgroup")]);
+    let headings: Vec<_> = columns.chain(over_all.then_some(all_games)).map(|name| ("", name)).collect();
+    open_table("grid", &headings, out);
     for (down, (name, cells)) in table.rows.iter().enumerate() {
         out.open("tr", &[("role", &"row")]);
         cell(out, table.corner, "row words", name);
@@ -163,7 +157,7 @@ fn result_table(
             let of_row: Vec<_> = cells.iter().flatten().map(|found| found.cell).collect();
             let is_reference = of_row.iter().any(|cell| cell.is_reference);
             let interval = if is_reference { None } else { over_games(&of_row, runs) };
-            let text = interval.map_or(nothing(), |interval| {
+            let text = interval.map_or(dash(), |interval| {
                 let [value, low, high] = [interval.value, interval.low, interval.high].map(number::percent);
                 format!("{value} ({low} to {high})")
             });
@@ -171,8 +165,7 @@ fn result_table(
         }
         out.close("tr");
     }
-    out.close("tbody");
-    out.close("table");
+    close_table(out);
     for scale in experiment.other_scales() {
         let pieces =
             [(Some(("strong", "")), scale.label.as_str()), (None, ": "), (None, scale.note.as_str())];
@@ -181,8 +174,8 @@ fn result_table(
     files(&[("this table as CSV", &format!("tables/{}.csv", experiment.name))], out);
 }
 
-/// Our number as a button that shows where it comes from, and the paper's below; `scale` is the label of the scale of the
-/// paper's number, where it is not ours.
+/// Writes a cell: our score as a button that shows its runs, and the paper's number below. `scale` is the label of the scale of the
+/// paper's number, if it is not comparable with ours.
 fn number_cell(
     report: &Report,
     found: &PlacedCell<'_>,
@@ -193,21 +186,21 @@ fn number_cell(
     out.open("td", &[("role", &"cell"), ("class", &"number cell"), ("data-name", &column)]);
     let Some(statistics) = &found.statistics else {
         out.leaf("span", &[("class", &"missing")], "not run");
-        papers(found.cell.paper, scale, out);
+        paper_line(found.cell.paper, scale, out);
         out.close("td");
         return;
     };
-    let (mean, spread) = texts(statistics);
+    let (mean, std) = mean_and_std(statistics);
     let mut class = "origin".to_owned();
     if found.is_best {
         class.push_str(" best");
     }
     if statistics.is_scaled() {
-        class.push_str(" rehearsed");
+        class.push_str(" scaled");
     }
     let label =
-        format!("{mean}{spread}, from {}; show the runs", counted(statistics.n_seeds(), "seed", "seeds"));
-    let pieces = [(Some(("span", "score")), mean.as_str()), (Some(("span", "error")), spread.as_str())];
+        format!("{mean}{std}, from {}; show the runs", counted(statistics.n_seeds(), "seed", "seeds"));
+    let pieces = [(Some(("span", "score")), mean.as_str()), (Some(("span", "error")), std.as_str())];
     out.pieces(
         "button",
         &[("type", &"button"), ("class", &class), ("popovertarget", &id), ("aria-label", &label)],
@@ -217,36 +210,38 @@ fn number_cell(
         let text = format!("{} of {} seeds", statistics.n_seeds(), found.cell.n_seeds);
         out.leaf("span", &[("class", &"few")], &text);
     }
-    papers(found.cell.paper, scale, out);
+    paper_line(found.cell.paper, scale, out);
     popover(report, found, statistics, id, out);
     out.close("td");
 }
 
-fn papers(paper: Option<PaperNumber>, scale: Option<&str>, out: &mut Markup) {
+/// Writes the paper's number and the label of its scale.
+fn paper_line(paper: Option<PaperNumber>, scale: Option<&str>, out: &mut Markup) {
     if let Some(paper) = paper {
-        out.leaf("span", &[("class", &"papers")], &format!("paper {}", as_printed(paper)));
+        out.leaf("span", &[("class", &"papers")], &format!("paper {}", paper_number(paper)));
     }
     if let Some(scale) = scale {
         out.leaf("span", &[("class", &"scale")], scale);
     }
 }
 
-/// With the decimals that the paper has, and no fewer than two.
-pub(crate) fn as_printed(paper: PaperNumber) -> String {
+/// A number of the paper with its standard deviation, with the paper's decimals but at least two.
+pub(crate) fn paper_number(paper: PaperNumber) -> String {
     let of = |value: f64| format!("{value}").split_once('.').map_or(0, |(_, decimals)| decimals.len());
     let decimals = paper.std.map_or(0, of).max(of(paper.mean)).max(2);
     let std = paper.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
     format!("{}{std}", number::typeset(paper.mean, decimals))
 }
 
-/// A mean and its spread, with the decimals that the spread allows.
-pub(crate) fn texts(statistics: &SeedStatistics) -> (String, String) {
+/// The mean and the standard deviation as text, with the decimals that the standard deviation allows.
+pub(crate) fn mean_and_std(statistics: &SeedStatistics) -> (String, String) {
     let error = statistics.std.filter(|std| *std > 0.0).or(statistics.seeds[0].2);
     let decimals = number::decimals_of_two_figures(error);
-    let spread = statistics.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
-    (number::typeset(statistics.mean, decimals), spread)
+    let std = statistics.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
+    (number::typeset(statistics.mean, decimals), std)
 }
 
+/// Writes the runs of a score, shown when its button is clicked.
 fn popover(report: &Report, found: &PlacedCell<'_>, statistics: &SeedStatistics, id: &str, out: &mut Markup) {
     let cell = found.cell;
     out.open("div", &[("popover", &"auto"), ("id", &id), ("class", &"popover")]);
@@ -276,7 +271,7 @@ fn popover(report: &Report, found: &PlacedCell<'_>, statistics: &SeedStatistics,
             ));
         }
         if let Some(share) = statistics.normalised {
-            text.push_str(&format!("; {} of the way from static to oracle", number::percent(share)));
+            text.push_str(&format!("; {} of the range from static to oracle", number::percent(share)));
         }
         out.leaf("p", &[("class", &"note")], &format!("{text}."));
     }
@@ -309,32 +304,30 @@ fn run_facts(entry: &RunEntry) -> String {
     format!("{} steps{scale}, keys {}, commit {short}", number::count(entry.steps), entry.id)
 }
 
-/// Two folders may hold the same run; the place in the list tells them apart.
+/// The id of a run's element. Two folders may contain the same run, so the index makes it unique.
 fn anchor(report: &Report, run: usize) -> String {
     format!("{run}-{}", report.runs[run].id)
 }
 
-/// Runs that belong together but to no experiment: the same keys, other seeds.
+/// Writes the runs outside the experiments, grouped by keys over seeds.
 fn groups_section(report: &Report, out: &mut Markup) {
     let groups = report.runs_outside_experiments();
     if groups.is_empty() {
         return;
     }
-    out.open("section", &[("id", &"beside")]);
+    out.open("section", &[("id", &"additional")]);
     out.leaf("h2", &[], "Additional runs");
-    let note =
-        "Runs outside the paper's experiments. Mean ± standard deviation over training seeds, on each pool.";
+    let note = "Runs outside the paper's experiments. Mean ± standard deviation across training seeds, for each evaluation.";
     out.leaf("p", &[("class", &"note")], note);
-    out.open("table", &[("role", &"table"), ("class", &"grid")]);
-    out.open("thead", &[("role", &"rowgroup")]);
-    out.open("tr", &[("role", &"row")]);
-    for name in ["runs", "game", "evaluation", "score", "normalised", "seeds"] {
-        let class = if name == "runs" { "words" } else { "" };
-        out.leaf("th", &[("role", &"columnheader"), ("scope", &"col"), ("class", &class)], name);
-    }
-    out.close("tr");
-    out.close("thead");
-    out.open("tbody", &[("role", &"rowgroup")]);
+    let headings = [
+        ("words", "runs"),
+        ("", "game"),
+        ("", "evaluation"),
+        ("", "score"),
+        ("", "normalised"),
+        ("", "seeds"),
+    ];
+    open_table("grid", &headings, out);
     for (place, group) in groups.iter().enumerate() {
         for (line, (file, cell_of, statistics)) in group.rows(&report.runs).into_iter().enumerate() {
             out.open("tr", &[("role", &"row")]);
@@ -343,27 +336,25 @@ fn groups_section(report: &Report, out: &mut Markup) {
             cell(out, "evaluation", "number", &file);
             let found = PlacedCell { cell: &cell_of, statistics: Some(statistics.clone()), is_best: false };
             number_cell(report, &found, None, ("score", &format!("group-{place}-{line}")), out);
-            cell(out, "normalised", "number", &statistics.normalised.map_or(nothing(), number::percent));
+            cell(out, "normalised", "number", &statistics.normalised.map_or(dash(), number::percent));
             cell(out, "seeds", "number", &statistics.n_seeds().to_string());
             out.close("tr");
         }
     }
-    out.close("tbody");
-    out.close("table");
+    close_table(out);
     out.close("section");
 }
 
 fn runs_section(report: &Report, out: &mut Markup) {
     out.open("section", &[("id", &"runs")]);
-    out.leaf("h2", &[], "Every run");
+    out.leaf("h2", &[], "All runs");
     for (place, run) in report.runs.iter().enumerate() {
         out.open("details", &[("id", &format!("run-{}", anchor(report, place))), ("class", &"run")]);
         let line = format!("{}: {}, seed {}, {}", run.name, run.train.method, run.train.seed, run.status);
         out.leaf("summary", &[], &line);
         command(&run.command, out);
-        out.open("dl", &[("class", &"facts")]);
         let scale = (run.scale != 1.0).then(|| number::percent_fine(run.scale));
-        let facts = [
+        let of_run = [
             (
                 "game, method, preset",
                 Some(format!("{}, {}, {}", run.train.game, run.train.method, run.train.preset)),
@@ -378,18 +369,8 @@ fn runs_section(report: &Report, out: &mut Markup) {
             ("id", Some(run.id.clone())),
             ("evaluations", Some(run.evaluations.keys().cloned().collect::<Vec<_>>().join(", "))),
         ];
-        for (name, value) in facts {
-            if let Some(value) = value.filter(|value| !value.is_empty()) {
-                out.leaf("dt", &[], name);
-                out.leaf("dd", &[], &value);
-            }
-        }
-        out.close("dl");
-        let config = serde_json::to_string_pretty(&run.train.config).expect("a JSON value can be written");
-        out.open("details", &[]);
-        out.leaf("summary", &[], "Every resolved key");
-        out.leaf("pre", &[], &config);
-        out.close("details");
+        facts(&of_run, out);
+        config_details("Every resolved key", &run.train.config, out);
         out.close("details");
     }
     let all = [
@@ -399,7 +380,7 @@ fn runs_section(report: &Report, out: &mut Markup) {
     ];
     files(&all, out);
     for line in &report.damaged {
-        out.leaf("p", &[("class", &"rehearsal")], &format!("Skipped (unreadable): {line}"));
+        out.leaf("p", &[("class", &"scaled")], &format!("Skipped (unreadable): {line}"));
     }
     out.close("section");
 }
@@ -408,16 +389,16 @@ fn reading_section(report: &Report, out: &mut Markup) {
     out.open("section", &[("id", &"reading")]);
     out.leaf("h2", &[], "How to read the numbers");
     let few = format!(
-        "± is the standard deviation over training seeds (divisor n), as in the paper; with one seed there is none. Intervals are \
-         of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest of a column is set in bold, \
-         among the methods under the preset that the study asks for, and only where at least two of them have {MIN_SEEDS_FOR_BEST} seeds or \
-         more at full budget."
+        "± is the standard deviation across training seeds (divisor n), as in the paper; it is missing with one seed. Intervals are \
+         those of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest score of a column is bold, among \
+         the methods with the preset of the experiment, if at least two of them have {MIN_SEEDS_FOR_BEST} seeds or more with the full \
+         budget."
     );
-    let normalised = "A normalised score is 0 where the agent earns as much as static, a reference agent that never adapts, and 1 \
-                      where it earns as much as oracle, a reference agent that knows its peers. Both are scripted and play with the \
-                      same peers. They are no limits: an agent may earn less than static or more than oracle. The paper's peer \
+    let normalised = "A normalised score is 0 if the agent scores as much as static, a reference agent that never adapts, and 1 if it \
+                      scores as much as oracle, a reference agent that knows its peers. Both are scripted and play with the same \
+                      peers. They are not limits: an agent may score less than static or more than oracle. The paper's peer \
                       pools and ours come from the same distribution but may differ; compare normalised scores rather than raw ones.";
-    let folders = "The commands are those that were typed; the folders in them are today's, relative to the folder of the records.";
+    let folders = "The commands are the recorded ones, with the current folders, relative to the folder of the records.";
     for text in [few.as_str(), normalised, folders] {
         out.leaf("p", &[("class", &"note")], text);
     }

@@ -1,20 +1,20 @@
-//! Encounters to step through: the records on the page, what is there without a script, and the script.
+//! Replays of encounters on a page: their records, the text shown without JavaScript, and the script.
 
-use super::counted;
 use super::script::{bundle, enclosed};
+use super::{counted, facts};
 use crate::markup::Markup;
 use crate::number;
 use crate::record::{EpisodeEnding, ScoreMetric};
 use crate::replay::ReplayRecord;
 
-/// The files of a game with which a page shows its encounters.
+/// The files with which a page draws the encounters of a game.
 #[derive(Clone, Copy, Debug)]
 pub struct GamePage {
     /// The game's id.
     pub game: &'static str,
-    /// A module whose exports replace those of `text_game.js`.
+    /// The JavaScript module, whose exports replace those of `text_game.js`.
     pub script: &'static str,
-    /// The style sheet of what it draws.
+    /// The style sheet of its drawings.
     pub style: &'static str,
 }
 
@@ -24,8 +24,8 @@ macro_rules! modules {
     };
 }
 
-/// The modules with which pages show encounters, with their file names; a module imports only from those before it. The play page
-/// serves them, too.
+/// The JavaScript modules that show encounters, with their file names. A module imports only modules before it. The play page uses
+/// them too.
 pub const STAGE_MODULES: &[(&str, &str)] =
     modules!["elements.js", "pen.js", "text_game.js", "board.js", "beliefs.js", "stepper.js"];
 
@@ -35,7 +35,7 @@ pub const STAGE_STYLE: &str = include_str!("../../assets/stage.css");
 const SCRIPT: &str = include_str!("../../assets/replay.js");
 const STYLE: &str = include_str!("../../assets/replay.css");
 
-/// The style sheets that these encounters need.
+/// The style sheets of these encounters.
 pub(super) fn styles(replays: &[ReplayRecord], pages: &[GamePage]) -> Vec<&'static str> {
     if replays.is_empty() {
         return Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn styles(replays: &[ReplayRecord], pages: &[GamePage]) -> Vec<&'stat
     [STYLE, STAGE_STYLE].into_iter().chain(needed(replays, pages).map(|page| page.style)).collect()
 }
 
-/// The script that these encounters need; none if there are none.
+/// The script of these encounters; `None` without encounters.
 pub(super) fn script(replays: &[ReplayRecord], pages: &[GamePage]) -> Option<String> {
     if replays.is_empty() {
         return None;
@@ -54,11 +54,12 @@ pub(super) fn script(replays: &[ReplayRecord], pages: &[GamePage]) -> Option<Str
     Some(format!("\n{}\nreplays({{ {} }});\n", bundle(&modules), games.join(",\n")))
 }
 
+/// The drawings of the games of these encounters.
 fn needed<'a>(replays: &'a [ReplayRecord], pages: &'a [GamePage]) -> impl Iterator<Item = &'a GamePage> {
     pages.iter().filter(|page| replays.iter().any(|replay| replay.game == page.game))
 }
 
-/// All encounters, one after the other.
+/// Writes the section of all encounters.
 pub(super) fn section(replays: &[ReplayRecord], out: &mut Markup) {
     if replays.is_empty() {
         return;
@@ -94,19 +95,20 @@ fn one(replay: &ReplayRecord, out: &mut Markup) {
     );
     out.leaf("p", &[("class", &"note")], &format!("True peers: {}.", replay.description));
     out.open("div", &[("class", &"stage replay-stage")]);
-    // Without scripts, and until they have run: how every episode ended.
-    let good = replay.episodes.iter().filter(|episode| episode.ending == EpisodeEnding::Succeeded).count();
+    // A summary, which the script replaces.
+    let n_succeeded =
+        replay.episodes.iter().filter(|episode| episode.ending == EpisodeEnding::Succeeded).count();
     let mean = replay.episodes.iter().map(|episode| episode.task_return).sum::<f64>();
     let mean = mean / replay.episodes.len().max(1) as f64;
     let mut text = format!(
-        "{} of {} moments; return per {} {}",
+        "{} with {} steps; return per {} {}",
         counted(replay.episodes.len(), &words.episode, &words.episodes),
         number::count(replay.n_moments() as u64),
         words.episode,
         number::typeset(mean, 2)
     );
     if replay.metric == ScoreMetric::Success {
-        text.push_str(&format!(", {good} succeeded"));
+        text.push_str(&format!(", {n_succeeded} succeeded"));
     }
     out.leaf("p", &[("class", &"note")], &format!("{text}. Enable JavaScript to step through it."));
     out.close("div");
@@ -114,21 +116,16 @@ fn one(replay: &ReplayRecord, out: &mut Markup) {
     out.open("details", &[]);
     out.leaf("summary", &[], "Provenance of this encounter");
     super::run::command(&replay.command, out);
-    out.open("dl", &[("class", &"facts")]);
     let run = &replay.run;
-    let facts = [
-        ("run", run.folder.clone()),
-        ("training seed", run.seed.to_string()),
-        ("encounter seed", replay.seed.to_string()),
-        ("training steps", number::count(run.steps)),
-        ("commit", run.commit.clone().unwrap_or_default()),
-        ("config hash", run.config_hash.clone().unwrap_or_default()),
+    let of_replay = [
+        ("run", Some(run.folder.clone())),
+        ("training seed", Some(run.seed.to_string())),
+        ("encounter seed", Some(replay.seed.to_string())),
+        ("training steps", Some(number::count(run.steps))),
+        ("commit", run.commit.clone()),
+        ("config hash", run.config_hash.clone()),
     ];
-    for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
-        out.leaf("dt", &[], name);
-        out.leaf("dd", &[], value);
-    }
-    out.close("dl");
+    facts(&of_replay, out);
     out.close("details");
     out.close("div");
 }

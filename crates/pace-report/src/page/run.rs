@@ -1,10 +1,13 @@
-//! The page of one run: how it was trained, how it fared in every evaluation, and encounters to step through.
+//! The page of one run: its evaluations, replays, learning curves and provenance.
 
 use super::evaluation::{
-    adaptation_section, blocks_section, change_section, headline, knowledge_section, peers_section,
+    adaptation_section, blocks_section, headline, identification_section, peers_section, switch_section,
 };
 use super::replay::{self, GamePage};
-use super::{both, card, cell, counted, figure, files, nothing, score_cell, shell};
+use super::{
+    both, card, cell, close_table, config_details, counted, dash, facts, figure, files, open_table,
+    score_cell, shell,
+};
 use crate::figures::{adaptation, training};
 use crate::markup::Markup;
 use crate::number;
@@ -12,25 +15,25 @@ use crate::record::{AdaptRecord, RunRecord, TrainRecord};
 use crate::replay::ReplayRecord;
 use crate::table::{detection_line, game_keys};
 
-/// All that a run has left behind.
+/// The content of the page of a run.
 #[derive(Clone, Debug, Default)]
 pub struct RunPage<'a> {
-    /// The evaluations with their names, the main one first.
+    /// The evaluations with their names, starting with the main one.
     pub evaluations: Vec<(&'a str, &'a AdaptRecord)>,
-    /// How training went.
+    /// The configuration and learning curves.
     pub train: Option<&'a TrainRecord>,
-    /// Encounters that were written down.
+    /// Recorded encounters.
     pub replays: &'a [ReplayRecord],
-    /// How the games of these encounters are drawn.
+    /// The drawings of games.
     pub pages: &'a [GamePage],
-    /// The share of the budget that the run had, where it was a rehearsal.
+    /// The factor for step budgets; 1 for the full budget.
     pub scale: Option<f64>,
-    /// The names of the figures that are written as SVG files into `figures/` beside the page.
+    /// The names of the SVG files in `figures/`, which is next to the page.
     pub figures: &'a [String],
 }
 
 impl RunPage<'_> {
-    /// The page.
+    /// Writes the page.
     pub fn render(&self) -> String {
         let main = self.evaluations.first().map(|(_, adapt)| *adapt);
         let title = match (main, self.train) {
@@ -42,16 +45,16 @@ impl RunPage<'_> {
         shell(&title, &replay::styles(self.replays, self.pages), script.as_deref(), |out| {
             match main {
                 Some(adapt) => headline(adapt, out),
-                None => bare_headline(self.train, out),
+                None => training_headline(self.train, out),
             }
             scaled_note(self.scale, out);
             if let Some(adapt) = main {
                 adaptation_section(adapt, out);
-                change_section(adapt, out);
+                switch_section(adapt, out);
             }
             replay::section(self.replays, out);
             if let Some(adapt) = main {
-                knowledge_section(adapt, out);
+                identification_section(adapt, out);
                 blocks_section(adapt, out);
                 peers_section(adapt, out);
             }
@@ -59,24 +62,24 @@ impl RunPage<'_> {
             if let Some(train) = self.train {
                 training_section(train, out);
             }
-            making_section(main, self.train, self.figures, out);
+            provenance_section(main, self.train, self.figures, out);
         })
     }
 }
 
-/// Says in red that numbers come from shortened runs.
+/// Writes a warning if scores come from scaled runs.
 pub(super) fn scaled_note(scale: Option<f64>, out: &mut Markup) {
     if let Some(scale) = scale.filter(|scale| *scale != 1.0) {
         let text = format!(
             "Scaled run: trained for {} of the full budget; the scores are not results.",
             number::percent_fine(scale)
         );
-        out.leaf("p", &[("class", &"rehearsal"), ("role", &"note")], &text);
+        out.leaf("p", &[("class", &"scaled"), ("role", &"note")], &text);
     }
 }
 
-/// A run that has not met anybody yet.
-fn bare_headline(train: Option<&TrainRecord>, out: &mut Markup) {
+/// The headline of a run without evaluations.
+fn training_headline(train: Option<&TrainRecord>, out: &mut Markup) {
     out.open("header", &[]);
     let Some(train) = train else {
         out.leaf("h1", &[], "A run without records");
@@ -100,29 +103,28 @@ fn bare_headline(train: Option<&TrainRecord>, out: &mut Markup) {
     out.close("header");
 }
 
-/// Studies beside the main one: a table, and the curve of each.
+/// Evaluations other than the main one: a table, and the adaptation curve of each.
 fn others_section(evaluations: &[(&str, &AdaptRecord)], out: &mut Markup) {
     if evaluations.is_empty() {
         return;
     }
     out.open("section", &[]);
     out.leaf("h2", &[], "Other evaluations of the same agent");
-    out.open("table", &[("role", &"table")]);
-    out.open("thead", &[("role", &"rowgroup")]);
-    out.open("tr", &[("role", &"row")]);
-    let names = ["evaluation", "pool", "episodes", "score", "oracle", "bayes", "normalised"];
-    for (place, name) in names.into_iter().enumerate() {
-        let class = if place < 2 { "words" } else { "" };
-        out.leaf("th", &[("role", &"columnheader"), ("scope", &"col"), ("class", &class)], name);
-    }
-    out.close("tr");
-    out.close("thead");
-    out.open("tbody", &[("role", &"rowgroup")]);
+    let headings = [
+        ("words", "evaluation"),
+        ("words", "pool"),
+        ("", "episodes"),
+        ("", "score"),
+        ("", "oracle"),
+        ("", "bayes"),
+        ("", "normalised"),
+    ];
+    open_table("", &headings, out);
     for (name, adapt) in evaluations {
         let decimals = number::decimals(adapt.standard_error);
         let reference = |name: &str| {
             let known = adapt.references.get(name);
-            known.map_or(nothing(), |reference| number::typeset(reference.mean, decimals))
+            known.map_or(dash(), |reference| number::typeset(reference.mean, decimals))
         };
         out.open("tr", &[("role", &"row")]);
         cell(out, "evaluation", "words", name);
@@ -131,11 +133,10 @@ fn others_section(evaluations: &[(&str, &AdaptRecord)], out: &mut Markup) {
         score_cell(out, "score", adapt.mean, adapt.standard_error, decimals);
         cell(out, "oracle", "number", &reference("oracle"));
         cell(out, "bayes", "number", &reference("bayes"));
-        cell(out, "normalised", "number", &adapt.normalised.map_or(nothing(), number::percent));
+        cell(out, "normalised", "number", &adapt.normalised.map_or(dash(), number::percent));
         out.close("tr");
     }
-    out.close("tbody");
-    out.close("table");
+    close_table(out);
     for (number, (name, adapt)) in evaluations.iter().enumerate() {
         if adapt.blocks.is_empty() {
             continue;
@@ -179,7 +180,7 @@ fn training_section(train: &TrainRecord, out: &mut Markup) {
     out.close("section");
 }
 
-fn making_section(
+fn provenance_section(
     adapt: Option<&AdaptRecord>,
     train: Option<&TrainRecord>,
     figures: &[String],
@@ -192,7 +193,6 @@ fn making_section(
     if let Some(adapt) = adapt {
         command(&adapt.command, out);
     }
-    out.open("dl", &[("class", &"facts")]);
     let wall_clock = run.wall_clock_secs.or(train.map(|train| train.wall_clock_secs));
     let of_train = |value: fn(&TrainRecord) -> &String| train.map(|train| value(train).clone());
     let context = adapt.and_then(|adapt| {
@@ -200,11 +200,11 @@ fn making_section(
         Some(format!("the last {}", counted(n, &adapt.words.episode, &adapt.words.episodes)))
     });
     let game = adapt.map(|adapt| format!("{}, {}", adapt.game, adapt.preset));
-    let facts = [
+    let of_run = [
         ("run", Some(run.folder.clone())),
         ("game, preset", game.or(train.map(|train| format!("{}, {}", train.game, train.preset)))),
         ("method", adapt.map(|adapt| adapt.method.clone()).or(of_train(|train| &train.method))),
-        ("metric", adapt.map(|adapt| adapt.metric.name().to_owned())),
+        ("metric", adapt.map(|adapt| adapt.metric.to_string())),
         ("game keys changed for this evaluation", adapt.map(game_keys)),
         ("context", context),
         ("seed", Some(run.seed.to_string())),
@@ -214,13 +214,7 @@ fn making_section(
         ("config hash", run.config_hash.clone()),
         ("record format", Some(crate::FORMAT_VERSION.to_string())),
     ];
-    for (name, value) in facts {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            out.leaf("dt", &[], name);
-            out.leaf("dd", &[], &value);
-        }
-    }
-    out.close("dl");
+    facts(&of_run, out);
     if !figures.is_empty() {
         let links: Vec<(String, String)> =
             figures.iter().map(|name| (format!("{name}.svg"), format!("figures/{name}.svg"))).collect();
@@ -228,16 +222,12 @@ fn making_section(
         files(&links, out);
     }
     if let Some(train) = train.filter(|train| !train.config.is_null()) {
-        let config = serde_json::to_string_pretty(&train.config).expect("a JSON value can be written");
-        out.open("details", &[]);
-        out.leaf("summary", &[], "Configuration with every resolved key");
-        out.leaf("pre", &[], &config);
-        out.close("details");
+        config_details("Configuration with every resolved key", &train.config, out);
     }
     out.close("section");
 }
 
-/// What was typed, word by word, so that a narrow screen does not break `--pool` between its hyphens.
+/// Writes a command. Every word has its own element, so that narrow screens do not break `--pool` between its hyphens.
 pub(super) fn command(command: &str, out: &mut Markup) {
     if command.is_empty() {
         return;

@@ -1,15 +1,15 @@
-//! The scripts of a page: modules put together into one text, and the hash by which the page allows that text alone.
+//! The script of a page: JavaScript modules combined into one text, and its hash for the content security policy.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// Several modules as one: imports among them are dropped, exports become plain declarations. Names must not collide.
+/// Combines several modules. Their imports are removed, and exports become plain declarations. Names must be unique.
 pub(super) fn bundle(modules: &[&str]) -> String {
     modules.iter().map(|module| plain(module)).collect::<Vec<_>>().join("\n")
 }
 
-/// A module as an expression of its own scope, whose value has the module's exports.
+/// Converts a module to an expression with its own scope, whose value is an object with the module's exports.
 pub(super) fn enclosed(module: &str) -> String {
     let name = |line: &str| {
         let (_, rest) = line.strip_prefix("export ")?.split_once(' ')?;
@@ -19,13 +19,14 @@ pub(super) fn enclosed(module: &str) -> String {
     format!("(() => {{\n{}\nreturn {{ {} }};\n}})()", plain(module), names.join(", "))
 }
 
+/// The text of a module without imports, comment lines and the keyword `export`.
 fn plain(module: &str) -> String {
     let lines =
         module.lines().filter(|line| !line.starts_with("import ") && !line.trim_start().starts_with("//"));
     lines.map(|line| line.strip_prefix("export ").unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// The hash of a script as a content security policy names it.
+/// The hash of a script in the format of a content security policy.
 pub(super) fn hash(script: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(script)))
 }
@@ -35,12 +36,12 @@ mod tests {
     use super::{bundle, enclosed, hash};
 
     #[test]
-    fn hash_is_written_as_content_security_policies_write_it() {
+    fn hash_has_the_format_of_content_security_policies() {
         assert_eq!(hash(""), "sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=");
     }
 
     #[test]
-    fn modules_become_one_text() {
+    fn modules_are_combined_into_one_text() {
         let pen = "// A pen.\nexport function pen() {}\n";
         let page = "import { pen } from \"./pen.js\";\n\npen();\n";
         assert_eq!(bundle(&[pen, page]), "function pen() {}\n\npen();");

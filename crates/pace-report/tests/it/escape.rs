@@ -1,4 +1,4 @@
-//! No text of a record becomes a tag, an attribute or a command to a terminal.
+//! No text of a record becomes a tag, an attribute or a control sequence of a terminal.
 
 use pace_report::{figures, page, table};
 
@@ -6,7 +6,7 @@ use crate::sample::{hostile, kuhn};
 use crate::well_formed::tags;
 
 #[test]
-fn a_description_is_text_and_nothing_else() {
+fn texts_of_records_are_escaped() {
     let (adapt, train) = hostile();
     let mut outputs = vec![
         page::render(&adapt, Some(&train)),
@@ -28,7 +28,7 @@ fn a_description_is_text_and_nothing_else() {
 }
 
 #[test]
-fn a_terminal_gets_no_commands() {
+fn tables_contain_no_control_sequences() {
     let (adapt, _) = hostile();
     for text in [table::headline(&adapt), table::blocks(&adapt), table::peers(&adapt)] {
         assert!(!text.contains('\u{1b}'), "{text}");
@@ -36,7 +36,7 @@ fn a_terminal_gets_no_commands() {
 }
 
 #[test]
-fn a_page_asks_nothing_of_a_network() {
+fn a_page_makes_no_network_requests() {
     let (adapt, train) = kuhn();
     let page = page::render(&adapt, Some(&train));
     assert!(page.contains("default-src &#39;none&#39;"));

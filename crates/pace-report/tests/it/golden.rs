@@ -1,4 +1,4 @@
-//! What is made of the committed record, byte by byte. `UPDATE_GOLDEN=1` rewrites the files.
+//! Tables, figures and a page of the committed record are equal to golden files. `UPDATE_GOLDEN=1` rewrites them.
 
 use pace_report::{figures, page, table};
 
@@ -40,7 +40,7 @@ fn whole_page() {
 }
 
 #[test]
-fn a_change_of_peers() {
+fn tables_and_figure_with_a_replacement_of_peers() {
     let record = switched();
     let text = [
         table::headline(&record),

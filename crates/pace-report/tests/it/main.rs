@@ -1,4 +1,4 @@
-//! Integration tests of the reports, one binary.
+//! Integration tests of this crate, in one binary.
 
 mod escape;
 mod golden;

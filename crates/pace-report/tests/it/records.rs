@@ -1,11 +1,11 @@
-//! The file format: what goes out comes back, and what is not ours is refused with a reason.
+//! The file format: records survive writing and reading, and invalid records are rejected with a reason.
 
 use pace_report::{AdaptRecord, RecordError, TrainRecord, table};
 use serde_json::{Value, json};
 
 use crate::sample::{hostile, kuhn, read, switched};
 
-/// The committed record with `edit` done to its JSON.
+/// Reads the committed record after a change of its JSON.
 fn edited(edit: impl FnOnce(&mut Value)) -> Result<AdaptRecord, RecordError> {
     let mut value: Value = serde_json::from_str(&read("kuhn.adapt.json")).expect("JSON");
     edit(&mut value);
@@ -13,13 +13,13 @@ fn edited(edit: impl FnOnce(&mut Value)) -> Result<AdaptRecord, RecordError> {
 }
 
 #[track_caller]
-fn refused(edit: impl FnOnce(&mut Value), message: &str) {
+fn check_rejected(edit: impl FnOnce(&mut Value), message: &str) {
     let error = edited(edit).expect_err("an error");
     assert!(error.to_string().contains(message), "found: {error}");
 }
 
 #[test]
-fn what_goes_out_comes_back() {
+fn records_survive_writing_and_reading() {
     for (adapt, train) in [kuhn(), hostile()] {
         assert_eq!(AdaptRecord::from_json(&adapt.to_json().unwrap()).unwrap(), adapt);
         assert_eq!(TrainRecord::from_json(&train.to_json().unwrap()).unwrap(), train);
@@ -29,7 +29,7 @@ fn what_goes_out_comes_back() {
 }
 
 #[test]
-fn every_committed_result_can_be_read() {
+fn every_record_in_results_is_readable_and_its_tables_fit_80_columns() {
     let results = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
     let mut folders = vec![results];
     let mut n_read = 0;
@@ -61,7 +61,7 @@ fn check_tables(record: &AdaptRecord) {
 }
 
 #[test]
-fn scripts_find_the_names_they_rely_on() {
+fn json_fields_for_scripts_keep_their_names() {
     let value: Value = serde_json::from_str(&kuhn().0.to_json().unwrap()).unwrap();
     assert_eq!(value["format_version"], 1);
     for name in
@@ -81,17 +81,20 @@ fn scripts_find_the_names_they_rely_on() {
 }
 
 #[test]
-fn other_versions_are_refused_before_their_fields_are_read() {
-    refused(
+fn other_versions_are_rejected_before_their_fields_are_read() {
+    check_rejected(
         |value| {
             value["format_version"] = json!(2);
             value["peers"] = json!("moved elsewhere");
         },
         "format_version 2 found, this build reads 1; update pace to read it",
     );
-    refused(|value| value["format_version"] = json!(0), "make the record again");
-    refused(|value| _ = value.as_object_mut().unwrap().remove("format_version"), "no `format_version` found");
-    // Also for those who come in by serde alone.
+    check_rejected(|value| value["format_version"] = json!(0), "make the record again");
+    check_rejected(
+        |value| _ = value.as_object_mut().unwrap().remove("format_version"),
+        "no `format_version` found",
+    );
+    // Also when a record is read by serde directly.
     let mut value: Value = serde_json::from_str(&read("kuhn.train.json")).unwrap();
     value["format_version"] = json!(7);
     let error = serde_json::from_value::<TrainRecord>(value).unwrap_err();
@@ -99,15 +102,15 @@ fn other_versions_are_refused_before_their_fields_are_read() {
 }
 
 #[test]
-fn bad_records_are_refused_with_the_place() {
-    refused(|value| value["blocks"][3]["mean"] = json!("high"), "expected f64");
-    refused(
+fn invalid_records_are_rejected_with_the_field() {
+    check_rejected(|value| value["blocks"][3]["mean"] = json!("high"), "expected f64");
+    check_rejected(
         |value| value["blocks"][3]["first"] = json!(11),
         "`blocks` has episodes 11 to 40 after episode 30",
     );
-    refused(|value| value["blocks"][0]["first"] = json!(0), "blocks must follow each other from 1");
+    check_rejected(|value| value["blocks"][0]["first"] = json!(0), "blocks must follow each other from 1");
     let bin = json!({ "first": 3, "last": 2, "n_encounters": 1, "accuracy": 0.5, "accuracy_error": null, "posterior": 0.5 });
-    refused(
+    check_rejected(
         |value| value["identification_by_decision"] = json!([bin]),
         "`identification_by_decision` has decisions 3 to 2 after decision 0",
     );
@@ -115,13 +118,13 @@ fn bad_records_are_refused_with_the_place() {
 }
 
 #[test]
-fn fields_of_a_later_minor_are_passed_over() {
+fn unknown_fields_are_ignored() {
     let record = edited(|value| value["blocks"][0]["new_field"] = json!([1, 2])).unwrap();
     assert_eq!(record, kuhn().0);
 }
 
 #[test]
-fn a_number_json_cannot_hold_is_an_error_and_not_a_null() {
+fn numbers_that_are_not_finite_are_errors() {
     let (mut adapt, mut train) = kuhn();
     adapt.peers[4].mean = f64::NAN;
     assert_eq!(adapt.to_json().unwrap_err().to_string(), "`peers[4].mean` is NaN, expected a finite number");
@@ -131,7 +134,7 @@ fn a_number_json_cannot_hold_is_an_error_and_not_a_null() {
 }
 
 #[test]
-fn comparisons_follow_from_the_references() {
+fn comparisons_with_reference_agents_are_recomputed() {
     let (record, _) = kuhn();
     let mut again = record.clone();
     again.normalised = None;

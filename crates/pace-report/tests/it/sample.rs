@@ -1,4 +1,4 @@
-//! Records to test with: the committed ones, and one that is as small and as hostile as a record can be.
+//! Records for tests: the committed ones, a hostile one, and one with a replacement of the peers.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub fn kuhn() -> (AdaptRecord, TrainRecord) {
 
 pub const HOSTILE: &str = "<script>alert('1')</script>\" onload=\"x & \u{1b}[31m";
 
-/// Every text is hostile, every list has one entry, every number that may be missing is.
+/// A record in which every text is hostile, every list has one entry, and every optional number is missing.
 pub fn hostile() -> (AdaptRecord, TrainRecord) {
     let text = || HOSTILE.to_owned();
     let block = BlockRecord {
@@ -120,7 +120,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
     (adapt, train)
 }
 
-/// A record in which the peers change after the third of six episodes, with everything that can be measured on the way.
+/// A record with a replacement of the peers after the third of six episodes, and with all measurements.
 pub fn switched() -> AdaptRecord {
     let (mut record, _) = kuhn();
     let block = |episode: usize| BlockRecord {

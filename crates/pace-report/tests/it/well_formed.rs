@@ -1,4 +1,4 @@
-//! Tags that match, attributes that are quoted, ids that are unique, drawings that stay within their frames.
+//! Pages and figures are well-formed: matching tags, quoted attributes, unique ids, and drawings within their frames.
 
 use std::collections::BTreeSet;
 
@@ -15,12 +15,12 @@ pub struct Tag {
     pub is_whole: bool,
 }
 
-/// Every tag of a text, by the strict rules of XML, which are also good HTML.
+/// Every tag of a text, by the rules of XML; HTML that follows them is valid too.
 pub fn tags(text: &str) -> Vec<Tag> {
     let mut tags = Vec::new();
     let mut rest = text.strip_prefix("<!DOCTYPE html>").unwrap_or(text);
     let mut is_script = false;
-    // What is in a script is no markup.
+    // The text of a script is not markup.
     while let Some(start) = if is_script { rest.find("</script") } else { rest.find('<') } {
         let inside = &rest[start + 1..];
         let end = inside.find('>').expect("a tag ends");
@@ -48,12 +48,12 @@ pub fn tags(text: &str) -> Vec<Tag> {
 fn check(text: &str) {
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();
-    let mut mentioned = BTreeSet::new();
+    let mut referenced = BTreeSet::new();
     for tag in tags(text) {
         for (name, value) in &tag.attributes {
             match name.as_str() {
-                "id" => assert!(ids.insert(value.clone()), "two things have the id {value}"),
-                "aria-labelledby" => mentioned.extend(value.split(' ').map(str::to_owned)),
+                "id" => assert!(ids.insert(value.clone()), "duplicate id {value}"),
+                "aria-labelledby" => referenced.extend(value.split(' ').map(str::to_owned)),
                 _ => (),
             }
             assert!(!value.contains("NaN") && !value.contains("inf"), "{tag:?}");
@@ -65,8 +65,8 @@ fn check(text: &str) {
         }
     }
     assert!(open.is_empty(), "{open:?}");
-    assert_eq!(ids, mentioned);
-    // An ampersand is always the beginning of one of our entities.
+    assert_eq!(ids, referenced);
+    // Every ampersand starts an entity.
     for after in text.split('&').skip(1) {
         assert!(["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|entity| after.starts_with(entity)));
     }
@@ -85,26 +85,26 @@ fn pages_and_figures_are_well_formed() {
 }
 
 #[test]
-fn a_change_of_peers_is_marked_and_told() {
+fn the_replacement_of_peers_is_shown_in_figures_and_text() {
     let record = switched();
     let page = page::render(&record, None);
     check(&page);
     for words in [
-        "other peers take over",
+        "peers replaced",
         "When the peers change",
         "detector drop:0.8 (clearing keeps last): finds the switch in 75 % of the encounters, 1.4 episodes after it",
         "0 in 17 %, 1 in 50 %, 3 in 33 %",
-        "decisions since the encounter began",
+        "decisions since the start of the encounter",
         "horizon_steps = 50",
         "the last 3 episodes",
     ] {
         assert!(page.contains(words), "no {words:?}");
     }
     // The curve ends where half of the encounters have ended.
-    let chart = figures::identification::by_decision(&record).expect("the record knows");
+    let chart = figures::identification::by_decision(&record).expect("the record has identification");
     assert_eq!(chart.series[0].points.len(), 3);
     check(&chart.document(ChartFrame { width: 560.0, height: 360.0, heading: true, names: true }));
-    // Single episodes are drawn apart only where the blocks are longer.
+    // Single episodes have their own figure only if blocks are longer.
     assert!(figures::adaptation::by_episode(&record).is_none());
     let (mut kuhn, _) = kuhn();
     kuhn.by_episode = (1..=100)
@@ -118,7 +118,7 @@ fn a_change_of_peers_is_marked_and_told() {
 }
 
 #[test]
-fn a_record_with_almost_nothing_in_it_still_has_a_page() {
+fn a_record_without_blocks_peers_and_curves_has_a_page() {
     let (mut adapt, mut train) = hostile();
     adapt.blocks.clear();
     adapt.peers.clear();
@@ -127,7 +127,7 @@ fn a_record_with_almost_nothing_in_it_still_has_a_page() {
     check(&page::render(&adapt, Some(&train)));
     assert!(figures::training::figure(&train).is_none());
     assert!(figures::identification::figure(&adapt).is_none());
-    // Not written by us, but made in memory: nothing that is not a number reaches a drawing.
+    // Records in memory may contain NaN, but drawings do not.
     let (mut adapt, _) = kuhn();
     adapt.blocks[2].mean = f64::NAN;
     adapt.peers[2].mean = f64::NAN;
@@ -136,9 +136,9 @@ fn a_record_with_almost_nothing_in_it_still_has_a_page() {
 }
 
 #[test]
-fn names_at_the_ends_of_lines_keep_their_distance() {
+fn names_at_the_ends_of_lines_do_not_overlap() {
     let (mut adapt, _) = kuhn();
-    // All references in one place is the worst that can happen.
+    // The worst case: all reference agents have the same score.
     for reference in adapt.references.values_mut() {
         reference.blocks.clear();
         reference.mean = 0.056;
@@ -160,32 +160,33 @@ fn names_at_the_ends_of_lines_keep_their_distance() {
 }
 
 #[test]
-fn reference_agents_are_no_bounds() {
+fn reference_agents_are_not_called_bounds() {
     let (adapt, train) = kuhn();
     let page = page::render(&adapt, Some(&train));
     assert!(page.contains("their scores are no limits for a learned agent"));
     assert!(page.contains("bayes knows the family of its peers and infers the rest from their actions"));
-    for claim in ["as well as can be", "bound"] {
+    for claim in ["as well as", "bound"] {
         assert!(!page.contains(claim), "{claim}");
     }
 }
 
 #[test]
-fn a_line_on_another_scale_is_named() {
+fn lines_on_another_scale_are_listed() {
     let (one, _) = kuhn();
-    let described = |change: f64| {
+    let description = |change: f64| {
         let mut other = one.clone();
         other.references.values_mut().for_each(|reference| reference.mean += change);
         let groups = [("PACE".to_owned(), vec![&one]), ("PACE, preset reference".to_owned(), vec![&other])];
         figures::comparison::adaptation("", &groups).expect("there are blocks").description
     };
-    let said = " not comparable with the other rows: PACE, preset reference (oracle 1.077, static 1.021).";
-    assert!(described(1.0).ends_with(said), "{}", described(1.0));
-    assert!(!described(0.001).contains("another scale"), "{}", described(0.001));
+    let expected =
+        " not comparable with the other rows: PACE, preset reference (oracle 1.077, static 1.021).";
+    assert!(description(1.0).ends_with(expected), "{}", description(1.0));
+    assert!(!description(0.001).contains("another scale"), "{}", description(0.001));
 }
 
 #[test]
-fn figures_say_what_they_are_without_being_seen() {
+fn figures_have_a_text_for_readers_who_cannot_see_them() {
     let (adapt, _) = kuhn();
     let svg = figures::adaptation::figure(&adapt);
     assert!(svg.contains("role=\"img\""));

@@ -24,7 +24,7 @@ pub struct AdaptArgs {
     run: PathBuf,
     /// Peer pool: `test`, `train` or `uniform:N` (N tuples sampled uniformly, one encounter each).
     #[arg(long, default_value = "test")]
-    pool: String,
+    pool: Split,
     /// Encounters per peer tuple.
     #[arg(long, alias = "passes", default_value_t = 200, value_parser = whole::<usize>(1..=1_000_000))]
     encounters: usize,
@@ -41,7 +41,7 @@ pub struct AdaptArgs {
     switch_at: Option<usize>,
     /// Change detector that clears the context: `none`, `drop:C` or `known` (see below).
     #[arg(long, default_value = "none")]
-    detector: String,
+    detector: Detector,
     /// Part of the context kept when it is cleared: `last` (the finished episode, as in the authors' code) or `nothing` (as in
     /// the paper).
     #[arg(long, alias = "clear-keeps", default_value = "last", value_name = "WHAT")]
@@ -77,13 +77,13 @@ fn detectors() -> String {
 pub fn run(args: &AdaptArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     args.input.exit_with();
     let view = RunView::open(&args.run)?;
-    let split = args.pool.parse::<Split>()?;
+    let split = args.pool;
     let encounters = if matches!(split, Split::Uniform(_)) { 1 } else { args.encounters };
     let options = AdaptOptions {
         episodes: args.episodes,
         context_episodes: args.context_episodes,
         switch_at: args.switch_at,
-        detector: args.detector.parse::<Detector>()?,
+        detector: args.detector,
         keep_on_clear: args.keep_on_clear.parse::<ClearKeeps>()?,
         temperature: args.temperature,
         game_keys: parse_overrides(&args.overrides)?,

@@ -35,7 +35,7 @@ pub struct ListPeersArgs {
     game: GameArgs,
     /// Peer pool: `train`, `test` or `uniform:N` (N tuples sampled uniformly). Default: train and test.
     #[arg(long)]
-    pool: Option<String>,
+    pool: Option<Split>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -142,10 +142,7 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn peers(args: &ListPeersArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let game = args.game.open()?;
-    let splits = match &args.pool {
-        Some(pool) => vec![pool.parse::<Split>()?],
-        None => vec![Split::Train, Split::Test],
-    };
+    let splits = args.pool.map_or(vec![Split::Train, Split::Test], |pool| vec![pool]);
     let pools: Vec<_> = splits.into_iter().map(|split| game.pool(split)).collect();
     if args.json {
         let document = json!({ "game": game.spec().id, "pools": pools });

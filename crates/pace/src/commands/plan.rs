@@ -14,6 +14,7 @@ use pace_lab::{
 use serde_json::json;
 
 use super::reproduce::n_jobs;
+use crate::game_args::preset;
 use crate::ranges::{scale, thread_count, whole};
 
 /// The arguments of `pace plan`.
@@ -39,8 +40,8 @@ pub struct ExperimentArgs {
     #[arg(long, value_parser = whole::<u64>(1..=1000))]
     seeds: Option<u64>,
     /// Preset with the default keys: `paper`, `reference` or `best`. Default: as in the experiment file.
-    #[arg(long)]
-    preset: Option<String>,
+    #[arg(long, value_parser = preset(), hide_possible_values = true)]
+    preset: Option<Preset>,
     /// Multiply step budgets and evaluation encounters by this factor, for example 0.01, for a quick trial. Reports mark such
     /// runs as scaled. Default: 1.
     #[arg(long, value_parser = scale)]
@@ -53,10 +54,9 @@ pub struct ExperimentArgs {
 impl ExperimentArgs {
     /// Creates the plan of these experiments.
     pub fn plan(&self) -> Result<Plan, LabError> {
-        let preset = self.preset.as_deref().map(str::parse::<Preset>).transpose()?;
         Plan::new(
             &self.find()?,
-            &ExperimentOverrides { seeds: self.seeds, preset, scale: self.scale },
+            &ExperimentOverrides { seeds: self.seeds, preset: self.preset, scale: self.scale },
             &self.out,
         )
     }

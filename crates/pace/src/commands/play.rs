@@ -61,7 +61,7 @@ pub fn run(args: &PlayArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         address: args.bind,
         port: args.port,
         hosts: args.hosts.clone(),
-        most_sessions: args.max_sessions as usize,
+        max_sessions: args.max_sessions as usize,
         max_sessions_per_address: args.max_sessions_per_address as usize,
         proxy: args.proxy,
         idle: Duration::from_secs(u64::from(args.idle_minutes) * 60),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, json};
 
 use crate::build_info::all_threads;
-use crate::game_args::KeyArgs;
+use crate::game_args::{KeyArgs, preset};
 use crate::log_line;
 use crate::ranges::{seed, whole};
 use pace_lab::{Experiment, PaperCell, ScriptedEvaluation};
@@ -20,14 +20,14 @@ pub struct ReferencesArgs {
     /// Ids of games. Default: all games.
     games: Vec<String>,
     /// Preset: `paper`, `reference` or `best`. Default: `paper` and `reference`.
-    #[arg(long)]
-    preset: Option<String>,
+    #[arg(long, value_parser = preset(), hide_possible_values = true)]
+    preset: Option<Preset>,
     /// Override one key of the preset. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
     /// Peer pool: `test`, `train` or `uniform:N` (N tuples sampled uniformly, one encounter each). Repeatable.
-    #[arg(long = "pool", default_values_t = ["test".to_owned()])]
-    pools: Vec<String>,
+    #[arg(long = "pool", default_values_t = [Split::Test])]
+    pools: Vec<Split>,
     /// Encounters per peer tuple; always 1 with `uniform:N`.
     #[arg(long, default_value_t = 200, value_parser = whole::<usize>(2..=1_000_000))]
     encounters: usize,
@@ -79,17 +79,13 @@ pub fn run(args: &ReferencesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         [] => GAMES.iter().collect(),
         names => names.iter().map(|name| find_game(name)).collect::<Result<Vec<_>, _>>()?,
     };
-    let presets = match &args.preset {
-        Some(name) => vec![name.parse::<Preset>()?],
-        None => Preset::RULES.to_vec(),
-    };
-    let splits = args.pools.iter().map(|pool| pool.parse::<Split>()).collect::<Result<Vec<_>, _>>()?;
+    let presets = args.preset.map_or(Preset::RULES.to_vec(), |preset| vec![preset]);
     let mut rows = Vec::new();
     for entry in &games {
         for preset in &presets {
-            let keys = KeyArgs { preset: preset.name().to_owned(), overrides: args.overrides.clone() };
+            let keys = KeyArgs { preset: *preset, overrides: args.overrides.clone() };
             let game = keys.open(entry.id)?;
-            for split in &splits {
+            for split in &args.pools {
                 for agent in game.reference_names() {
                     let begin = Instant::now();
                     let row = measure(args, &*game, *preset, *split, agent)?;
@@ -130,7 +126,7 @@ fn measure(
         _ => (game.pool(split).tuples.len(), args.encounters),
     };
     let seed = args.seed;
-    let meetings = ScriptedEvaluation {
+    let evaluation = ScriptedEvaluation {
         reference: agent,
         split,
         n_tuples,
@@ -140,7 +136,7 @@ fn measure(
         seed,
         n_threads: all_threads(),
     };
-    let rows = meetings.play(game)?;
+    let rows = evaluation.play(game)?;
     let groups = EncounterGroups::of(&rows);
     let mean = |value: fn(&EpisodeRow) -> f64| groups.estimate(0..n_episodes, value).mean;
     Ok(ReferenceRow {

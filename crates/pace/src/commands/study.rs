@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::bail;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use pace_play::StudyFile;
 use pace_play::study::export::{ExportError, Format, TABLES};
@@ -34,7 +34,7 @@ pub struct ExportArgs {
     jsonl: bool,
     /// Table to print: `steps`, `encounters`, `participants`, `answers`, `versions` (the settings of each version) or
     /// `replays` (links for a `pace play` with the same agents). Default: `steps` as CSV, all tables as JSON lines.
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(TABLES), hide_possible_values = true)]
     table: Option<String>,
 }
 
@@ -95,10 +95,7 @@ fn export(args: &ExportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let tables = match &args.table {
         None if args.csv => vec!["steps"],
         None => TABLES.to_vec(),
-        Some(table) => match TABLES.iter().find(|name| *name == table) {
-            Some(name) => vec![*name],
-            None => bail!("--table: found {table:?}, expected one of {}", TABLES.join(", ")),
-        },
+        Some(table) => vec![table.as_str()],
     };
     let format = if args.csv { Format::Csv } else { Format::JsonLines };
     let file = StudyFile::open(&args.file)?;

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pace_games::Preset;
 use pace_lab::{RunConfig, RunRequest, StopFlag, TrainingRun};
 use serde_json::Value;
 
 use super::read_text;
 use super::stop_on_stdin::StdinArgs;
 use crate::build_info::{all_threads, build};
-use crate::game_args::parse_overrides;
+use crate::game_args::{parse_overrides, preset};
 use crate::ranges::{scale, seed, thread_count, training_steps};
 use crate::training_loop::{TrainingEnd, train_to_end};
 use crate::{Stopped, log_line};
@@ -23,8 +24,8 @@ pub struct TrainArgs {
     #[arg(long, default_value = "pace")]
     method: String,
     /// Preset with the default keys: `paper`, `reference` or `best`.
-    #[arg(long, default_value = "paper")]
-    preset: String,
+    #[arg(long, default_value = "paper", value_parser = preset(), hide_possible_values = true)]
+    preset: Preset,
     /// Random seed.
     #[arg(long, default_value_t = 1, value_parser = seed())]
     seed: u64,
@@ -73,7 +74,7 @@ pub fn run(args: &TrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let config = RunConfig::resolve(&RunRequest {
         game: &args.game,
         method: &args.method,
-        preset: &args.preset,
+        preset: args.preset.name(),
         seed: args.seed,
         file: text.as_ref().map(|(name, text)| (name.as_str(), text.as_str())),
         overrides,

@@ -86,7 +86,7 @@ fn watch_plays_every_reference() {
 }
 
 #[test]
-fn watch_is_the_same_twice_and_waits_when_asked() {
+fn watch_is_reproducible_and_waits_with_step() {
     let arguments = ["watch", "kuhn-poker", "--seed", "5"];
     assert_eq!(run(&arguments), run(&arguments));
     // Standard input is empty here, so every wait ends at once.
@@ -342,7 +342,7 @@ fn usage_errors_name_what_is_missing_and_the_help_of_the_command() {
 }
 
 #[test]
-fn help_of_help_is_the_help() {
+fn help_of_the_help_command_is_the_help() {
     assert_eq!(run(&["help", "--help"]), run(&["help"]));
     assert_eq!(run(&["help", "-h"]), run(&["help"]));
     assert_eq!(run(&["help", "train", "--help"]), run(&["help", "train"]));

@@ -202,7 +202,7 @@ fn check_case(arguments: &[String], trained: &Path, folder: &Path) {
 }
 
 #[test]
-fn odd_values_of_every_argument_end_in_one_clear_line_or_in_success() {
+fn odd_argument_values_succeed_or_get_one_clear_line() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let trained = scratch.path().join("trained");
     let mut arguments = vec!["train", "kuhn-poker"];
@@ -226,7 +226,7 @@ fn odd_values_of_every_argument_end_in_one_clear_line_or_in_success() {
 }
 
 #[test]
-fn every_command_has_harmless_arguments_and_no_other_has() {
+fn every_command_has_base_arguments() {
     let document = json(&["commands"]);
     let mut known: Vec<String> = document["commands"]
         .as_array()
@@ -244,7 +244,7 @@ fn every_command_has_harmless_arguments_and_no_other_has() {
 }
 
 #[test]
-fn odd_values_of_every_key_are_accepted_or_refused_in_one_clear_line() {
+fn odd_key_values_are_accepted_or_rejected_in_one_clear_line() {
     let values = [
         Value::Null,
         json!(true),

@@ -157,7 +157,7 @@ fn wait_for_work(lab: &Path) {
 }
 
 #[test]
-fn a_killed_lab_ends_like_an_undisturbed_one() {
+fn a_killed_lab_ends_like_an_uninterrupted_one() {
     let (scratch, file) = with_file(SMALL);
     let alone = scratch.path().join("alone/lab");
     assert_eq!(states(&planned(&file, &alone, &[])), ["waiting"; 3]);
@@ -394,7 +394,7 @@ fn invalid_plan_and_reproduce_arguments_get_one_clear_line() {
 }
 
 #[test]
-fn the_plan_of_smoke_is_the_recorded_one() {
+fn the_plan_of_smoke_matches_the_record() {
     let scratch = scratch();
     let arguments: Vec<OsString> = vec![
         "plan".into(),

@@ -53,7 +53,7 @@ fn a_killed_server_keeps_every_acknowledged_step_and_every_bot_resumes() {
         address,
         n_bots: 50,
         rate: 20.0,
-        arrival: Duration::from_millis(500),
+        ramp_up: Duration::from_millis(500),
         duration: Duration::from_secs(6),
         name: "bot".to_owned(),
         seed: 2,
@@ -64,7 +64,7 @@ fn a_killed_server_keeps_every_acknowledged_step_and_every_bot_resumes() {
     let (server, _) = Server::start(&study, address.port());
     let report = bots.join().expect("the bots end");
     assert!(report.broken >= 50, "every bot lost its connection: {report:?}");
-    assert_eq!((report.forgotten, report.stranded), (0, 0), "every bot was recognised");
+    assert_eq!((report.lost_after_reconnect, report.unfinished_bots), (0, 0), "every bot was recognised");
     assert_eq!(report.resumed, 50, "every bot resumed");
     assert!(report.acknowledged > 500, "{}", report.acknowledged);
     server.kill();
@@ -176,7 +176,7 @@ fn an_agent_of_every_method_can_be_played_with() {
         }
         run(&arguments);
         let trained = TrainedAgent::load(&RunView::open(&folder).expect("a run")).expect("an agent");
-        let offer = Arc::new(PlayableAgent::trained(LoadedAgent {
+        let agent = Arc::new(PlayableAgent::trained(LoadedAgent {
             id: method.id.to_owned(),
             label: method.id.to_owned(),
             game: Arc::from(trained.game),
@@ -184,19 +184,18 @@ fn an_agent_of_every_method_can_be_played_with() {
             identifies: trained.config.train.auxiliary_weight > 0.0,
             fingerprint: trained.fingerprint,
         }));
-        let booking =
-            SessionConfig { offer: method.id.to_owned(), slot: 0, tuple: 3, n_episodes: 4, seed: 8 };
-        let (mut session, _) = Session::begin(&offer, booking.clone(), Detail::Seen).expect("a session");
+        let config = SessionConfig { agent: method.id.to_owned(), slot: 0, tuple: 3, n_episodes: 4, seed: 8 };
+        let (mut session, _) = Session::begin(&agent, config.clone(), Detail::Seen).expect("a session");
         while !session.is_over() {
             let seq = session.actions().len();
             let answer = session.act(seq, (seq % 2) as u8).expect("it is allowed");
-            let minds = answer.frames.iter().filter_map(|frame| frame.mind.as_ref());
-            for share in minds.flat_map(|mind| mind.slots.iter().flatten()) {
+            let beliefs = answer.frames.iter().filter_map(|frame| frame.beliefs.as_ref());
+            for share in beliefs.flat_map(|beliefs| beliefs.slots.iter().flatten()) {
                 assert!((0.0..=1.001).contains(share), "{}", method.id);
             }
         }
         assert_eq!(session.summary().expect("a summary").episodes.len(), 4, "{}", method.id);
-        let again = Session::resume(&offer, booking, session.actions()).expect("the same again");
+        let again = Session::resume(&agent, config, session.actions()).expect("the same again");
         assert_eq!(again.last_frame(), session.last_frame(), "{}", method.id);
     }
 }

@@ -78,7 +78,7 @@ fn a_report_marks_missing_and_scaled_results() {
     for words in [
         // The only run of LIAM had half its budget.
         "Scaled run: trained for 50\u{a0}% of the full budget",
-        "origin rehearsed",
+        "origin scaled",
         // Three seeds of two methods may be compared.
         "origin best",
         "1 of 3 seeds",
@@ -206,7 +206,7 @@ fn a_report_links_to_every_file_beside_it() {
 
 /// In Predator-Prey-W presets `paper` and `best` have other rules than the paper's experiments.
 #[test]
-fn a_number_of_the_paper_on_another_scale_is_marked() {
+fn numbers_of_the_paper_on_another_scale_are_marked() {
     let results = std::fs::read_to_string(root().join("RESULTS.md")).expect("RESULTS.md");
     let is_row = |line: &&str| line.starts_with("| ") && line.contains(" -3.93 ± 0.04");
     let rows: Vec<&str> = results.lines().filter(is_row).collect();
@@ -291,7 +291,7 @@ fn an_unreadable_file_gets_one_clear_line_and_does_not_affect_others() {
 }
 
 #[test]
-fn a_recorded_encounter_is_the_watched_one() {
+fn record_and_watch_play_the_same_encounter() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     for game in ["kuhn-poker", "overcooked", "predator-prey"] {
         let folder = scratch.path().join(game);

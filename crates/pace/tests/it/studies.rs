@@ -32,7 +32,7 @@ fn numbers(record: &Value, list: &str, field: &str) -> Vec<f64> {
 }
 
 #[test]
-fn a_change_of_peers_is_measured_and_recorded() {
+fn a_switch_is_measured_and_recorded() {
     let (_scratch, run) = finished();
     let more = [
         "--encounters",
@@ -105,7 +105,7 @@ fn a_change_of_peers_is_measured_and_recorded() {
 }
 
 #[test]
-fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
+fn a_switch_doubles_the_episodes_by_default() {
     let scratch = scratch();
     let run = scratch.path().join("run");
     train_short(&run, 5);
@@ -119,13 +119,13 @@ fn a_switch_comes_in_the_middle_of_twice_the_episodes() {
     let output = check(&mut pace(&with("adapt", &run, &["--encounters", "2", "--switch-at", "5"])), FINISHED);
     let shown = text(&output.stdout);
     assert!(
-        shown.contains("the context keeps the last 5 hands") && shown.contains("other peers after hand 5"),
+        shown.contains("the context keeps the last 5 hands") && shown.contains("peers replaced after hand 5"),
         "{shown}"
     );
 }
 
 #[test]
-fn a_temperature_is_given_or_the_runs_own() {
+fn the_temperature_defaults_to_that_of_the_run() {
     let scratch = scratch();
     let [plain, sharp] = ["1", "0.5"].map(|temperature| {
         let run = scratch.path().join(format!("run-{temperature}"));
@@ -150,7 +150,7 @@ fn a_temperature_is_given_or_the_runs_own() {
 }
 
 #[test]
-fn the_grid_of_horizons() {
+fn every_context_and_length_of_the_horizon_table_can_be_evaluated() {
     let scratch = scratch();
     for n_context in [4, 8] {
         let run = scratch.path().join(format!("context-{n_context}"));

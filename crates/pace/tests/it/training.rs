@@ -181,7 +181,7 @@ pub fn some_milliseconds(below: u32) -> Duration {
 }
 
 #[test]
-fn threads_change_nothing() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let scratch = scratch();
     let run = |n_threads: &str| {
         let out = scratch.path().join(n_threads);
@@ -195,7 +195,7 @@ fn threads_change_nothing() {
 }
 
 #[test]
-fn stopped_and_killed_runs_end_like_an_undisturbed_one() {
+fn stopped_and_killed_runs_end_like_an_uninterrupted_one() {
     let (scratch, alone) = finished();
     let expected = results(&alone);
     let rows = RunView::open(&alone).and_then(|view| view.metrics()).expect("rows");

@@ -55,7 +55,7 @@ const INDIRECT_QUESTIONS: (&str, usize) =
     (r"^\s*//[/!] (What|Who|Whom|Whose|Where|When|Why|How|Which)\b", 702);
 
 /// Names shared by several public types. The list may only shrink.
-const SHARED_NAMES: &[&str] = &["BayesEgo", "EmptyEpisode"];
+const SHARED_NAMES: &[&str] = &["BayesEgo"];
 
 /// Files written by commands, which comments may cite.
 const WRITTEN_FILES: &[&str] = &["state.json", "study.toml", "timing.jsonl"];

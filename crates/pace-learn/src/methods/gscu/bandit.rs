@@ -1,4 +1,4 @@
-//! EXP3: which of two policies an episode is played with, by what the last episodes brought.
+//! EXP3: a bandit that chooses one of two policies for each episode, from the returns of the episodes before.
 
 use pace_games::Stream;
 
@@ -7,11 +7,11 @@ use pace_games::Stream;
 pub(crate) enum Arm {
     /// The conditional policy, at the belief's mean.
     Greedy,
-    /// The policy that loses least, whoever the peers are.
+    /// A policy that loses little against any peers.
     Conservative,
 }
 
-/// Weights of the two arms. Only the arm that was played is credited, the more the less likely it was.
+/// Weights of the two arms. Only the weight of the chosen arm changes, by the return divided by the arm's probability.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exp3 {
     gamma: f64,
@@ -20,41 +20,41 @@ pub(crate) struct Exp3 {
     weights: [f64; 2],
 }
 
-/// Weights past this are made smaller, both alike.
-const GREATEST: f64 = 1e10;
+/// Above this value both weights are divided by the same number.
+const MAX_WEIGHT: f64 = 1e10;
 /// A weight of 0 could never grow again.
-const LEAST: f64 = 1e-300;
+const MIN_WEIGHT: f64 = 1e-300;
 
 impl Exp3 {
-    /// No arm preferred; returns from `low` to `high` count as 0 to 1.
+    /// Equal weights. Returns from `low` to `high` are scaled to 0 to 1.
     pub(crate) fn new(gamma: f64, low: f64, high: f64) -> Exp3 {
         Exp3 { gamma, low, high, weights: [1.0; 2] }
     }
 
-    /// Prefers no arm again.
+    /// Sets equal weights.
     pub(crate) fn reset(&mut self) {
         self.weights = [1.0; 2];
     }
 
-    /// How likely each arm is: p_i = (1 − γ) w_i / Σw + γ / 2.
+    /// The probability of each arm: p_i = (1 − γ) w_i / Σw + γ / 2.
     pub(crate) fn probabilities(&self) -> [f64; 2] {
         let total: f64 = self.weights.iter().sum();
         self.weights.map(|weight| (1.0 - self.gamma) * weight / total + self.gamma / 2.0)
     }
 
-    pub(crate) fn draw(&self, rng: &mut Stream) -> Arm {
+    pub(crate) fn sample(&self, rng: &mut Stream) -> Arm {
         if rng.chance(self.probabilities()[0]) { Arm::Greedy } else { Arm::Conservative }
     }
 
-    /// Credits the arm of an episode with its return.
-    pub(crate) fn learn(&mut self, arm: Arm, episode_return: f64) {
+    /// Updates the weight of an episode's arm with the return of the episode.
+    pub(crate) fn update(&mut self, arm: Arm, episode_return: f64) {
         let index = arm as usize;
         let scaled = ((episode_return - self.low) / (self.high - self.low)).clamp(0.0, 1.0);
         self.weights[index] *= (self.gamma * scaled / (2.0 * self.probabilities()[index])).exp();
-        // Long before a weight overflows; only their ratio matters.
-        if self.weights[index] > GREATEST {
-            let greatest = self.weights[index];
-            self.weights.iter_mut().for_each(|weight| *weight = (*weight / greatest).max(LEAST));
+        // Only the ratio of the weights matters, so that they can be rescaled before one overflows.
+        if self.weights[index] > MAX_WEIGHT {
+            let highest = self.weights[index];
+            self.weights.iter_mut().for_each(|weight| *weight = (*weight / highest).max(MIN_WEIGHT));
         }
     }
 }
@@ -66,15 +66,15 @@ mod tests {
     use super::{Arm, Exp3};
 
     #[test]
-    fn probabilities_sum_to_one_and_leave_every_arm_its_share() {
+    fn probabilities_sum_to_one_and_have_a_minimum() {
         let mut rng = Seed::new(1).stream("test");
         for gamma in [0.0, 0.2, 0.3, 1.0] {
             let mut bandit = Exp3::new(gamma, -2.0, 2.0);
             for round in 0..20_000 {
-                let arm = bandit.draw(&mut rng);
-                // Returns beyond both ends, and long stretches in which one arm is always right.
+                let arm = bandit.sample(&mut rng);
+                // Returns outside the range, and long stretches in which one arm is always better.
                 let is_good = (arm == Arm::Greedy) == (round < 15_000);
-                bandit.learn(arm, if is_good { rng.between(0.0, 5.0) } else { rng.between(-5.0, 0.0) });
+                bandit.update(arm, if is_good { rng.between(0.0, 5.0) } else { rng.between(-5.0, 0.0) });
                 let probabilities = bandit.probabilities();
                 assert!((probabilities.iter().sum::<f64>() - 1.0).abs() < 1e-12);
                 assert!(probabilities.iter().all(|p| *p >= gamma / 2.0 - 1e-15), "{probabilities:?}");
@@ -84,10 +84,10 @@ mod tests {
     }
 
     #[test]
-    fn one_round_is_as_the_formula_says() {
+    fn one_update_follows_the_formula() {
         let mut bandit = Exp3::new(0.3, -2.0, 2.0);
         assert_eq!(bandit.probabilities(), [0.5, 0.5]);
-        bandit.learn(Arm::Conservative, 1.0);
+        bandit.update(Arm::Conservative, 1.0);
         // r̂ = 0.75 and p = 0.5.
         let weight = (0.3 * 0.75 / (2.0 * 0.5f64)).exp();
         assert!((bandit.weights[1] - weight).abs() < 1e-12 && bandit.weights[0] == 1.0);
@@ -99,7 +99,7 @@ mod tests {
     fn large_weights_are_rescaled_and_keep_their_ratio() {
         let mut bandit = Exp3 { weights: [9.9e9, 3.3e9], ..Exp3::new(0.3, 0.0, 1.0) };
         let before = bandit.probabilities();
-        bandit.learn(Arm::Greedy, 1.0);
+        bandit.update(Arm::Greedy, 1.0);
         assert!(bandit.weights.iter().all(|weight| *weight <= 1.0), "{:?}", bandit.weights);
         let grown = (0.3 / (2.0 * before[0])).exp();
         let ratio = bandit.weights[0] / bandit.weights[1];
@@ -107,14 +107,14 @@ mod tests {
     }
 
     #[test]
-    fn the_better_arm_is_played_more() {
+    fn the_better_arm_is_chosen_more_often() {
         let mut rng = Seed::new(2).stream("test");
         let mut bandit = Exp3::new(0.2, -8.0, 0.0);
         let mut n_greedy = 0;
         for _ in 0..400 {
-            let arm = bandit.draw(&mut rng);
+            let arm = bandit.sample(&mut rng);
             n_greedy += usize::from(arm == Arm::Greedy);
-            bandit.learn(arm, if arm == Arm::Greedy { -3.0 } else { -5.0 });
+            bandit.update(arm, if arm == Arm::Greedy { -3.0 } else { -5.0 });
         }
         assert!(n_greedy > 280, "{n_greedy}");
     }

@@ -1,8 +1,8 @@
-//! The belief about the peers' latent: a normal distribution that follows what the peers did, by gradient steps on its mean
-//! and variance.
+//! The belief about the peers' latent: a normal distribution that is fitted to the peers' actions by gradient steps on its mean and
+//! variance.
 //!
-//! Of the decoder only the last two layers depend on the latent. What comes before is computed once per window, for all
-//! lanes that are due together.
+//! Only the last two layers of the decoder depend on the latent. The layers before them are computed once per window, for all lanes
+//! of an update together.
 
 use pace_games::{Action, Stream};
 use pace_nn::loss::{cross_entropy, softmax_rows};
@@ -14,17 +14,17 @@ use super::fill_normal;
 use super::keys::{BeliefLoss, GscuConfig};
 use crate::nets::ensure_len;
 
-/// A belief, and what was seen of the peers since it was last updated.
+/// A belief, and the peers' observations and actions since its last update.
 #[derive(Clone, Debug)]
 pub(crate) struct Belief {
     /// Means, then logarithms of variances.
     distribution: Vec<f32>,
-    /// It lives as long as the encounter, as in the authors' code.
+    /// Kept for the whole encounter, as in the authors' code.
     adam: Adam,
     pub(crate) window: Window,
 }
 
-/// What peers saw and did, one row per decision of theirs.
+/// Observations and actions of peers, one row per decision of a peer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
     pub(crate) observations: Vec<f32>,
@@ -39,7 +39,7 @@ impl Window {
 }
 
 impl Belief {
-    /// Mean 0 and deviation 1 in every direction.
+    /// The standard normal distribution.
     pub(crate) fn new(latent_size: usize) -> Belief {
         let adam = AdamConfig { betas: [0.9, 0.999], epsilon: 1e-8 };
         Belief {
@@ -49,7 +49,7 @@ impl Belief {
         }
     }
 
-    /// Forgets everything.
+    /// Resets the distribution, the optimiser and the window.
     pub(crate) fn reset(&mut self) {
         self.distribution.fill(0.0);
         self.adam.first_moment.fill(0.0);
@@ -67,7 +67,7 @@ impl Belief {
         self.window.actions.len() >= keys.belief_window.max(1)
     }
 
-    /// What the next update starts from and is held back by: the belief itself, but never too sure nor too far out.
+    /// The prior of the next update: the belief, with limits for the mean and a floor for the standard deviation.
     fn prior(&self, keys: &GscuConfig) -> Vec<f32> {
         let (means, logs) = self.distribution.split_at(self.distribution.len() / 2);
         let limit = keys.belief_mean_limit as f32;
@@ -77,14 +77,14 @@ impl Belief {
     }
 }
 
-/// The rows of updates: what a decoder says without the latent, and the passes of one gradient step.
+/// The activations of the layers before the latent, and those of one gradient step.
 #[derive(Debug, Default)]
 pub(crate) struct BeliefBuffers {
     observations: Vec<f32>,
     tower: MlpBuffers,
-    /// What goes into the last hidden layer before the latent's share.
+    /// The input of the last hidden layer without the part of the latent.
     partial: Vec<f32>,
-    /// Latent → last hidden layer, last hidden layer → logits, and both transposed.
+    /// The weights from latent to last hidden layer and from there to logits, and both transposed.
     weights: [Vec<f32>; 4],
     noise: Vec<f32>,
     latents: Vec<f32>,
@@ -96,7 +96,7 @@ pub(crate) struct BeliefBuffers {
     d_latents: Vec<f32>,
 }
 
-/// One window, as the steps of an update see it.
+/// The data of one window that the gradient steps of an update need.
 #[derive(Clone, Copy)]
 struct Evidence<'a> {
     actions: &'a [Action],
@@ -106,7 +106,7 @@ struct Evidence<'a> {
     weight: f32,
 }
 
-/// Updates the beliefs whose windows are full, and empties these windows.
+/// Updates some beliefs from their windows, and empties the windows.
 pub(crate) fn update<'a>(
     embedding: &Embedding,
     parameters: &[f32],
@@ -151,7 +151,7 @@ pub(crate) fn update<'a>(
     rows.partial = partial;
 }
 
-/// What the decoder makes of the observations alone, and its last weights as the steps need them.
+/// Computes the layers before the latent, and copies the weights of the last layers, also transposed.
 fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut BeliefBuffers) {
     let (width, n_actions) = (embedding.join.n_out(), embedding.n_actions());
     let latent_size = embedding.latent_size();
@@ -179,8 +179,8 @@ fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut 
     transpose(head, width, n_actions, ensure_len(head_back, width * n_actions));
 }
 
-/// The loss of a belief, Σ CE + KL(belief ‖ prior), with one draw of the latent for every decision in the window; `gradient`
-/// is overwritten. The draws are `mean + deviation · noise` of the noise in `rows`.
+/// The loss of a belief, Σ CE + KL(belief ‖ prior), with one sample of the latent for every decision in the window. Overwrites
+/// `gradient`. The samples are `mean + standard deviation · noise`, with the noise in `rows`.
 fn loss_gradient(
     distribution: &[f32],
     prior: &[f32],
@@ -195,13 +195,13 @@ fn loss_gradient(
     let (means, logs) = distribution.split_at(latent_size);
     let latents = ensure_len(&mut rows.latents, n * latent_size);
     let noise = &rows.noise[..n * latent_size];
-    let deviations: Vec<f32> = logs.iter().map(|log| kernels::exp(0.5 * log)).collect();
+    let stds: Vec<f32> = logs.iter().map(|log| kernels::exp(0.5 * log)).collect();
     for (latent, noise) in latents.chunks_exact_mut(latent_size).zip(noise.chunks_exact(latent_size)) {
         for (place, latent) in latent.iter_mut().enumerate() {
-            *latent = means[place] + deviations[place] * noise[place];
+            *latent = means[place] + stds[place] * noise[place];
         }
     }
-    // Forward from where the latent comes in.
+    // Forward pass of the layers after the latent.
     let joined = ensure_len(&mut rows.joined, n * width);
     joined.copy_from_slice(evidence.partial);
     multiply(latents, latent_in, joined, n, latent_size, width, WriteMode::Accumulate);
@@ -219,7 +219,7 @@ fn loss_gradient(
         loss += evidence.weight
             * cross_entropy(&probabilities[range], usize::from(*action), evidence.weight, d_logits);
     }
-    // And back to it.
+    // Backward pass to the latent.
     let d_joined = ensure_len(&mut rows.d_joined, n * width);
     multiply(d_logits, head_back, d_joined, n, n_actions, width, WriteMode::Overwrite);
     for (d_value, value) in d_joined.iter_mut().zip(&*joined) {
@@ -232,7 +232,7 @@ fn loss_gradient(
     for (d_latent, noise) in d_latents.chunks_exact(latent_size).zip(noise.chunks_exact(latent_size)) {
         for place in 0..latent_size {
             d_means[place] += d_latent[place];
-            d_logs[place] += 0.5 * deviations[place] * noise[place] * d_latent[place];
+            d_logs[place] += 0.5 * stds[place] * noise[place] * d_latent[place];
         }
     }
     loss + gaussian::kl_divergence(distribution, prior, 1.0, gradient)
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_loss() {
+    fn gradients_equal_finite_differences() {
         let (embedding, weights, _) = setup();
         let mut belief = Belief::new(2);
         window(&mut belief, &[0, 2, 1, 1, 0, 2]);
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_decoder_says_the_same_here_and_in_training() {
+    fn probabilities_equal_those_of_the_decoder_in_training() {
         let (embedding, weights, _) = setup();
         let mut belief = Belief::new(2);
         window(&mut belief, &[0, 2, 1]);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prior_is_neither_too_sure_nor_too_far_out() {
+    fn priors_keep_their_limits() {
         let (_, _, keys) = setup();
         let belief = Belief { distribution: vec![-3.5, 1.0, -9.0, 0.3], ..Belief::new(2) };
         let prior = belief.prior(&keys);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_need_a_full_window_and_empty_it() {
+    fn an_update_needs_a_full_window_and_empties_it() {
         let (embedding, weights, keys) = setup();
         let keys = GscuConfig { belief_window: 3, ..keys };
         let mut belief = Belief::new(2);
@@ -354,7 +354,7 @@ mod tests {
         );
         window(&mut belief, &[0]);
         assert!(belief.needs_update(&keys));
-        // Beside another belief or alone, it comes to the same.
+        // An update together with another belief gives the same result as one alone.
         let mut together = [belief.clone(), belief.clone()];
         window(&mut together[1], &[2, 2]);
         let mut rng = [1, 2].map(|seed| Seed::new(seed).stream("noise"));

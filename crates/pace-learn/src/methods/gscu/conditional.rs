@@ -1,27 +1,26 @@
 //! The conditional policy: actor and critic on [observation ⊕ latent], and the pass that trains them.
 //!
-//! In training the latent is drawn, episode by episode, from what the encoder makes of the true tuple. What stands in for
-//! it when the peers are unknown is in `online`.
+//! In training the latent is sampled, episode by episode, from the distribution that the encoder has for the true tuple. In play
+//! the belief in `online` replaces it.
 
 use std::sync::Arc;
 
 use pace_games::{ConfigError, GameSpec, PeerObservationMode, PoolListing, Seed};
-use pace_nn::{Activation, Layout, Linear};
+use pace_nn::{Activation, Layout};
 
 use super::embedding::Embedding;
 use super::keys::{Advantages, GradientClipping, GscuConfig, HiddenActivation};
 use crate::batch::Batch;
 use crate::config::TrainConfig;
-use crate::learner::{UpdateJob, UpdateShard};
-use crate::nets::{ActorCritic, ActorCriticBuffers, ensure_len};
+use crate::learner::ShardUpdate;
+use crate::nets::{ActorCritic, ActorCriticBuffers, ensure_len, latent_parts};
 use crate::network::{Network, NetworkDims, NetworkSpec};
 use crate::policy::Policy;
-use crate::ppo::policy_and_value;
 
-/// Decisions that go through actor and critic together.
+/// Number of decisions in a chunk.
 const CHUNK_ROWS: usize = 256;
 
-/// Actor, critic, and behind them the embedding, which PPO leaves alone, with their weights.
+/// Actor and critic, and the embedding, whose weights come after theirs and are not trained by PPO.
 #[derive(Clone, Debug)]
 pub(crate) struct GscuNet {
     pub(super) actor_critic: ActorCritic,
@@ -29,14 +28,14 @@ pub(crate) struct GscuNet {
     pub(super) keys: GscuConfig,
     pub(super) spec: Arc<NetworkSpec>,
     pub(super) weights: Arc<Vec<f32>>,
-    /// What the encoder makes of every training tuple; empty where nobody is told who the peers are.
+    /// The distributions of all training tuples; empty outside training.
     pub(super) tuples: Arc<Vec<f32>>,
-    /// What may be fallen back on; nothing where the greedy policy is followed in any case.
+    /// The policy that the bandit can fall back on; `None` if the keys always choose the greedy policy.
     pub(super) conservative: Option<Policy>,
 }
 
 impl GscuNet {
-    /// Where the embedding's weights begin: behind those that PPO trains.
+    /// The index of the first weight of the embedding.
     pub(super) fn embedding_start(&self) -> usize {
         self.spec.group_ends[1]
     }
@@ -57,23 +56,24 @@ impl Network for GscuNet {
         let actor_critic = ActorCritic::new(&mut layout, inputs, width, sizes.n_actions, activation);
         let critic = layout.tensors().iter().find(|tensor| tensor.name.starts_with("critic."));
         let group_ends = vec![critic.expect("there is a critic").id.range().start, layout.len()];
-        // A bench has no tuples.
+        // A benchmark has no tuples.
         let embedding = Embedding::new(sizes, pool.tuples.len().max(1), &keys);
         for tensor in embedding.layout().tensors() {
             layout.reserve(&tensor.name, &tensor.shape);
         }
         GscuNet {
-            actor_critic,
             embedding,
             weights: Arc::new(vec![0.0; layout.len()]),
             spec: Arc::new(NetworkSpec {
                 group_ends,
+                policy_head: actor_critic.policy_head(),
                 clips_groups_separately: keys.gradient_clipping == GradientClipping::Separate,
                 adaptation_sight: PeerObservationMode::Recorded,
-                // A policy without memory needs no more than single episodes, and many lanes are faster than long ones.
+                // A policy without memory can be trained on single episodes, and many short lanes are faster than few long ones.
                 training_episodes: 1,
                 ..NetworkSpec::new(game, layout, keys.latent_size)
             }),
+            actor_critic,
             keys,
             tuples: Arc::new(Vec::new()),
             conservative: None,
@@ -99,10 +99,6 @@ impl Network for GscuNet {
         Arc::make_mut(&mut self.weights)
     }
 
-    fn policy_head(&self) -> &Linear {
-        self.actor_critic.policy_head()
-    }
-
     fn adjust_advantages(&self, batch: &mut Batch) {
         if self.keys.advantages == Advantages::Raw {
             for (advantage, (target, value)) in
@@ -113,72 +109,44 @@ impl Network for GscuNet {
         }
     }
 
-    fn accumulate(
-        &self,
-        transposed: &[f32],
-        job: &UpdateJob<'_>,
-        rows: &mut ConditionalBuffers,
-        shard: &mut UpdateShard,
-    ) {
-        rows.selected.clear();
+    fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut ConditionalBuffers) {
+        let (job, size) = (update.job, self.spec.sizes.observation);
+        let ConditionalBuffers { decisions, observations, latents, d_latents, actor_critic } = buffers;
+        decisions.clear();
         for segment in job.segment_indices {
-            let decisions = job.segments[*segment as usize].decisions.clone();
-            rows.selected.extend(decisions.filter(|decision| job.is_in_minibatch(*decision)));
+            let of_segment = job.segments[*segment as usize].decisions.clone();
+            decisions.extend(of_segment.filter(|decision| job.is_in_minibatch(*decision)));
         }
-        let selected = std::mem::take(&mut rows.selected);
-        for chunk in selected.chunks(CHUNK_ROWS) {
-            self.accumulate_chunk(transposed, job, chunk, rows, shard);
-        }
-        rows.selected = selected;
-    }
-}
-
-impl GscuNet {
-    fn accumulate_chunk(
-        &self,
-        transposed: &[f32],
-        job: &UpdateJob<'_>,
-        chunk: &[usize],
-        rows: &mut ConditionalBuffers,
-        shard: &mut UpdateShard,
-    ) {
-        let Some(weights) = &job.weights.policy else { return };
-        let (batch, size) = (job.batch, self.spec.sizes.observation);
         let latent_size = self.embedding.latent_size();
-        rows.observations.clear();
-        rows.latents.clear();
-        for decision in chunk {
-            rows.observations.extend_from_slice(&batch.observations[decision * size..][..size]);
-            rows.latents.extend_from_slice(&batch.saved_states[decision * latent_size..][..latent_size]);
+        for chunk in decisions.chunks(CHUNK_ROWS) {
+            observations.clear();
+            latents.clear();
+            for decision in chunk {
+                observations.extend_from_slice(&job.batch.observations[decision * size..][..size]);
+                let latent = &job.batch.saved_states[decision * latent_size..][..latent_size];
+                latents.extend_from_slice(latent);
+            }
+            // The gradient of a sampled latent is computed, but not used.
+            let d_latents = ensure_len(d_latents, latents.len());
+            d_latents.fill(0.0);
+            self.actor_critic.learn(
+                update,
+                chunk,
+                &latent_parts(observations, latents),
+                d_latents,
+                actor_critic,
+            );
         }
-        let n_rows = chunk.len();
-        let (observations, latents) = (&rows.observations[..], &rows.latents[..]);
-        self.actor_critic.forward(&self.weights, observations, latents, n_rows, &mut rows.decisions);
-        let mut policy_rows = rows.decisions.policy_rows(n_rows, &mut rows.probabilities);
-        policy_and_value(job, weights, chunk, &mut policy_rows, &mut shard.sums);
-        // Nobody asks for the gradient of a latent that was drawn, but the layers write it.
-        let d_latents = ensure_len(&mut rows.d_latents, latents.len());
-        d_latents.fill(0.0);
-        self.actor_critic.backward(
-            transposed,
-            &mut shard.gradients,
-            observations,
-            latents,
-            n_rows,
-            &mut rows.decisions,
-            d_latents,
-        );
-        shard.sums.n += n_rows as f64;
     }
 }
 
 /// The inputs and activations of one chunk.
 #[derive(Debug, Default)]
 pub(crate) struct ConditionalBuffers {
-    selected: Vec<usize>,
+    /// The decisions of the job as places in the batch.
+    decisions: Vec<usize>,
     observations: Vec<f32>,
     latents: Vec<f32>,
     d_latents: Vec<f32>,
-    probabilities: Vec<f32>,
-    decisions: ActorCriticBuffers,
+    actor_critic: ActorCriticBuffers,
 }

@@ -1,7 +1,7 @@
-//! Policy2Emb: an encoder from the number of a training tuple to a normal distribution over latents, and a decoder from
-//! what a peer saw, and a latent, to what it did.
+//! Policy2Emb: an encoder from the index of a training tuple to a normal distribution over latents, and a decoder from a peer's
+//! observation and a latent to the peer's action.
 //!
-//! How both are trained is in `embedding_stage`; the belief that goes the decoder's way back online is in `belief`.
+//! `embedding_stage` trains both. `belief` differentiates the decoder with respect to the latent in play.
 
 use pace_games::Seed;
 use pace_nn::loss::softmax_rows;
@@ -11,30 +11,30 @@ use super::keys::GscuConfig;
 use crate::nets::{ensure_len, uniform};
 use crate::network::NetworkDims;
 
-/// Where the weights of both lie, in a layout of their own.
+/// The layers of both, with their own layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Embedding {
     /// One-hot tuple → hidden → means and logarithms of variances.
     encoder: Mlp,
-    /// What the peer saw → hidden → hidden.
+    /// Observation of the peer → hidden → hidden.
     pub(super) tower: Mlp,
     /// Hidden ⊕ latent → hidden.
     pub(super) join: Linear,
     /// Hidden → logits.
     pub(super) head: Linear,
     layout: Layout,
-    /// Every tuple once: the encoder has no other inputs.
+    /// The indices of all tuples, which are all inputs that the encoder has.
     tuples: Vec<u8>,
 }
 
-/// The rows of the decoder: one per sample.
+/// The activations of the decoder, one row per sample.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DecoderBuffers {
     tower: MlpBuffers,
     joined: Vec<f32>,
     d_joined: Vec<f32>,
     logits: Vec<f32>,
-    /// Comes out of the forward pass with log-probabilities, and is to hold the gradient of the logits for the way back.
+    /// Log-probabilities after the forward pass; the caller replaces them by the gradient of the logits for the backward pass.
     pub(crate) d_logits: Vec<f32>,
     pub(crate) probabilities: Vec<f32>,
     pub(crate) d_latents: Vec<f32>,
@@ -71,7 +71,7 @@ impl Embedding {
         self.tuples.len()
     }
 
-    /// First weights, uniform within 1/√(inputs).
+    /// Initial weights, uniform within 1/√(inputs).
     pub(crate) fn initialise(&self, seed: Seed) -> Vec<f32> {
         let mut weights = vec![0.0; self.layout.len()];
         let mut rng = seed.stream("embedding");
@@ -86,13 +86,13 @@ impl Embedding {
         rows.d_out.fill(0.0);
     }
 
-    /// Takes the gradients of the distributions back.
+    /// Adds the gradient of the encoder's weights, from the gradients of the distributions.
     pub(crate) fn encode_backward(&self, transposed: &[f32], gradients: &mut [f32], rows: &mut MlpBuffers) {
         let parts = [InputPart::OneHot(&self.tuples[..])];
         self.encoder.backward(transposed, gradients, &parts, self.n_tuples(), rows, &mut []);
     }
 
-    /// What peers who saw this, and have these latents, are likely to do.
+    /// Computes the action probabilities of peers with these observations and latents.
     pub(crate) fn decode(
         &self,
         parameters: &[f32],
@@ -103,8 +103,8 @@ impl Embedding {
     ) {
         self.tower.forward(parameters, &[InputPart::Dense(observations)], n_rows, &mut rows.tower);
         let n = n_rows * self.join.n_out();
-        let (seen, joined) = (&rows.tower.out[..n], ensure_len(&mut rows.joined, n));
-        self.join.forward(parameters, &[InputPart::Dense(seen), InputPart::Dense(latents)], n_rows, joined);
+        let (hidden, joined) = (&rows.tower.out[..n], ensure_len(&mut rows.joined, n));
+        self.join.forward(parameters, &[InputPart::Dense(hidden), InputPart::Dense(latents)], n_rows, joined);
         let n_logits = n_rows * self.n_actions();
         let logits = ensure_len(&mut rows.logits, n_logits);
         self.head.forward(parameters, &[InputPart::Dense(joined)], n_rows, logits);
@@ -112,7 +112,7 @@ impl Embedding {
         softmax_rows(logits, &[self.n_actions()], logs, ensure_len(&mut rows.probabilities, n_logits));
     }
 
-    /// Takes `rows.d_logits` back into `gradients` and `rows.d_latents`.
+    /// Adds the gradient of the decoder's weights and writes `rows.d_latents`, from `rows.d_logits`.
     pub(crate) fn decode_backward(
         &self,
         transposed: &[f32],
@@ -124,13 +124,13 @@ impl Embedding {
     ) {
         let n = n_rows * self.join.n_out();
         let (joined, d_joined) = (&rows.joined[..n], ensure_len(&mut rows.d_joined, n));
-        let (seen, d_seen) = (&rows.tower.out[..n], &mut rows.tower.d_out[..n]);
+        let (hidden, d_hidden) = (&rows.tower.out[..n], &mut rows.tower.d_out[..n]);
         let d_latents = ensure_len(&mut rows.d_latents, latents.len());
         let d_logits = &mut rows.d_logits[..n_rows * self.n_actions()];
         let mut d_parts = [Some((&mut *d_joined, WriteMode::Overwrite))];
         self.head.backward(transposed, gradients, &[InputPart::Dense(joined)], &[], d_logits, &mut d_parts);
-        let parts = [InputPart::Dense(seen), InputPart::Dense(latents)];
-        let mut d_parts = [Some((d_seen, WriteMode::Overwrite)), Some((d_latents, WriteMode::Overwrite))];
+        let parts = [InputPart::Dense(hidden), InputPart::Dense(latents)];
+        let mut d_parts = [Some((d_hidden, WriteMode::Overwrite)), Some((d_latents, WriteMode::Overwrite))];
         self.join.backward(transposed, gradients, &parts, joined, d_joined, &mut d_parts);
         let parts = [InputPart::Dense(observations)];
         self.tower.backward(transposed, gradients, &parts, n_rows, &mut rows.tower, &mut []);

@@ -1,13 +1,13 @@
-//! The first stage: watch the training peers, then learn to tell from their number what they do.
+//! The first stage: collect samples of the training peers, then learn an embedding from which their actions can be predicted.
 //!
-//! Deviation D8: samples are learned from chunk by chunk. An iteration watches some encounters with every tuple and passes over them
-//! several times. Nothing of a chunk outlives it but the weights, so that a run can be cut between any two.
+//! Deviation D8: learning alternates with collecting. An iteration plays some encounters with every tuple and learns from their
+//! samples for several epochs. Only the weights are kept, so that a run can be interrupted between any two iterations.
 
 use std::collections::BTreeMap;
 
 use pace_games::{AnyGame, Seed};
 use pace_nn::loss::cross_entropy;
-use pace_nn::threads::{SLICE, for_each_shard, for_each_shard_with};
+use pace_nn::threads::{for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, MlpBuffers, gaussian, kernels};
 
 use super::embedding::{DecoderBuffers, Embedding};
@@ -15,17 +15,18 @@ use super::keys::GscuConfig;
 use super::samples::{PeerSampler, PeerSamples};
 use super::{fill_normal, keys_of};
 use crate::config::TrainConfig;
+use crate::learner::sum_gradients;
 use crate::nets::ensure_len;
 use crate::policy::Policy;
 use crate::train::{IterationContext, IterationResult, TrainError};
 
-/// Shards of a batch of samples. InputPart of the result, unlike the number of threads.
+/// Number of shards of a batch of samples. Results depend on it, unlike on the number of threads.
 const N_SHARDS: usize = 8;
 
-/// Samples that go through the decoder together: about what keeps their activations in the second cache.
+/// Number of samples in a chunk: their activations fit into the second-level cache.
 const CHUNK_ROWS: usize = 256;
 
-/// The weights of the embedding and all that changes them.
+/// The weights of the embedding, their optimiser, and the samples that they are trained on.
 pub(crate) struct EmbeddingStage {
     embedding: Embedding,
     pub(crate) parameters: Vec<f32>,
@@ -48,11 +49,11 @@ struct BatchJob<'a> {
     distributions: &'a [f32],
     /// The rows of the batch.
     order: &'a [u32],
-    /// The noise of a shard comes from this and its number.
+    /// The noise of a shard is sampled with this seed and the index of the shard.
     seed: Seed,
 }
 
-/// What one shard of a batch came to.
+/// The gradient and the sums of one shard of a batch.
 #[derive(Debug)]
 struct BatchShard {
     gradients: Vec<f32>,
@@ -64,11 +65,11 @@ struct BatchShard {
 struct SampleSums {
     n: f64,
     cross_entropy: f64,
-    divergence: f64,
-    hits: f64,
+    kl: f64,
+    n_correct: f64,
 }
 
-/// What a thread works in.
+/// The inputs and activations of one chunk; each thread has its own.
 #[derive(Debug, Default)]
 struct SampleBuffers {
     observations: Vec<f32>,
@@ -85,7 +86,7 @@ impl EmbeddingStage {
         embedding: &Embedding,
         parameters: Vec<f32>,
         config: &TrainConfig,
-        tuples_met: &[usize],
+        training_tuples: &[usize],
         ego: &Policy,
         n_threads: usize,
     ) -> EmbeddingStage {
@@ -99,7 +100,7 @@ impl EmbeddingStage {
             samplers: PeerSampler::split(
                 game,
                 ego,
-                tuples_met,
+                training_tuples,
                 keys.embedding_encounters_per_tuple,
                 N_SHARDS,
             ),
@@ -122,14 +123,14 @@ impl EmbeddingStage {
         self.workspaces.resize_with(n_threads.max(1), SampleBuffers::default);
     }
 
-    /// The distributions of all training tuples.
+    /// Computes the distributions of all training tuples.
     pub(crate) fn distributions(&mut self) -> &[f32] {
         self.embedding.encode(&self.parameters, &mut self.tuple_rows);
         &self.tuple_rows.out
     }
 
-    /// Watches the encounters of one chunk; returns the ego's decisions.
-    pub(crate) fn watch(&mut self, at: &IterationContext<'_>) -> Result<u64, TrainError> {
+    /// Plays the encounters of one iteration and keeps samples of the peers; returns the number of ego decisions.
+    pub(crate) fn collect_samples(&mut self, at: &IterationContext<'_>) -> Result<u64, TrainError> {
         let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
         let n_episodes = at.game.spec().episodes_per_encounter;
         for_each_shard(self.workspaces.len(), &mut self.samplers, |_, sampler| {
@@ -143,7 +144,7 @@ impl EmbeddingStage {
         Ok(self.samples.n_decisions)
     }
 
-    /// Passes over the samples that were watched last.
+    /// Learns from the samples that were collected last.
     pub(crate) fn learn(
         &mut self,
         at: &IterationContext<'_>,
@@ -173,13 +174,13 @@ impl EmbeddingStage {
         }
         let per_sample = |sum: f64| sum / sums.n;
         let weights = self.parameters.iter().map(|weight| f64::from(*weight)).sum::<f64>();
-        at.check_finite("the embedding's loss", per_sample(sums.cross_entropy + sums.divergence))?;
+        at.check_finite("the embedding's loss", per_sample(sums.cross_entropy + sums.kl))?;
         at.check_finite("the gradient's norm", total_norm)?;
         at.check_finite("the sum of the embedding's weights", weights)?;
         let metrics = BTreeMap::from([
             ("embedding/cross_entropy", per_sample(sums.cross_entropy)),
-            ("embedding/divergence", per_sample(sums.divergence)),
-            ("embedding/accuracy", per_sample(sums.hits)),
+            ("embedding/divergence", per_sample(sums.kl)),
+            ("embedding/accuracy", per_sample(sums.n_correct)),
             ("embedding/kl_weight", kl_weight),
             ("embedding/samples", n_rows as f64),
             ("embedding/gradient_norm", total_norm / n_steps),
@@ -188,7 +189,7 @@ impl EmbeddingStage {
         Ok(IterationResult { n_steps: n_decisions, metrics })
     }
 
-    /// The gradient of one batch, as a sum over fixed shards in their order.
+    /// Computes the gradient of one batch, as a sum over fixed shards in their order.
     fn gradient(&mut self, order: &[u32], kl_weight: f32, seed: Seed) -> SampleSums {
         let EmbeddingStage { embedding, parameters, samples, tuple_rows, shards, .. } = self;
         embedding.layout().transpose(parameters, &mut self.transposed);
@@ -199,16 +200,13 @@ impl EmbeddingStage {
             accumulate(embedding, &job, index, rows, shard);
         });
         let parts: Vec<&[f32]> = shards.iter().map(|shard| &shard.gradients[..]).collect();
-        let mut slices: Vec<&mut [f32]> = self.gradients.chunks_mut(SLICE).collect();
-        for_each_shard(self.workspaces.len(), &mut slices, |index, slice| {
-            kernels::sum_shards(slice, &parts, index * SLICE);
-        });
+        sum_gradients(self.workspaces.len(), &parts, &mut self.gradients);
         let mut sums = SampleSums::default();
         for shard in shards.iter() {
             kernels::add(&mut tuple_rows.d_out, &shard.d_distributions);
             sums.add(&shard.sums);
         }
-        // Every sample of a tuple has the same divergence.
+        // All samples of a tuple have the same KL divergence.
         let mut counts = vec![0u32; embedding.n_tuples()];
         for row in order {
             counts[usize::from(samples.tuples[*row as usize])] += 1;
@@ -216,25 +214,25 @@ impl EmbeddingStage {
         let n = 2 * embedding.latent_size();
         for (tuple, count) in counts.iter().enumerate() {
             let share = *count as f32 / order.len() as f32;
-            let divergence = gaussian::kl_from_standard(
+            let kl = gaussian::kl_from_standard(
                 &tuple_rows.out[tuple * n..][..n],
                 kl_weight * share,
                 &mut tuple_rows.d_out[tuple * n..][..n],
             );
-            sums.divergence += f64::from(divergence) * f64::from(*count);
+            sums.kl += f64::from(kl) * f64::from(*count);
         }
         embedding.encode_backward(&self.transposed, &mut self.gradients, tuple_rows);
         sums
     }
 }
 
-/// β rises in a straight line from 0, as many times as there are cycles.
+/// The weight of the KL divergence. In each cycle it rises linearly from 0 to β.
 fn kl_weight_at(keys: &GscuConfig, steps: f64) -> f64 {
     let progress = (steps / keys.embedding_steps as f64).min(1.0 - 1e-9);
     keys.embedding_kl_weight * (progress * keys.embedding_kl_cycles as f64).fract()
 }
 
-/// The decoder's part of the loss over one shard of a batch.
+/// Adds the gradient of the cross-entropy over one shard of a batch.
 fn accumulate(
     embedding: &Embedding,
     job: &BatchJob<'_>,
@@ -270,10 +268,10 @@ fn accumulate(
             let action = usize::from(job.samples.actions[row as usize]);
             let range = place * n_actions..(place + 1) * n_actions;
             let probabilities = &rows.decoder.probabilities[range.clone()];
-            let is_hit = probabilities.iter().all(|other| *other <= probabilities[action]);
+            let is_correct = probabilities.iter().all(|other| *other <= probabilities[action]);
             let loss = cross_entropy(probabilities, action, weight, &mut rows.decoder.d_logits[range]);
             shard.sums.cross_entropy += f64::from(loss);
-            shard.sums.hits += f64::from(u8::from(is_hit));
+            shard.sums.n_correct += f64::from(u8::from(is_correct));
         }
         shard.sums.n += n_rows as f64;
         embedding.decode_backward(
@@ -299,8 +297,8 @@ impl SampleSums {
     fn add(&mut self, other: &SampleSums) {
         self.n += other.n;
         self.cross_entropy += other.cross_entropy;
-        self.divergence += other.divergence;
-        self.hits += other.hits;
+        self.kl += other.kl;
+        self.n_correct += other.n_correct;
     }
 }
 
@@ -322,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn the_weight_of_the_divergence_rises_twice() {
+    fn the_weight_of_the_kl_divergence_rises_twice() {
         let config = config();
         let keys = keys_of(&config);
         let at = |share: f64| kl_weight_at(keys, share * keys.embedding_steps as f64);
@@ -333,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_loss() {
+    fn gradients_equal_finite_differences() {
         let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
         let game = game.expect("the game");
         let mut config = config();
@@ -347,16 +345,16 @@ mod tests {
             sampler.collect(20, Seed::new(5)).expect("a distribution");
             stage.samples.append(&mut sampler.samples);
         }
-        assert_eq!(stage.samples.len(), 60, "a peer acts once in a hand");
+        assert_eq!(stage.samples.len(), 60, "one action of the peer per hand");
         let order: Vec<u32> = (0..60).rev().collect();
         let kl_weight = 0.3;
         let mut loss = |stage: &mut EmbeddingStage| {
             let sums = stage.gradient(&order, kl_weight, Seed::new(9));
-            (sums.cross_entropy + f64::from(kl_weight) * sums.divergence) / sums.n
+            (sums.cross_entropy + f64::from(kl_weight) * sums.kl) / sums.n
         };
         loss(&mut stage);
         let gradients = stage.gradients.clone();
-        let mut n_alive = 0;
+        let mut n_nonzero = 0;
         for tensor in embedding.layout().tensors() {
             for index in tensor.id.range().step_by(5) {
                 let at = |moved: f32,
@@ -373,15 +371,15 @@ mod tests {
                     / 2.0
                     / f64::from(step);
                 let found = f64::from(gradients[index]);
-                // Where a hidden unit changes sides in between, the slope is that of neither side.
+                // If a ReLU switches on or off between the two points, the slope is that of neither side.
                 assert!(
                     (slope - found).abs() < 4e-4 + 0.03 * slope.abs(),
                     "{}: {found} {slope}",
                     tensor.name
                 );
-                n_alive += usize::from(found.abs() > 1e-3);
+                n_nonzero += usize::from(found.abs() > 1e-3);
             }
         }
-        assert!(n_alive > 20, "{n_alive}");
+        assert!(n_nonzero > 20, "{n_nonzero}");
     }
 }

@@ -1,110 +1,110 @@
-//! GSCU's own keys and their general defaults. What it shares with other methods is in `config`; `docs/methods/gscu.md` has the
-//! tables.
+//! The keys of GSCU and their general defaults. The keys that it shares with other methods are in `config`; `docs/methods/gscu.md`
+//! has the tables.
 
 use pace_games::ConfigError;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{Decay, MinibatchUnit, TrainConfig};
 
-/// The keys of the three stages: embedding, conditional policy, play online.
+/// The keys of the embedding, the conditional policy, and the belief and bandit in play.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GscuConfig {
-    /// Ego decisions of the first stage; the rest of `total_steps` is the second's.
+    /// Ego decisions of the first stage; the second stage gets the rest of `total_steps`.
     pub embedding_steps: u64,
-    /// Who sits in the ego's seat while the peers are watched.
+    /// The ego that plays in the first stage.
     pub embedding_ego: EmbeddingEgo,
-    /// Whole encounters with each training tuple whose samples are learned from together.
+    /// Encounters with each training tuple in an iteration of the first stage.
     pub embedding_encounters_per_tuple: usize,
-    /// Passes over these samples.
+    /// Epochs over the samples of an iteration.
     pub embedding_epochs: usize,
     /// Samples per gradient step.
     pub embedding_batch: usize,
     /// Step size of Adam.
     pub embedding_rate: f64,
-    /// β: the most weight that the divergence from the standard normal distribution has.
+    /// β: maximum weight of the KL divergence from the standard normal distribution.
     pub embedding_kl_weight: f64,
-    /// How often that weight rises from 0 to β over the first stage.
+    /// Number of times that the weight rises from 0 to β in the first stage.
     pub embedding_kl_cycles: usize,
     /// Width of the hidden layers of encoder and decoder.
     pub embedding_width: usize,
-    /// Numbers in the latent.
+    /// Size of the latent.
     pub latent_size: usize,
-    /// What follows the hidden layers of actor and critic.
+    /// Activation of the hidden layers of actor and critic.
     pub activation: HiddenActivation,
-    /// What the conditional policy learns from.
+    /// The advantages that the conditional policy learns from.
     pub advantages: Advantages,
-    /// Whether the gradients of actor and critic are clipped as one.
+    /// Whether the gradients of actor and critic are clipped together.
     pub gradient_clipping: GradientClipping,
-    /// Decisions of the peers after which the belief is updated, at the end of the episode; 0 for every episode.
+    /// Number of peer decisions after which the belief is updated at the end of the episode. 0 updates after every episode.
     pub belief_window: usize,
-    /// The peers that the belief is about, by slot; all if empty.
+    /// The slots of the peers that the belief is about. `[]` means all.
     pub belief_slots: Vec<usize>,
     /// K: gradient steps of an update.
     pub belief_steps: usize,
-    /// Their size.
+    /// Step size of an update.
     pub belief_rate: f64,
-    /// How the cross-entropies of a window are brought together.
+    /// Aggregation of the cross-entropies of a window.
     pub belief_loss: BeliefLoss,
-    /// The least deviation of a prior.
+    /// Minimum standard deviation of a prior.
     pub belief_std_floor: f64,
-    /// The greatest mean of a prior, in either direction; 0 for any.
+    /// Maximum absolute value of a prior's mean. 0 means no limit.
     pub belief_mean_limit: f64,
-    /// Who chooses between the greedy and the conservative policy.
+    /// The choice between the greedy and the conservative policy.
     pub bandit: Bandit,
-    /// γ of EXP3: the share of its choices that is left to chance.
+    /// γ of EXP3: the share of its choices that is uniformly random.
     pub exp3_gamma: f64,
-    /// The return of an episode that EXP3 counts as 0.
+    /// The episode return that EXP3 scales to 0.
     pub exp3_low: f64,
-    /// The return that it counts as 1.
+    /// The episode return that EXP3 scales to 1.
     pub exp3_high: f64,
-    /// The conservative policy: a scripted ego of the game that answers alike at any time, or `run`.
+    /// The conservative policy: the name of a scripted ego without memory, or `run`.
     pub conservative: String,
-    /// The run folder of the agent that is the conservative policy, where that is `run`.
+    /// The folder of the run whose agent is the conservative policy, if `conservative` is `run`.
     pub conservative_run: String,
 }
 
-/// Who sits in the ego's seat while the peers are watched.
+/// The ego that plays in the first stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmbeddingEgo {
-    /// An ego that takes every action with the same probability.
+    /// An ego that chooses all actions with equal probability.
     Random,
     /// The conservative policy.
     Conservative,
 }
 
-/// What follows a hidden layer.
+/// Activation of a hidden layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HiddenActivation {
-    /// Negatives are cut off.
+    /// max(x, 0).
     Relu,
     /// The hyperbolic tangent.
     Tanh,
 }
 
-/// What the conditional policy learns from.
+/// The advantages that the conditional policy learns from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advantages {
-    /// Advantages as they are.
+    /// Unchanged advantages.
     Raw,
-    /// Advantages of mean 0 and deviation 1 over the batch.
+    /// Advantages with mean 0 and standard deviation 1 over the batch.
     Normalised,
 }
 
-/// How gradients are clipped.
+/// The norm that gradients are clipped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GradientClipping {
-    /// By the norm of all of them.
+    /// The norm of all gradients.
     Joint,
-    /// Actor and critic each by its own, as if each had an optimiser of its own.
+    /// A separate norm for actor and critic, as if each had its own optimiser.
     Separate,
 }
 
-/// How the cross-entropies of a window are brought together.
+/// Aggregation of the cross-entropies of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BeliefLoss {
@@ -114,23 +114,23 @@ pub enum BeliefLoss {
     Mean,
 }
 
-/// Who chooses the policy of an episode.
+/// The choice of an episode's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bandit {
-    /// EXP3, by the returns it has seen.
+    /// EXP3, from the returns of earlier episodes.
     Exp3,
-    /// Nobody: it is always the greedy one (M9, as the released tester has it).
+    /// Always the greedy policy (M9, as in the authors' evaluation code).
     Greedy,
-    /// Nobody: it is always the conservative one. For comparison.
+    /// Always the conservative policy, for comparison.
     Conservative,
 }
 
-/// What [`GscuConfig::conservative`] is where an agent of another run is the conservative policy.
+/// The value of [`GscuConfig::conservative`] for the agent of another run.
 const RUN: &str = "run";
 
 impl GscuConfig {
-    /// The general defaults; a game sets what is different there in section `gscu` of its `training.toml`.
+    /// The general defaults. A game overrides them in section `gscu` of its `training.toml`.
     fn general() -> GscuConfig {
         GscuConfig {
             embedding_steps: 1_000_000,
@@ -162,16 +162,16 @@ impl GscuConfig {
         }
     }
 
-    /// The folder of the run whose agent is the conservative policy, where it is one.
+    /// The folder of the run whose agent is the conservative policy, if the keys ask for one.
     pub(crate) fn conservative_run(&self) -> Option<&str> {
         (self.conservative == RUN).then_some(&self.conservative_run)
     }
 
-    /// Refuses values that cannot be meant.
+    /// Refuses values outside their ranges.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        let count = |key: &str, value: u64, least: u64, most: u64| {
-            let is_good = (least..=most).contains(&value);
-            let expected = format!("a number from {least} to {most}");
+        let count = |key: &str, value: u64, min: u64, max: u64| {
+            let is_good = (min..=max).contains(&value);
+            let expected = format!("a number from {min} to {max}");
             if is_good { Ok(()) } else { Err(ConfigError::bad_value(key, &value, &expected)) }
         };
         let encounters = self.embedding_encounters_per_tuple as u64;
@@ -205,9 +205,9 @@ impl GscuConfig {
     }
 }
 
-/// Sets the keys that every game's column GSCU shares. `total_steps` includes the first stage.
+/// Sets the keys that GSCU has in every game. `total_steps` includes the first stage.
 pub(super) fn adjust(config: &mut TrainConfig) {
-    // A method without identifier and context; its batches are small, and made of single episodes.
+    // The method has neither identifier nor context; its batches are small and consist of single episodes.
     config.exploration_weight = 0.0;
     config.auxiliary_weight = 0.0;
     config.warm_up_steps = 0;

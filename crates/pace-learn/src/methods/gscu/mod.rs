@@ -1,9 +1,8 @@
-//! GSCU differs from `pace.rs` in: a first stage that learns an embedding of the training peers, a policy conditioned on it, and
-//! online a belief about the embedding of the peers that are met, with a bandit that falls back on a conservative policy
+//! GSCU differs from `pace.rs` in: a first stage that learns an embedding of the training peers, a policy conditioned on it, and in
+//! play a belief about the embedding of the current peers, with a bandit that can fall back on a conservative policy
 //! (`docs/methods/gscu.md`).
 //!
-//! It trains differently from the other methods, so it has a folder: the two stages of a run, one after the other, are put
-//! together here.
+//! This file combines the two stages of a run. `embedding_stage` is the first; the second is PPO on the network in `conditional`.
 
 mod bandit;
 mod belief;
@@ -24,15 +23,16 @@ use std::sync::Arc;
 
 use pace_games::{ConfigError, PoolListing, Stream};
 
-use super::{Method, MethodInputs, Need, check_baseline, load};
+use super::{Constructors, Method, MethodInputs, Need, check_baseline, load};
 use crate::agent::Agent;
 use crate::config::{MinibatchUnit, TrainConfig};
 use crate::learner::Learner;
 use crate::network::{Actor, Network};
 use crate::policy::Policy;
-use crate::ppo::{FIRST_MOMENT_FILE, Ppo, SECOND_MOMENT_FILE};
-use crate::train::{IterationContext, IterationResult, MODEL_FILE, NamedBytes, TrainError, Training};
-use crate::update_benchmark::UpdateBench;
+use crate::ppo::Ppo;
+use crate::train::{
+    IterationContext, IterationResult, NamedBytes, TrainError, TrainingAlgorithm, read_weights, weight_files,
+};
 pub(crate) use conditional::GscuNet;
 use embedding_stage::EmbeddingStage;
 
@@ -43,24 +43,26 @@ pub(crate) const GSCU: Method = Method {
     adjust: keys::adjust,
     need: |config| {
         let run = config.gscu.as_ref()?.conservative_run()?;
-        Some(Need { key: CONSERVATIVE_RUN, run })
+        Some(Need { key: CONSERVATIVE_RUN, run, method: "generalist" })
     },
-    begin: |inputs, seed, n_threads| Ok(Box::new(Gscu::new(inputs, seed, n_threads)?)),
-    load: |inputs, model| load(GscuNet::of(inputs)?, model),
-    bench: |shape, config| Box::new(UpdateBench::<GscuNet>::new(shape, config)),
+    constructors: |_| Constructors {
+        begin: |inputs, seed, n_threads| Ok(Box::new(Gscu::new(inputs, seed, n_threads)?)),
+        load: |inputs, model| load(GscuNet::of(inputs)?, model),
+        ..Constructors::of::<GscuNet>()
+    },
 };
 
-/// The key that names the run of the conservative policy.
+/// The key for the run of the conservative policy.
 const CONSERVATIVE_RUN: &str = "gscu.conservative_run";
 
 /// A run of both stages.
 struct Gscu {
     embedding: EmbeddingStage,
-    /// The second stage; its weights are all there are, the embedding's among them.
+    /// The second stage. Its weights include those of the embedding.
     ppo: Ppo<GscuNet>,
 }
 
-/// What a run is doing.
+/// The stage of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Embedding,
@@ -80,22 +82,20 @@ impl Gscu {
         let ppo = Ppo::with_net(net, game, pool, config, seed, n_threads)?;
         let net = &ppo.learner.net;
         let weights = net.weights()[net.embedding_start()..].to_vec();
-        let tuples_met = config.training_tuples(pool.tuples.len())?;
-        let embedding =
-            EmbeddingStage::new(game, &net.embedding, weights, config, &tuples_met, &ego, n_threads);
+        let tuples = config.training_tuples(pool.tuples.len())?;
+        let embedding = EmbeddingStage::new(game, &net.embedding, weights, config, &tuples, &ego, n_threads);
         Ok(Gscu { embedding, ppo })
     }
 
-    /// It follows from what was done: the first stage ends where another chunk of the usual size would exceed its budget, and
-    /// the second does not end.
+    /// The stage of an iteration. The first stage ends when another chunk of the mean size would exceed its budget.
     fn stage(&self, at: &IterationContext<'_>) -> Stage {
         let has_begun = self.ppo.learner.adam.n_steps.iter().any(|n_steps| *n_steps > 0);
-        let usual = at.steps.checked_div(at.iteration).unwrap_or(0);
-        let is_spent = at.iteration > 0 && at.steps + usual > keys_of(at.config).embedding_steps;
+        let mean_steps = at.steps.checked_div(at.iteration).unwrap_or(0);
+        let is_spent = at.iteration > 0 && at.steps + mean_steps > keys_of(at.config).embedding_steps;
         if has_begun || is_spent { Stage::Conditional } else { Stage::Embedding }
     }
 
-    /// Makes the second stage, and whoever meets the agent, see the embedding as it is now.
+    /// Copies the current embedding to the network of the second stage, and thus to the agent.
     fn share_embedding(&mut self) {
         let net = &mut self.ppo.learner.net;
         let start = net.embedding_start();
@@ -104,7 +104,7 @@ impl Gscu {
     }
 }
 
-impl Training for Gscu {
+impl TrainingAlgorithm for Gscu {
     fn n_parameters(&self) -> usize {
         self.ppo.n_parameters()
     }
@@ -116,7 +116,7 @@ impl Training for Gscu {
 
     fn roll_out(&mut self, at: &IterationContext<'_>) -> Result<usize, TrainError> {
         match self.stage(at) {
-            Stage::Embedding => Ok(self.embedding.watch(at)? as usize),
+            Stage::Embedding => Ok(self.embedding.collect_samples(at)? as usize),
             Stage::Conditional => {
                 self.share_embedding();
                 self.ppo.roll_out(at)
@@ -131,30 +131,28 @@ impl Training for Gscu {
     ) -> Result<IterationResult, TrainError> {
         match self.stage(at) {
             Stage::Embedding => {
-                self.embedding.watch(at)?;
+                self.embedding.collect_samples(at)?;
                 rolled_out();
-                let iterated = self.embedding.learn(at, keys_of(at.config))?;
+                let result = self.embedding.learn(at, keys_of(at.config))?;
                 self.share_embedding();
-                Ok(iterated)
+                Ok(result)
             }
             Stage::Conditional => {
                 self.share_embedding();
-                let mut iterated = self.ppo.iterate(at, rolled_out)?;
-                // An encounter of one episode shows no adaptation.
-                iterated.metrics.retain(|name, _| !name.starts_with("adapt/"));
-                Ok(iterated)
+                let mut result = self.ppo.iterate(at, rolled_out)?;
+                // In encounters of one episode there is no adaptation to measure.
+                result.metrics.retain(|name, _| !name.starts_with("adapt/"));
+                Ok(result)
             }
         }
     }
 
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
         let Learner { net, adam, .. } = &self.ppo.learner;
-        let (layout, own) = (&net.spec().layout, &self.embedding.adam);
-        let files = vec![
-            (MODEL_FILE, layout.to_bytes(net.weights())),
-            (FIRST_MOMENT_FILE, layout.to_bytes(&[&adam.first_moment[..], &own.first_moment].concat())),
-            (SECOND_MOMENT_FILE, layout.to_bytes(&[&adam.second_moment[..], &own.second_moment].concat())),
-        ];
+        let own = &self.embedding.adam;
+        let first_moment = [&adam.first_moment[..], &own.first_moment].concat();
+        let second_moment = [&adam.second_moment[..], &own.second_moment].concat();
+        let files = weight_files(&net.spec().layout, [net.weights(), &first_moment, &second_moment]);
         (files, [&adam.n_steps[..], &own.n_steps].concat())
     }
 
@@ -164,20 +162,11 @@ impl Training for Gscu {
         adam_steps: Vec<u64>,
     ) -> Result<(), TrainError> {
         let Learner { net, adam, .. } = &mut self.ppo.learner;
-        let (layout, start) = (&net.spec().layout, net.embedding_start());
-        let saved = layout.from_bytes(&read(MODEL_FILE)?)?;
-        let first = layout.from_bytes(&read(FIRST_MOMENT_FILE)?)?;
-        let second = layout.from_bytes(&read(SECOND_MOMENT_FILE)?)?;
-        let own = &mut self.embedding;
-        let n_groups = adam.n_steps.len();
-        let n_expected = n_groups + own.adam.n_steps.len();
-        if adam_steps.len() != n_expected {
-            let found = adam_steps.len();
-            let reason = format!("the number of weight groups is {found}, this run has {n_expected}");
-            return Err(TrainError::State { reason });
-        }
-        own.parameters.copy_from_slice(&saved[start..]);
-        *net.weights_mut() = saved;
+        let (layout, start, own) = (&net.spec().layout, net.embedding_start(), &mut self.embedding);
+        let (n_groups, n_own) = (adam.n_steps.len(), own.adam.n_steps.len());
+        let [weights, first, second] = read_weights(layout, read, &adam_steps, n_groups + n_own)?;
+        own.parameters.copy_from_slice(&weights[start..]);
+        *net.weights_mut() = weights;
         for (moments, policy, embedding) in [
             (first, &mut adam.first_moment, &mut own.adam.first_moment),
             (second, &mut adam.second_moment, &mut own.adam.second_moment),
@@ -197,7 +186,7 @@ impl Training for Gscu {
 }
 
 impl GscuNet {
-    /// The network with the conservative policy it may fall back on.
+    /// The network, with its conservative policy if the keys ask for one.
     fn of(inputs: &MethodInputs<'_>) -> Result<GscuNet, ConfigError> {
         check(inputs.config, inputs.pool)?;
         let mut net = GscuNet::new(inputs.game.spec(), inputs.pool, inputs.config);
@@ -208,7 +197,7 @@ impl GscuNet {
     }
 }
 
-/// The conservative policy that the keys name: a scripted ego of the game, or what the caller brought.
+/// The conservative policy that the keys name: a scripted ego of the game, or the policy of the run that the caller loaded.
 fn conservative_policy(inputs: &MethodInputs<'_>) -> Result<Policy, ConfigError> {
     let MethodInputs { game, config, .. } = *inputs;
     let keys = keys_of(config);
@@ -224,12 +213,12 @@ fn conservative_policy(inputs: &MethodInputs<'_>) -> Result<Policy, ConfigError>
     })
 }
 
-/// The keys of GSCU, which every config of the method has.
+/// The keys of GSCU.
 fn keys_of(config: &TrainConfig) -> &GscuConfig {
     config.gscu.as_ref().expect("checked when the run or the agent was made")
 }
 
-/// Refuses keys that GSCU cannot follow.
+/// Refuses keys that GSCU does not support.
 fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
     let Some(keys) = &config.gscu else {
         return Err(ConfigError::bad_value("gscu", &"nothing", "the keys of this method"));
@@ -240,7 +229,7 @@ fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
         let expected = format!("numbers from 0 to {}, or [] for all peers", n_peers - 1);
         return Err(ConfigError::bad_value("gscu.belief_slots", slot, &expected));
     }
-    // Tuples are classes of one byte, and one value of it means none.
+    // The index of a tuple is a one-byte class, of which one value stands for no class.
     let n_tuples = pool.tuples.len();
     if n_tuples > usize::from(u8::MAX) {
         let expected = "a pool of at most 255 training tuples";
@@ -249,7 +238,7 @@ fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
     Ok(())
 }
 
-/// Standard normal numbers, in pairs by Box and Muller.
+/// Samples standard normal numbers, in pairs, with the Box–Muller transform.
 fn fill_normal(rng: &mut Stream, values: &mut [f32]) {
     for pair in values.chunks_mut(2) {
         let radius = (-2.0 * (1.0 - rng.unit()).ln()).sqrt();

@@ -1,6 +1,6 @@
-//! GSCU online: a belief about the peers, a bandit between two policies, and what a lane keeps of both.
+//! GSCU in play: each lane has a belief about its peers, and a bandit that chooses between two policies.
 //!
-//! The belief is updated between episodes only, so that an episode is played with one policy and one latent.
+//! Both change only between episodes, so that an episode is played with one policy and one latent.
 
 use pace_games::{NO_ACTION, Seed, Stream};
 
@@ -9,7 +9,7 @@ use super::belief::{self, Belief, BeliefBuffers};
 use super::conditional::GscuNet;
 use super::fill_normal;
 use super::keys::Bandit;
-use crate::nets::ActorCriticBuffers;
+use crate::nets::{ActorCriticBuffers, latent_parts};
 use crate::network::{Actor, Decisions, LaneStates, NetworkSpec, PolicyOutputs};
 use crate::policy::PolicyLanes;
 
@@ -17,31 +17,31 @@ use crate::policy::PolicyLanes;
 #[derive(Debug)]
 pub(crate) struct GscuState {
     lanes: Vec<GscuContext>,
-    /// The same lanes as the conservative policy sees them, where there is one.
+    /// The contexts of the conservative policy for the same lanes; `None` if there is no such policy.
     conservative: Option<Box<dyn PolicyLanes>>,
     buffers: OnlineBuffers,
 }
 
-/// What a lane keeps of its encounter.
+/// The context of a lane.
 #[derive(Clone, Debug)]
 struct GscuContext {
     seed: Seed,
     rng: Stream,
-    /// In training alone: the tuple, whose latents are drawn from its own distribution.
-    told: Option<usize>,
-    /// What the conditional policy is given.
+    /// The tuple, known in training only. Latents are then sampled from its distribution.
+    known_tuple: Option<usize>,
+    /// The latent in the input of the conditional policy.
     latent: Vec<f32>,
     belief: Belief,
     bandit: Exp3,
     arm: Arm,
-    /// What the episode brought so far.
+    /// The return of the current episode so far.
     episode_return: f64,
 }
 
 /// The buffers of a forward pass.
 #[derive(Debug, Default)]
 struct OnlineBuffers {
-    decisions: ActorCriticBuffers,
+    actor_critic: ActorCriticBuffers,
     conservative: PolicyOutputs,
     belief: BeliefBuffers,
 }
@@ -57,10 +57,10 @@ impl LaneStates for GscuState {
 }
 
 impl GscuState {
-    /// The conservative policy, unless the lanes know their tuples. All lanes of a pass are alike: told, or adapting.
+    /// The conservative policy; `None` in training. Either all lanes of a pass know their tuples, or none of them does.
     fn conservative_of(&mut self, lanes: &[usize]) -> Option<&mut Box<dyn PolicyLanes>> {
-        let is_told = lanes.first().is_none_or(|lane| self.lanes[*lane].told.is_some());
-        self.conservative.as_mut().filter(|_| !is_told)
+        let is_training = lanes.first().is_none_or(|lane| self.lanes[*lane].known_tuple.is_some());
+        self.conservative.as_mut().filter(|_| !is_training)
     }
 }
 
@@ -86,7 +86,7 @@ impl Actor for GscuNet {
         }
     }
 
-    /// Forgets the peers; chance does not begin anew.
+    /// Removes everything known about the peers; the random stream does not start again.
     fn clear_context(&self, state: &mut GscuState, lane: usize) {
         let seed = state.lanes[lane].seed.child("again", &[]);
         self.begin(state, lane, seed);
@@ -94,12 +94,12 @@ impl Actor for GscuNet {
 
     fn reveal_tuple(&self, state: &mut GscuState, lane: usize, tuple: usize, _seed: Seed) {
         let context = &mut state.lanes[lane];
-        context.told = Some(tuple);
+        context.known_tuple = Some(tuple);
         context.arm = Arm::Greedy;
-        context.draw_latent(self, tuple);
+        context.sample_latent(self, tuple);
     }
 
-    /// The greedy policy of every lane, and the conservative one's logits where it is that one's transform.
+    /// The greedy policy of every lane; lanes whose arm is the conservative policy get its logits instead.
     fn forward_policy(
         &self,
         observations: &[f32],
@@ -112,10 +112,11 @@ impl Actor for GscuNet {
         for lane in lanes {
             out.latents.extend_from_slice(&state.lanes[*lane].latent);
         }
-        let decisions = &mut state.buffers.decisions;
-        self.actor_critic.forward(&self.weights, observations, &out.latents, n_rows, decisions);
-        decisions.write_to(n_rows, out);
-        // The conservative policy sees every episode, its own or not: it may have a memory.
+        let buffers = &mut state.buffers.actor_critic;
+        let parts = latent_parts(observations, &out.latents);
+        self.actor_critic.forward(&self.weights, &parts, n_rows, buffers);
+        buffers.write_to(n_rows, out);
+        // The conservative policy may have a memory, so it also sees the episodes that it does not play.
         let mut answers = std::mem::take(&mut state.buffers.conservative);
         if let Some(conservative) = state.conservative_of(lanes) {
             conservative.forward_policy(observations, lanes, &mut answers);
@@ -132,7 +133,7 @@ impl Actor for GscuNet {
         state.buffers.conservative = answers;
     }
 
-    /// What the peers did goes into the windows of the beliefs.
+    /// Adds the peers' observations and actions to the windows of the beliefs.
     fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut GscuState) {
         let (n_peers, size) = (self.spec.sizes.n_peers, self.spec.sizes.observation);
         if let Some(conservative) = state.conservative_of(lanes) {
@@ -140,12 +141,12 @@ impl Actor for GscuNet {
         }
         for (row, lane) in lanes.iter().enumerate() {
             let context = &mut state.lanes[*lane];
-            if context.told.is_some() {
+            if context.known_tuple.is_some() {
                 continue;
             }
             context.episode_return +=
                 decisions.task_rewards.get(row).map_or(0.0, |reward| f64::from(*reward));
-            // Whoever leads us to a made-up point of an episode cannot say what the peers saw there.
+            // Contexts that are led to a decision point for its exact value have no observations of the peers.
             if decisions.peer_observations.is_empty() {
                 continue;
             }
@@ -153,15 +154,15 @@ impl Actor for GscuNet {
                 let (peer, slots) = (row * n_peers + slot, &self.keys.belief_slots);
                 let action = decisions.peer_actions[peer];
                 if action != NO_ACTION && (slots.is_empty() || slots.contains(&slot)) {
-                    let seen = &decisions.peer_observations[peer * size..][..size];
-                    context.belief.window.observations.extend_from_slice(seen);
+                    let observation = &decisions.peer_observations[peer * size..][..size];
+                    context.belief.window.observations.extend_from_slice(observation);
                     context.belief.window.actions.push(action);
                 }
             }
         }
     }
 
-    /// Credits the arms, updates the beliefs that need it, and chooses what the next episodes are played with.
+    /// Updates the bandits and the beliefs with full windows, and chooses the policies and latents of the next episodes.
     fn end_episodes(&self, terminal_observations: &[f32], lanes: &[usize], state: &mut GscuState) {
         if let Some(conservative) = state.conservative_of(lanes) {
             conservative.end_episodes(terminal_observations, lanes);
@@ -170,8 +171,8 @@ impl Actor for GscuNet {
         lanes.iter().for_each(|lane| is_ending[*lane] = true);
         let mut to_update = Vec::new();
         for (context, _) in state.lanes.iter_mut().zip(&is_ending).filter(|(_, is_ending)| **is_ending) {
-            match context.told {
-                Some(tuple) => context.draw_latent(self, tuple),
+            match context.known_tuple {
+                Some(tuple) => context.sample_latent(self, tuple),
                 None if context.belief.needs_update(&self.keys) => {
                     to_update.push((&mut context.belief, &mut context.rng));
                 }
@@ -182,10 +183,10 @@ impl Actor for GscuNet {
         belief::update(&self.embedding, weights, &self.keys, &mut to_update, &mut state.buffers.belief);
         for lane in lanes {
             let context = &mut state.lanes[*lane];
-            if context.told.is_none() {
+            if context.known_tuple.is_none() {
                 context.latent.copy_from_slice(context.belief.mean());
-                context.bandit.learn(context.arm, context.episode_return);
-                context.draw_arm(self.keys.bandit);
+                context.bandit.update(context.arm, context.episode_return);
+                context.choose_arm(self.keys.bandit);
             }
             context.episode_return = 0.0;
         }
@@ -202,7 +203,7 @@ impl GscuContext {
         let mut context = GscuContext {
             seed,
             rng: seed.stream("gscu"),
-            told: None,
+            known_tuple: None,
             latent: vec![0.0; keys.latent_size],
             belief: Belief::new(keys.latent_size),
             bandit: Exp3::new(keys.exp3_gamma, keys.exp3_low, keys.exp3_high),
@@ -216,15 +217,15 @@ impl GscuContext {
     fn begin(&mut self, net: &GscuNet, seed: Seed) {
         self.seed = seed;
         self.rng = seed.stream("gscu");
-        self.told = None;
+        self.known_tuple = None;
         self.latent.fill(0.0);
         self.belief.reset();
         self.bandit.reset();
         self.episode_return = 0.0;
-        self.draw_arm(net.keys.bandit);
+        self.choose_arm(net.keys.bandit);
     }
 
-    fn draw_latent(&mut self, net: &GscuNet, tuple: usize) {
+    fn sample_latent(&mut self, net: &GscuNet, tuple: usize) {
         let n = self.latent.len();
         let (means, logs) = net.tuples[tuple * 2 * n..][..2 * n].split_at(n);
         fill_normal(&mut self.rng, &mut self.latent);
@@ -233,9 +234,9 @@ impl GscuContext {
         }
     }
 
-    fn draw_arm(&mut self, bandit: Bandit) {
+    fn choose_arm(&mut self, bandit: Bandit) {
         self.arm = match bandit {
-            Bandit::Exp3 => self.bandit.draw(&mut self.rng),
+            Bandit::Exp3 => self.bandit.sample(&mut self.rng),
             Bandit::Greedy => Arm::Greedy,
             Bandit::Conservative => Arm::Conservative,
         };

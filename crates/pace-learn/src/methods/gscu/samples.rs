@@ -1,4 +1,4 @@
-//! What training peers saw and did while a policy played with them: the first stage learns from it.
+//! Samples of the training peers' observations and actions, from encounters with a policy.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use crate::policy::Policy;
 use crate::policy_runner::PolicyRunner;
 use crate::rollout::cut_encounters;
 
-/// One row per decision of a peer.
+/// Samples, one row per decision of a peer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PeerSamples {
     pub(crate) observations: Vec<f32>,
     pub(crate) actions: Vec<Action>,
-    /// The training tuple that the peer belongs to.
+    /// The training tuple of the peer.
     pub(crate) tuples: Vec<u8>,
-    /// Decisions of the ego meanwhile.
+    /// Number of ego decisions in the same encounters.
     pub(crate) n_decisions: u64,
 }
 
@@ -25,7 +25,7 @@ impl PeerSamples {
         self.actions.len()
     }
 
-    /// Forgets all samples and keeps their room.
+    /// Removes all samples and keeps the allocated memory.
     pub(crate) fn clear(&mut self) {
         self.observations.clear();
         self.actions.clear();
@@ -41,29 +41,29 @@ impl PeerSamples {
     }
 }
 
-/// The encounters that one shard samples from.
+/// The encounters of one shard, and the samples from them.
 pub(crate) struct PeerSampler {
     runner: PolicyRunner<Policy>,
     ego: Policy,
-    /// The encounters of this shard by number, and the training tuple of each.
+    /// The numbers of this shard's encounters, and the training tuple of each.
     encounters: Range<usize>,
     tuples: Vec<usize>,
     pub(crate) samples: PeerSamples,
-    /// Why the samples are not whole.
+    /// The error that interrupted the shard.
     pub(crate) failure: Option<ConfigError>,
 }
 
 impl PeerSampler {
-    /// Cuts `per_tuple` encounters with each of these tuples into shards of nearly equal size.
+    /// Distributes `per_tuple` encounters with each of these tuples over shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
         ego: &Policy,
-        tuples_met: &[usize],
+        training_tuples: &[usize],
         per_tuple: usize,
         n_shards: usize,
     ) -> Vec<PeerSampler> {
         let recorded = PeerObservationMode::Recorded;
-        cut_encounters(tuples_met, per_tuple, n_shards)
+        cut_encounters(training_tuples, per_tuple, n_shards)
             .map(|(encounters, tuples)| PeerSampler {
                 runner: PolicyRunner::new(game, Split::Train, tuples.len(), ego, None, recorded),
                 ego: ego.clone(),
@@ -75,7 +75,7 @@ impl PeerSampler {
             .collect()
     }
 
-    /// Plays every encounter of the shard to its end. An ego whose output is not a distribution over actions is refused.
+    /// Plays every encounter of the shard to its end. Returns an error if the ego's output is not a distribution over actions.
     pub(crate) fn collect(&mut self, n_episodes: usize, seed: Seed) -> Result<(), ConfigError> {
         let PeerSampler { runner, ego, tuples, samples, .. } = self;
         samples.clear();

@@ -1,4 +1,4 @@
-//! Both halves of GSCU together: what the embedding knows of a peer, the belief finds.
+//! Embedding and belief together: the belief moves to the embedding of the peer.
 
 use pace_games::{Preset, Seed, find_game};
 use serde_json::Map;
@@ -13,7 +13,7 @@ use crate::preset::paper_keys;
 use crate::train::IterationContext;
 
 #[test]
-fn the_belief_moves_to_the_peer_that_is_met() {
+fn the_belief_moves_to_the_current_peer() {
     let game = find_game("kuhn-poker").and_then(|entry| entry.open(Preset::Paper, &Map::new()));
     let game = game.expect("the game");
     let mut config = paper_keys("kuhn-poker", "gscu");
@@ -23,20 +23,20 @@ fn the_belief_moves_to_the_peer_that_is_met() {
     let embedding = Embedding::new(NetworkDims::of(game.spec()), 40, keys);
     let ego = Policy::scripted(&*game, "random").expect("every game has it");
     // A peer that hardly ever bluffs and never calls, and one that does both.
-    let met = [13, 12];
+    let tuples = [13, 12];
     let weights = embedding.initialise(Seed::new(1));
-    let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &met, &ego, 1);
+    let mut stage = EmbeddingStage::new(&*game, &embedding, weights, &config, &tuples, &ego, 1);
     let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-    stage.watch(&at).expect("a distribution");
+    stage.collect_samples(&at).expect("a distribution");
     let samples = stage.samples.clone();
     stage.learn(&at, keys_of(&config)).expect("finite numbers");
     let distributions = stage.distributions().to_vec();
     let keys = super::GscuConfig { belief_steps: 100, belief_rate: 0.02, ..keys_of(&config).clone() };
-    let apart = |mean: &[f32], tuple: usize| {
+    let squared_distance = |mean: &[f32], tuple: usize| {
         let center = &distributions[tuple * 4..][..2];
         mean.iter().zip(center).map(|(one, other)| (one - other).powi(2)).sum::<f32>()
     };
-    for (tuple, other) in [(met[0], met[1]), (met[1], met[0])] {
+    for (tuple, other) in [(tuples[0], tuples[1]), (tuples[1], tuples[0])] {
         let mut belief = Belief::new(2);
         let mut rng = Seed::new(7).stream("noise");
         for row in (0..samples.len()).filter(|row| usize::from(samples.tuples[*row]) == tuple) {
@@ -47,19 +47,19 @@ fn the_belief_moves_to_the_peer_that_is_met() {
                 update(&embedding, &stage.parameters, &keys, to_update, &mut BeliefBuffers::default());
             }
         }
-        let (near, far) = (apart(belief.mean(), tuple), apart(belief.mean(), other));
+        let [near, far] = [tuple, other].map(|tuple| squared_distance(belief.mean(), tuple));
         assert!(near < 0.5 * far, "{tuple}: {near} from its own, {far} from the other: {:?}", belief.mean());
     }
 }
 
 #[test]
-fn normal_numbers_have_the_moments_of_normal_numbers() {
+fn normal_samples_have_the_right_moments() {
     let mut values = vec![0.0; 40_001];
     fill_normal(&mut Seed::new(1).stream("noise"), &mut values);
     let moment =
         |power: i32| values.iter().map(|value| f64::from(*value).powi(power)).sum::<f64>() / 40_001.0;
     assert!(moment(1).abs() < 0.02 && (moment(2) - 1.0).abs() < 0.03 && (moment(4) - 3.0).abs() < 0.2);
-    // Neighbours have nothing to do with each other.
-    let together = values.windows(2).map(|pair| f64::from(pair[0] * pair[1])).sum::<f64>() / 40_000.0;
-    assert!(together.abs() < 0.02, "{together}");
+    // Consecutive numbers are not correlated.
+    let correlation = values.windows(2).map(|pair| f64::from(pair[0] * pair[1])).sum::<f64>() / 40_000.0;
+    assert!(correlation.abs() < 0.02, "{correlation}");
 }

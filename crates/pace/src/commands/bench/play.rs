@@ -103,7 +103,7 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
         address: server.address,
         n_bots: args.sessions as usize,
         rate: args.rate,
-        arrival: Duration::from_secs_f64(args.ramp_up),
+        ramp_up: Duration::from_secs_f64(args.ramp_up),
         duration: args.seconds,
         name: "bot".to_owned(),
         seed: 1,
@@ -119,12 +119,12 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
     let kept = StudyFile::open(&store)?.n_steps()?;
     let milliseconds = |time: Duration| rounded(time.as_secs_f64() * 1e3);
     let duration = config.duration;
-    let end = config.arrival + duration;
+    let end = config.ramp_up + duration;
     let [p50, p99, max] =
-        [0.5, 0.99, 1.0].map(|share| milliseconds(report.quantile(share, config.arrival..end)));
+        [0.5, 0.99, 1.0].map(|share| milliseconds(report.quantile(share, config.ramp_up..end)));
     // Latency over time: tells a server that gets slower from a short disturbance.
     let sixths: Vec<f64> = (0..6)
-        .map(|part| config.arrival + duration * part / 6..config.arrival + duration * (part + 1) / 6)
+        .map(|part| config.ramp_up + duration * part / 6..config.ramp_up + duration * (part + 1) / 6)
         .map(|sent| milliseconds(report.quantile(0.99, sent)))
         .collect();
     let at = |share: f64| memory.get((share * memory.len() as f64) as usize).or(memory.last()).copied();
@@ -139,13 +139,13 @@ fn measure(args: &BenchPlayArgs) -> anyhow::Result<Value> {
         "refused": report.refused,
         "encounters": report.encounters,
         "broken_connections": report.broken,
-        "stranded": report.stranded,
+        "stranded": report.unfinished_bots,
         "p50_ms": p50,
         "p99_ms": p99,
         "max_ms": max,
         "p99_ms_by_sixth": sixths,
         "steps_in_file": kept.values().sum::<usize>(),
-        "lost_steps": report.lost_steps(&kept) + report.forgotten,
+        "lost_steps": report.lost_steps(&kept) + report.lost_after_reconnect,
         "cpu": cpu.map(|cpu| cpu.to_json(report.acknowledged)),
         "rss_mb": { "early": at(1.0 / 3.0), "late": at(1.0) },
     }))

@@ -13,7 +13,7 @@ use pace_lab::{RunConfig, RunRequest, TrainingRun};
 use serde_json::{Value, json};
 
 use crate::build_info::{all_threads, build};
-use crate::game_args::parse_overrides;
+use crate::game_args::{parse_overrides, preset};
 use crate::ranges::thread_count;
 
 #[derive(Debug, Args)]
@@ -30,8 +30,8 @@ pub struct BenchTrainArgs {
     #[arg(long, value_parser = thread_count())]
     threads: Option<usize>,
     /// Preset of the keys. Default: two measurements, with `best` and `paper`.
-    #[arg(long)]
-    preset: Option<String>,
+    #[arg(long, value_parser = preset(), hide_possible_values = true)]
+    preset: Option<Preset>,
     /// Override one key of the run, as in `pace train`. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
@@ -45,7 +45,7 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         let (Some(game), Some(n_threads)) = (args.games.first(), args.threads) else {
             anyhow::bail!("--worker: expected one game and --threads");
         };
-        let preset = args.preset.as_deref().unwrap_or_default().parse::<Preset>()?;
+        let preset = args.preset.unwrap_or(Preset::Best);
         return Ok(writeln!(out, "{}", measure(game, preset, n_threads, args.seconds, &args.overrides)?)?);
     }
     let games: Vec<&str> = match args.games.as_slice() {
@@ -56,10 +56,7 @@ pub fn run(args: &BenchTrainArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         Some(n_threads) => vec![n_threads],
         None => super::thread_counts(all_threads()),
     };
-    let presets = match &args.preset {
-        Some(preset) => vec![preset.parse::<Preset>()?],
-        None => vec![Preset::Best, Preset::Paper],
-    };
+    let presets = args.preset.map_or(vec![Preset::Best, Preset::Paper], |preset| vec![preset]);
     let mut rows = Vec::new();
     for game in games {
         for (preset, n_threads) in presets.iter().flat_map(|preset| counts.iter().map(move |n| (preset, n))) {

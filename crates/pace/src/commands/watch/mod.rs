@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pace_games::{
-    AgentSession, AnyGame, ConfigError, GAMES, ScriptedEncounter, Seed, Split, TupleListing, find_game,
+    AgentSession, AnyGame, ConfigError, GAMES, Preset, ScriptedEncounter, Seed, Split, TupleListing,
+    find_game,
 };
 use pace_lab::{PeerBeliefs, ReplayOptions, RunView, TrainedAgent, write_replay};
 
 use crate::build_info::command_line;
-use crate::game_args::KeyArgs;
+use crate::game_args::{KeyArgs, preset};
 use crate::log_line;
 use crate::ranges::{seed, whole};
 use printer::EncounterPrinter;
@@ -40,7 +41,7 @@ pub struct WatchArgs {
     peer: usize,
     /// Peer pool: `test`, `train` or `uniform:N` (N tuples sampled uniformly).
     #[arg(long, default_value = "test")]
-    pool: String,
+    pool: Split,
     /// Number of episodes. Default: the game's `episodes_per_encounter`.
     #[arg(long, value_parser = whole::<usize>(1..=MAX_EPISODES))]
     episodes: Option<usize>,
@@ -64,21 +65,19 @@ pub struct WatchArgs {
     record: Option<Option<PathBuf>>,
     /// Preset of a game: `paper` follows the paper's text, `reference` the authors' code; not allowed with a run. Default:
     /// `paper`.
-    #[arg(long)]
-    preset: Option<String>,
+    #[arg(long, value_parser = preset(), hide_possible_values = true)]
+    preset: Option<Preset>,
     /// Override one key of a game's preset, for example `horizon_steps=50`; not allowed with a run. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
 }
 
 pub fn run(args: &WatchArgs, out: &mut dyn Write) -> anyhow::Result<()> {
-    let split = args.pool.parse::<Split>()?;
+    let split = args.pool;
     let Some(path) = run_folder(&args.target)? else {
         anyhow::ensure!(args.record.is_none(), "--record: found a game, expected a run folder");
-        let keys = KeyArgs {
-            preset: args.preset.clone().unwrap_or_else(|| "paper".to_owned()),
-            overrides: args.overrides.clone(),
-        };
+        let keys =
+            KeyArgs { preset: args.preset.unwrap_or(Preset::Paper), overrides: args.overrides.clone() };
         let game = keys.open(&args.target)?;
         return watch_scripted(args, &*game, split, args.ego.as_deref().unwrap_or("bayes"), out);
     };

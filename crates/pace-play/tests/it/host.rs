@@ -1,4 +1,4 @@
-//! A server and a client to talk to it.
+//! A server within the test process, and clients.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-/// A server in this very process.
+/// A server within this process.
 pub struct Host {
     pub address: SocketAddr,
     log: Arc<Mutex<Vec<String>>>,
@@ -26,41 +26,41 @@ pub struct Host {
 }
 
 impl Host {
-    pub async fn plain() -> Host {
-        Host::with(ServerConfig::default(), None).await
+    pub async fn start() -> Host {
+        Host::start_with(ServerConfig::default(), None).await
     }
 
-    pub async fn study(config: &str, file: &Path) -> Host {
+    pub async fn start_study(config: &str, file: &Path) -> Host {
         let config = StudyConfig::from_toml("study.toml", config).expect("a study");
-        let offers = AgentCatalog::scripted().expect("scripted egos");
+        let catalog = AgentCatalog::scripted().expect("scripted egos");
         let file = file.to_owned();
-        // The server before may still have to end its tasks in this thread.
-        let opening = tokio::task::spawn_blocking(move || Study::open(config, &offers, &file));
+        // A stopped server of this thread may still hold the lock of the file, so opening must not block the thread.
+        let opening = tokio::task::spawn_blocking(move || Study::open(config, &catalog, &file));
         let study = opening.await.expect("a thread").expect("its file");
-        Host::with(ServerConfig::default(), Some(study)).await
+        Host::start_with(ServerConfig::default(), Some(study)).await
     }
 
-    pub async fn with(config: ServerConfig, study: Option<Study>) -> Host {
-        Host::serving(AgentCatalog::scripted().expect("scripted egos"), config, study).await
+    pub async fn start_with(config: ServerConfig, study: Option<Study>) -> Host {
+        Host::start_catalog(AgentCatalog::scripted().expect("scripted egos"), config, study).await
     }
 
-    pub async fn serving(offers: AgentCatalog, config: ServerConfig, study: Option<Study>) -> Host {
+    pub async fn start_catalog(catalog: AgentCatalog, config: ServerConfig, study: Option<Study>) -> Host {
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = Arc::clone(&log);
-        let (told, address) = oneshot::channel();
+        let (address_sender, address) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let config = ServerConfig { port: 0, ..config };
         let task = tokio::spawn(async move {
-            let say = Arc::new(move |line: &str| lines.lock().expect("a log").push(line.to_owned()));
-            let ready = |address| told.send(address).expect("somebody waits for it");
+            let log = Arc::new(move |line: &str| lines.lock().expect("a log").push(line.to_owned()));
+            let ready = |address| address_sender.send(address).expect("the test waits for the address");
             let until_stopped = async { stopped.await.unwrap_or_default() };
-            let served = run(offers, config, study, say, ready, until_stopped).await;
+            let served = run(catalog, config, study, log, ready, until_stopped).await;
             served.expect("the server runs");
         });
         Host { address: address.await.expect("an address"), log, stop: Some(stop), task }
     }
 
-    /// What the server has logged.
+    /// The lines that the server has logged.
     pub fn log(&self) -> Vec<String> {
         self.log.lock().expect("a log").clone()
     }
@@ -82,13 +82,13 @@ impl Host {
         bots::exchange(self.address, &request).await.expect("an answer")
     }
 
-    /// A new encounter: the player's token and the spectators'.
-    pub async fn begin(&self, offer: &str, n_episodes: usize) -> (String, String) {
-        let booking =
-            json!({ "offer": offer, "slot": 0, "n_episodes": n_episodes, "mind": "after", "seed": 7 });
-        let (status, begun) = self.post("/api/sessions", booking).await;
-        assert_eq!(status, 200, "{begun}");
-        let token = |name: &str| begun[name].as_str().expect("a token").to_owned();
+    /// Starts a session. Returns the tokens of the player and of spectators.
+    pub async fn begin(&self, agent: &str, n_episodes: usize) -> (String, String) {
+        let config =
+            json!({ "offer": agent, "slot": 0, "n_episodes": n_episodes, "mind": "after", "seed": 7 });
+        let (status, response) = self.post("/api/sessions", config).await;
+        assert_eq!(status, 200, "{response}");
+        let token = |name: &str| response[name].as_str().expect("a token").to_owned();
         (token("token"), token("watch"))
     }
 
@@ -100,7 +100,7 @@ impl Host {
         self.connect_with(&[("origin", origin)]).await
     }
 
-    /// A client whose proxy says that it has this address.
+    /// A client with this address in `X-Forwarded-For`.
     pub async fn connect_forwarded(&self, address: &str) -> Option<Client> {
         let origin = format!("http://{}", self.address);
         self.connect_with(&[("origin", &origin), ("x-forwarded-for", address)]).await
@@ -115,11 +115,11 @@ impl Host {
         Some(Client { socket })
     }
 
-    /// A player at their table, and what they were told first.
-    pub async fn sit(&self, token: &str) -> (Client, Value) {
+    /// Connects the player of a session. Returns the client and the welcome message.
+    pub async fn join_session(&self, token: &str) -> (Client, Value) {
         let mut client = self.connect().await;
-        client.say(json!({ "type": "hello", "token": token })).await;
-        let welcome = client.hear().await.expect("a welcome");
+        client.send(json!({ "type": "hello", "token": token })).await;
+        let welcome = client.receive().await.expect("a welcome");
         assert_eq!(welcome["type"], "welcome", "{welcome}");
         (client, welcome)
     }
@@ -130,24 +130,24 @@ pub struct Client {
 }
 
 impl Client {
-    pub async fn say(&mut self, message: Value) {
+    pub async fn send(&mut self, message: Value) {
         let mut message = message;
         message["v"] = Value::from(1);
-        self.say_text(&message.to_string()).await;
+        self.send_text(&message.to_string()).await;
     }
 
-    pub async fn say_text(&mut self, text: &str) {
-        // The server may have hung up; that is for the test to see.
+    pub async fn send_text(&mut self, text: &str) {
+        // The server may have closed the connection; the test sees it when it receives.
         let _ = self.socket.send(Message::text(text)).await;
     }
 
     pub async fn act(&mut self, seq: usize, action: usize) -> Value {
-        self.say(json!({ "type": "act", "seq": seq, "action": action })).await;
-        self.hear().await.expect("an answer")
+        self.send(json!({ "type": "act", "seq": seq, "action": action })).await;
+        self.receive().await.expect("an answer")
     }
 
-    /// The next message; none if the server hung up.
-    pub async fn hear(&mut self) -> Option<Value> {
+    /// The next message. `None` if the server closed the connection.
+    pub async fn receive(&mut self) -> Option<Value> {
         loop {
             let heard = tokio::time::timeout(Duration::from_secs(60), self.socket.next()).await;
             match heard.expect("an answer within a minute") {
@@ -158,12 +158,12 @@ impl Client {
         }
     }
 
-    /// A ping of the transport.
+    /// Sends a ping of the WebSocket protocol.
     pub async fn ping(&mut self) {
         let _ = self.socket.send(Message::Ping(Vec::<u8>::new().into())).await;
     }
 
-    pub async fn hang_up(mut self) {
+    pub async fn close(mut self) {
         let _ = self.socket.close(None).await;
     }
 }

@@ -1,8 +1,8 @@
-"""One PACE update at the Overcooked shape in plain eager PyTorch, on one thread: the peer of `pace bench engine`.
+"""One PACE update at the Overcooked shape in plain eager PyTorch, on one thread, for comparison with `pace bench engine`.
 
 20 encounters of 5 episodes of 40 steps: f on every context entry once, prefix means by cumulative sums, g, identifier,
-actor, critic, the four losses, backward, clip, Adam. Nothing is encoded twice and nothing is looped over in Python, so that
-the comparison is with PyTorch at its best, not with a slow script.
+actor, critic, the four losses, backward, clip, Adam. No input is encoded twice and there are no Python loops, so that the
+comparison is with efficient PyTorch code.
 
 usage: pytorch_update.py [SECONDS]    prints JSON: the fastest and the median update, in milliseconds
 """
