@@ -262,7 +262,7 @@ mod tests {
         };
         for_every_game(ExplorationMode::Instant, sharpen, |id, _, batch| assert!(has_fall(batch), "{id}"));
         for_every_game(ExplorationMode::RunningMax, sharpen, |id, _, batch| {
-            assert!(!has_fall(batch), "{id}")
+            assert!(!has_fall(batch), "{id}");
         });
     }
 }
