@@ -86,13 +86,8 @@ impl AdaptOptions {
 
     /// The detector in the form of a record; `None` without a detector.
     fn detector_head(&self) -> Option<DetectorHead> {
-        let clear_keeps = match self.detector {
-            Detector::None => return None,
-            // An agent that is informed of the switch keeps nothing of the former peers.
-            Detector::Known => ClearKeeps::Nothing,
-            Detector::Drop { .. } => self.keep_on_clear,
-        };
-        Some(DetectorHead { name: self.detector.to_string(), clear_keeps: clear_keeps.name().to_owned() })
+        let clear_keeps = self.detector.keeps(self.keep_on_clear)?;
+        Some(DetectorHead { name: self.detector.to_string(), clear_keeps: clear_keeps.to_string() })
     }
 
     /// The file name without extension: the pool, and every difference from the plain protocol, as in `test-switch-5-drop-0.8`.
@@ -112,7 +107,7 @@ impl AdaptOptions {
         if self.detector != Detector::None {
             name.push_str(&format!("-{}", self.detector.to_string().replace(':', "-")));
             if self.keep_on_clear != ClearKeeps::Last {
-                name.push_str(&format!("-keeps-{}", self.keep_on_clear.name()));
+                name.push_str(&format!("-keeps-{}", self.keep_on_clear));
             }
         }
         if let Some(temperature) = self.temperature {

@@ -43,38 +43,6 @@
 //! curves.truncate_after(checkpoint.step)?;
 //! # Ok::<(), pace_lab::LabError>(())
 //! ```
-//!
-//! | file | main type | content |
-//! |---|---|---|
-//! | `error.rs` | `LabError` | errors |
-//! | `durable.rs` | `write_atomically` | atomic and durable writes |
-//! | `manifest.rs` | `Manifest` | facts about a run: versions, seed, times, status |
-//! | `run_folder.rs` | `RunFolder`, `RunView` | the layout of a run, and the lock of its one writer |
-//! | `checkpoint.rs` | `CheckpointStore` | saved states of a run, each complete or absent |
-//! | `step_log.rs` | `StepLog` | an append-only file of rows, truncated at a step on resume |
-//! | `metrics.rs` | `MetricsLog` | rows of numbers as JSON lines |
-//! | `tensorboard.rs` | `TensorBoardLog` | the same rows as TensorBoard events |
-//! | `signals.rs` | `StopFlag` | stop requests by Ctrl-C and SIGTERM |
-//! | `crash.rs` | `write_crash_bundle` | files for the diagnosis of a failed run |
-//! | `dashboard.rs` | `Dashboard` | live learning curves as text |
-//! | `progress.rs` | `ProgressLine`, `LabProgress` | progress, speed and time left as text |
-//! | `run_config.rs` | `id_of_run` | `config.toml` of a run folder, and the run's id |
-//! | `fallback_agent.rs` | `FallbackAgent` | the copy of another run's agent that a run uses as fallback policy |
-//! | `training.rs` | `TrainingRun` | training of one run, from the start or the newest checkpoint |
-//! | `trained_agent.rs` | `TrainedAgent` | the agent of a run's newest checkpoint |
-//! | `scripted_evaluation.rs` | `ScriptedEvaluation` | evaluation of a reference agent |
-//! | `episode_rows.rs` | – | outcomes of encounters as rows of records |
-//! | `embedding.rs` | `embed` | latents in two dimensions |
-//! | `peer_beliefs.rs` | `PeerBeliefs` | an agent's beliefs about its peers, by kind |
-//! | `replay.rs` | `ReplayOptions` | a recorded encounter, step by step |
-//! | `records.rs` | `RunRecords` | the records of runs, read for a report |
-//! | `adaptation.rs` | `AdaptOptions`, `Adaptation` | evaluation of a trained agent on a peer pool, with the reference agents |
-//! | `folder_names.rs` | – | folder names in the records of a moved run |
-//! | `experiment.rs` | `Experiment` | the runs and evaluations behind a table or figure of the paper |
-//! | `join.rs` | `join_with_experiments` | the runs behind each cell of an experiment |
-//! | `plan.rs` | `Plan` | the runs of several experiments, and their state in a lab |
-//! | `speeds.rs` | `Speeds` | training and evaluation speeds, for time estimates |
-//! | `reproduce.rs` | `PlanRunner` | runs a plan in parallel processes |
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 

@@ -171,6 +171,7 @@ mod tests {
     use pace_games::{GAMES, Preset};
 
     use super::{keys_of_training, resolve_with};
+    use crate::config::IdentifierTarget;
     use crate::methods::METHODS;
 
     #[test]
@@ -181,6 +182,8 @@ mod tests {
                 let train: Vec<_> = resolved.map(|keys| keys.expect("good keys").1).collect();
                 assert!(train.windows(2).all(|pair| pair[0] == pair[1]), "{}", method.id);
                 train[0].check().expect("good keys");
+                // A game may have no traits.
+                assert_eq!(train[0].identifier_target, IdentifierTarget::Classes);
                 if method.id == "pace" && preset == Preset::Paper {
                     let general: toml::Table = super::GENERAL.parse().expect("TOML");
                     let names: Vec<&String> = general["paper"].as_table().expect("keys").keys().collect();

@@ -59,6 +59,23 @@ pub const DETECTORS: &[DetectorEntry] = &[
     },
 ];
 
+impl Detector {
+    /// Whether the rule compares episodes of the context, which must then store its episodes separately.
+    pub(crate) fn compares_episodes(self) -> bool {
+        matches!(self, Detector::Drop { .. })
+    }
+
+    /// The part of the context that is kept when this rule clears it, where `chosen` is the choice of the user. `None` if the rule
+    /// never clears it. An agent that is informed of the change keeps nothing of the former peers.
+    pub fn keeps(self, chosen: ClearKeeps) -> Option<ClearKeeps> {
+        match self {
+            Detector::None => None,
+            Detector::Drop { .. } => Some(chosen),
+            Detector::Known => Some(ClearKeeps::Nothing),
+        }
+    }
+}
+
 impl FromStr for Detector {
     type Err = ConfigError;
 
@@ -93,16 +110,12 @@ pub enum ClearKeeps {
     Nothing,
 }
 
-impl ClearKeeps {
-    /// Every choice, the default first.
-    pub const ALL: [ClearKeeps; 2] = [ClearKeeps::Last, ClearKeeps::Nothing];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
+impl Display for ClearKeeps {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
             ClearKeeps::Last => "last",
             ClearKeeps::Nothing => "nothing",
-        }
+        })
     }
 }
 
@@ -110,10 +123,11 @@ impl FromStr for ClearKeeps {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<ClearKeeps, ConfigError> {
-        ClearKeeps::ALL
-            .into_iter()
-            .find(|keeps| keeps.name() == text)
-            .ok_or_else(|| ConfigError::unknown("keep-on-clear", text, ClearKeeps::ALL.map(ClearKeeps::name)))
+        match text {
+            "last" => Ok(ClearKeeps::Last),
+            "nothing" => Ok(ClearKeeps::Nothing),
+            _ => Err(ConfigError::unknown("keep-on-clear", text, ["last", "nothing"])),
+        }
     }
 }
 
@@ -163,7 +177,7 @@ impl DetectorState {
         DetectorState {
             detector,
             // The last episode before the switch says nothing about the peers after it.
-            keeps: if detector == Detector::Known { ClearKeeps::Nothing } else { keeps },
+            keeps: detector.keeps(keeps).unwrap_or(keeps),
             switch_after,
             max_finished: context_episodes.saturating_sub(1),
             scores: VecDeque::new(),

@@ -104,8 +104,7 @@ impl AdaptConfig {
     /// Maximum number of episodes in the running context. A context that keeps its last episode must store its episodes
     /// separately, so it needs a maximum.
     fn window(&self) -> Option<usize> {
-        let must_count = matches!(self.detector, Detector::Drop { .. });
-        self.context_episodes.or(must_count.then_some(self.episodes))
+        self.context_episodes.or(self.detector.compares_episodes().then_some(self.episodes))
     }
 }
 
