@@ -142,7 +142,7 @@ fn what_is_learned_from_is_what_was_played() {
     });
     // Play and gradient drop different places; what is compared is the network with nothing dropped.
     check_replay::<PaceNet<TransformerEncoder>>("pace-tf", |config| {
-        config.encoder_dropout_in_rollout = false
+        config.encoder_dropout_in_rollout = false;
     });
     check_replay::<LiliNet>("lili", |_| {});
     check_replay::<LiliNet>("lili", |config| config.empty_context = EmptyContext::Encoded);
