@@ -5,6 +5,7 @@ mod commands;
 mod fuzz;
 #[cfg(unix)]
 mod lab;
+mod old_names;
 #[cfg(unix)]
 mod playing;
 mod reporting;
