@@ -172,7 +172,7 @@ fn no_detector() -> String {
 }
 
 fn keeps_last() -> String {
-    ClearKeeps::Last.name().to_owned()
+    ClearKeeps::Last.to_string()
 }
 
 fn first_seed() -> u64 {
