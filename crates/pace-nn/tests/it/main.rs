@@ -6,4 +6,3 @@ mod losses;
 mod pooling;
 mod recording;
 mod transformer;
-mod unsafe_lints;

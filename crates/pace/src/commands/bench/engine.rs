@@ -156,7 +156,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &updates {
         writeln!(
             out,
-            "update  {:<17} {} thread(s) {:>8.2} ms {:>7.1} GFLOP/s, {:.2} of GEMM-only throughput, {:.2} of peak, {:.2}x speed-up over one thread",
+            "update  {:<19} {} thread(s) {:>8.2} ms {:>7.1} GFLOP/s, {:.2} of GEMM-only throughput, {:.2} of peak, {:.2}x speed-up over one thread",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -169,7 +169,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &methods {
         writeln!(
             out,
-            "update  {:<17} {} thread(s) {:>8.2} ms, {:.2} of GEMM-only throughput, {:.2}x PACE per decision: {}",
+            "update  {:<19} {} thread(s) {:>8.2} ms, {:.2} of GEMM-only throughput, {:.2}x PACE per decision: {}",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
@@ -181,7 +181,7 @@ pub fn run(args: &BenchEngineArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     for row in &rollouts {
         writeln!(
             out,
-            "rollout {:<17} {} thread(s) {:>8.2} ms for {} decisions, {:.2} of the time of their updates",
+            "rollout {:<19} {} thread(s) {:>8.2} ms for {} decisions, {:.2} of the time of their updates",
             text(&row["shape"]),
             row["threads"],
             number(&row["ms"]),
