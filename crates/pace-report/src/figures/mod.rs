@@ -14,6 +14,15 @@ use crate::number;
 use crate::record::AdaptRecord;
 use crate::svg::{self, Chart, ChartFrame, SvgFragment};
 
+/// Returns the figures of an evaluation as SVG, each with its name. `None` if the record has no data for the figure.
+pub fn of_evaluation(record: &AdaptRecord) -> [(&'static str, Option<String>); 3] {
+    [
+        ("adaptation", Some(adaptation::figure(record))),
+        ("identification", identification::figure(record)),
+        ("keypoint", keypoint::figure(record)),
+    ]
+}
+
 /// The range of possible values of a training metric, if it is bounded: shares of episodes or decisions are between 0 and 1.
 pub(crate) fn limits(metric: &str) -> Option<(f64, f64)> {
     const SHARES: [&str; 4] = ["charts/success", "charts/keypoint", "peer/top1", "peer/posterior"];

@@ -2,8 +2,8 @@
 
 use std::process::{Command, Output};
 
-use pace_games::GAMES;
-use serde_json::Value;
+use pace_games::{GAMES, Preset, Split};
+use serde_json::{Map, Value};
 
 fn pace(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_pace")).args(arguments).output().expect("the binary runs")
@@ -52,14 +52,10 @@ fn list_peers_shows_both_pools() {
     for entry in GAMES {
         let document = json(&["list", "peers", entry.id, "--json"]);
         let count = |pool: usize| document["pools"][pool]["tuples"].as_array().map_or(0, Vec::len);
-        let expected = match entry.id {
-            "kuhn-poker" => (40, 10),
-            "overcooked" => (18, 9),
-            "predator-prey" => (16, 24),
-            other => panic!("{other}: unknown pool sizes"),
-        };
-        assert_eq!((count(0), count(1)), expected, "{}", entry.id);
-        assert!(run(&["list", "peers", entry.id]).lines().count() > expected.0);
+        let game = entry.open(Preset::Paper, &Map::new()).expect("a preset");
+        let expected = [Split::Train, Split::Test].map(|split| game.n_tuples(split));
+        assert_eq!([count(0), count(1)], expected, "{}", entry.id);
+        assert!(run(&["list", "peers", entry.id]).lines().count() > expected[0]);
     }
     let drawn = json(&["list", "peers", "kuhn-poker", "--pool", "uniform:7", "--json"]);
     assert_eq!(drawn["pools"][0]["tuples"].as_array().map(Vec::len), Some(7));
@@ -77,8 +73,10 @@ fn check_passes_for_every_game() {
 #[test]
 fn watch_plays_every_reference() {
     for entry in GAMES {
-        for ego in ["oracle", "bayes", "static", "random"] {
-            let shown = run(&["watch", entry.id, "--ego", ego, "--peer", "2", "--episodes", "2"]);
+        let game = entry.open(Preset::Paper, &Map::new()).expect("a preset");
+        let last_peer = (game.n_tuples(Split::Test) - 1).to_string();
+        for ego in game.reference_names() {
+            let shown = run(&["watch", entry.id, "--ego", ego, "--peer", &last_peer, "--episodes", "2"]);
             assert!(shown.contains(" 2 of 2 =="), "{shown}");
             assert!(shown.contains(" over 2"), "{shown}");
         }

@@ -25,9 +25,8 @@ pub fn write_page(run: &Path, folder: &Path) -> Result<PathBuf, LabError> {
     let mut figures: Vec<(String, Option<String>)> =
         vec![("training".to_owned(), figures::training::figure(&records.train))];
     for (name, record) in &evaluations {
-        figures.push((format!("{name}-adaptation"), Some(figures::adaptation::figure(record))));
-        figures.push((format!("{name}-identification"), figures::identification::figure(record)));
-        figures.push((format!("{name}-keypoint"), figures::keypoint::figure(record)));
+        let of_evaluation = figures::of_evaluation(record).into_iter();
+        figures.extend(of_evaluation.map(|(figure, svg)| (format!("{name}-{figure}"), svg)));
     }
     create_folder(&folder.join("figures"))?;
     let mut written = Vec::new();
