@@ -55,8 +55,11 @@ pub(crate) struct ObservationIndices {
     pub(crate) ends: Vec<u32>,
 }
 
-/// The maximum number of distinct observations that are indexed.
-const MAX_DISTINCT_OBSERVATIONS: usize = 256;
+/// Observations are indexed if at most this share of them is distinct: below it, encoding each distinct one once pays for the copies.
+const MAX_DISTINCT_SHARE: f64 = 0.75;
+
+/// The number of observations after which the share is first checked.
+const MIN_CHECKED_OBSERVATIONS: usize = 2048;
 
 /// Consecutive decisions of one encounter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,23 +92,9 @@ impl Batch {
 
     /// Indexes the distinct observations, of `size` values each, if there are few.
     pub(crate) fn index_observations(&mut self, size: usize) {
-        let mut found: BTreeMap<Vec<u32>, u32> = BTreeMap::new();
-        let mut observation = Vec::with_capacity(size);
-        let mut number = |rows: &[f32]| -> Option<Vec<u32>> {
-            let number = |row: &[f32]| {
-                observation.clear();
-                observation.extend(row.iter().map(|value| value.to_bits()));
-                if let Some(number) = found.get(&observation) {
-                    return Some(*number);
-                }
-                let number = found.len() as u32;
-                found.insert(observation.clone(), number);
-                (found.len() <= MAX_DISTINCT_OBSERVATIONS).then_some(number)
-            };
-            rows.chunks_exact(size).map(number).collect()
-        };
-        self.numbers = number(&self.observations).and_then(|decisions| {
-            Some(ObservationIndices { decisions, ends: number(&self.terminal_observations)? })
+        let mut index = ObservationIndex::default();
+        self.numbers = index.number_all(&self.observations, size).and_then(|decisions| {
+            Some(ObservationIndices { decisions, ends: index.number_all(&self.terminal_observations, size)? })
         });
     }
 
@@ -246,6 +235,52 @@ impl Batch {
     }
 }
 
+/// The numbers of the distinct observations of a batch, in order of first appearance.
+#[derive(Default)]
+struct ObservationIndex<'a> {
+    /// The first observation with each hash, and its number.
+    by_hash: BTreeMap<u64, (&'a [f32], u32)>,
+    n_distinct: u32,
+    n_seen: usize,
+}
+
+impl<'a> ObservationIndex<'a> {
+    /// The numbers of these observations, of `size` values each; `None` if too many of all observations are distinct.
+    fn number_all(&mut self, observations: &'a [f32], size: usize) -> Option<Vec<u32>> {
+        let number = |observation| {
+            let number = self.number(observation);
+            let is_checked = self.n_seen.is_multiple_of(MIN_CHECKED_OBSERVATIONS);
+            (!is_checked || self.are_few()).then_some(number)
+        };
+        let numbers = observations.chunks_exact(size).map(number).collect::<Option<Vec<u32>>>()?;
+        self.are_few().then_some(numbers)
+    }
+
+    fn are_few(&self) -> bool {
+        f64::from(self.n_distinct) <= MAX_DISTINCT_SHARE * self.n_seen as f64
+    }
+
+    /// The number of an observation. Two observations with the same number are equal; in the rare case of equal hashes, an observation
+    /// gets a new number every time.
+    fn number(&mut self, observation: &'a [f32]) -> u32 {
+        self.n_seen += 1;
+        let new = (observation, self.n_distinct);
+        let (first, number) = *self.by_hash.entry(hash_of(observation)).or_insert(new);
+        let are_equal = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits();
+        if number != new.1 && first.iter().zip(observation).all(are_equal) {
+            return number;
+        }
+        self.n_distinct += 1;
+        new.1
+    }
+}
+
+/// A hash of the bits of an observation (FNV-1a over words).
+fn hash_of(observation: &[f32]) -> u64 {
+    let add = |hash: u64, value: &f32| (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0100_0000_01b3);
+    observation.iter().fold(0xcbf2_9ce4_8422_2325, add)
+}
+
 /// Moves the rows of every encounter behind those of the encounter before it.
 fn close_gaps_of<T: Copy>(
     column: &mut Vec<T>,
@@ -373,7 +408,7 @@ fn write_row<T: Copy>(column: &mut [T], index: usize, row: &[T]) {
 mod tests {
     use pace_games::Ending;
 
-    use super::{Batch, DecisionRow, EncounterRoom, EncounterWriter, MAX_DISTINCT_OBSERVATIONS, Segment};
+    use super::{Batch, DecisionRow, EncounterRoom, EncounterWriter, ObservationIndex, Segment, hash_of};
 
     #[test]
     fn writers_leave_no_gaps() {
@@ -450,14 +485,23 @@ mod tests {
         batch.index_observations(2);
         let numbers = batch.numbers.clone().expect("three are few");
         assert_eq!((numbers.decisions, numbers.ends), (vec![0, 1, 0], vec![1, 2]));
-        for (n_distinct, are_few) in
-            [(MAX_DISTINCT_OBSERVATIONS, true), (MAX_DISTINCT_OBSERVATIONS + 1, false)]
-        {
-            batch.observations = (0..2 * n_distinct).map(|value| (value / 2) as f32).collect();
+        for (period, are_few) in [(3, true), (5, false)] {
+            let observation = |index| if index % period == 0 { [0.0; 2] } else { [index as f32; 2] };
+            batch.observations = (1..=10_000).flat_map(observation).collect();
             batch.terminal_observations = vec![0.0; 2];
             batch.index_observations(2);
             assert_eq!(batch.numbers.is_some(), are_few);
         }
+    }
+
+    #[test]
+    fn observations_with_equal_hashes_get_different_numbers() {
+        let (first, second) = ([0.0, 1.0], [0.0, 2.0]);
+        let mut index = ObservationIndex::default();
+        assert_eq!(index.number(&first), 0);
+        let taken = index.by_hash[&hash_of(&first)];
+        index.by_hash.insert(hash_of(&second), taken);
+        assert_eq!([index.number(&second), index.number(&first), index.number(&second)], [1, 0, 2]);
     }
 
     #[test]

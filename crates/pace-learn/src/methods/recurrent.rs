@@ -142,7 +142,7 @@ impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {
     fn accumulate(&self, update: &mut ShardUpdate<'_>, buffers: &mut RecurrentTrainingBuffers) {
         for segments in update.job.chunks(BLOCK_ROWS) {
             let RecurrentTrainingBuffers { encoder, actor_critic, peers } = buffers;
-            self.encoder.gather(update.job, segments, self.spec.sizes.observation, encoder);
+            self.encoder.gather(update.job, segments, self.spec.sizes, encoder);
             self.encoder.forward(update.weights, encoder);
             let (decisions, hidden, d_hidden) = self.encoder.decisions(encoder);
             d_hidden.fill(0.0);

@@ -196,7 +196,7 @@ impl ContextChunk {
             let decisions = encounters().flat_map(|one| &numbers.decisions[batch.decisions(one)]);
             decisions.chain(encounters().flat_map(|one| &numbers.ends[batch.episodes(one)])).copied()
         });
-        self.deduplicate(indices, size);
+        self.deduplicate(indices, dims);
         if !self.is_whole() {
             for row in &self.selected {
                 self.selected_observations.extend_from_slice(&self.observations[row * size..][..size]);
@@ -227,7 +227,7 @@ impl ContextChunk {
     }
 
     /// Finds the distinct entries, from the index of every entry's observation in the batch.
-    fn deduplicate(&mut self, observation_indices: Option<impl Iterator<Item = u32>>, size: usize) {
+    fn deduplicate(&mut self, observation_indices: Option<impl Iterator<Item = u32>>, dims: NetworkDims) {
         let Some(observation_indices) = observation_indices else {
             self.distinct = None;
             return;
@@ -236,8 +236,8 @@ impl ContextChunk {
         distinct.observations.clear();
         distinct.actions.clear();
         distinct.indices.clear();
-        distinct.pairs.clear();
-        let entries = self.observations.chunks_exact(size).zip(&self.actions);
+        distinct.pairs.clear(dims.n_actions);
+        let entries = self.observations.chunks_exact(dims.observation).zip(&self.actions);
         for ((observation, action), observation_index) in entries.zip(observation_indices) {
             let (index, is_new) = distinct.pairs.index_of(observation_index, *action);
             distinct.indices.push(index);

@@ -1,7 +1,7 @@
 //! Index of distinct (observation, action) pairs.
 //!
-//! Games with few distinct observations, such as Kuhn Poker, repeat the same input many times in a chunk. The index maps every row
-//! of a chunk to its distinct pair, so that the first layers run once per pair instead of once per row.
+//! Games with discrete observations, such as Kuhn Poker and PO-Overcooked, repeat the same input many times in a chunk. The index
+//! maps every row of a chunk to its distinct pair, so that the first layers run once per pair instead of once per row.
 
 use pace_games::Action;
 
@@ -12,24 +12,28 @@ pub(crate) struct PairIndex {
     table: Vec<u32>,
     /// The entries of the table that are in use.
     known: Vec<usize>,
+    /// The number of actions of the game.
+    n_actions: usize,
 }
 
 const UNKNOWN: u32 = u32::MAX;
 
 impl PairIndex {
-    pub(crate) fn clear(&mut self) {
+    /// Forgets all pairs. Later pairs have actions below `n_actions`, or none.
+    pub(crate) fn clear(&mut self, n_actions: usize) {
         for entry in self.known.drain(..) {
             self.table[entry] = UNKNOWN;
         }
+        self.n_actions = n_actions;
     }
 
     /// Returns the index of a pair, and `true` if the pair was not seen before. `observation` is the observation's index in the
-    /// batch.
+    /// batch; an action past the last one stands for none.
     pub(crate) fn index_of(&mut self, observation: u32, action: Action) -> (u32, bool) {
-        let n_actions = usize::from(Action::MAX) + 1;
-        let entry = observation as usize * n_actions + usize::from(action);
+        let width = self.n_actions + 1;
+        let entry = observation as usize * width + usize::from(action).min(self.n_actions);
         if self.table.len() <= entry {
-            self.table.resize((observation as usize + 1) * n_actions, UNKNOWN);
+            self.table.resize((observation as usize + 1) * width, UNKNOWN);
         }
         let is_new = self.table[entry] == UNKNOWN;
         if is_new {
@@ -47,11 +51,11 @@ mod tests {
     #[test]
     fn indices_follow_the_order_of_first_appearance() {
         let mut pairs = PairIndex::default();
-        for _ in 0..2 {
+        for n_actions in [3, 2] {
+            pairs.clear(n_actions);
             let shown = [(3, 1), (0, 255), (3, 1), (3, 0), (0, 255)];
             let found = shown.map(|(observation, action)| pairs.index_of(observation, action));
             assert_eq!(found, [(0, true), (1, true), (0, false), (2, true), (1, false)]);
-            pairs.clear();
         }
     }
 }

@@ -12,6 +12,7 @@ use super::{PairIndex, orthogonal};
 use crate::batch::{Batch, Segment};
 use crate::config::{Span, TrainConfig};
 use crate::learner::{ShardUpdate, UpdateJob};
+use crate::network::NetworkDims;
 
 /// The layers, and the keys that say how long a hidden state lives.
 #[derive(Clone, Debug)]
@@ -205,16 +206,16 @@ impl RecurrentEncoder {
         batch.cut(self.bptt_steps)
     }
 
-    /// Packs the segments of a block step by step, longest first, from observations of `size` numbers.
+    /// Packs the segments of a block step by step, longest first.
     pub(crate) fn gather(
         &self,
         job: &UpdateJob<'_>,
         segments: &[u32],
-        size: usize,
+        dims: NetworkDims,
         buffers: &mut RecurrentBlockBuffers,
     ) {
         let (batch, width) = (job.batch, self.width());
-        buffers.clear(batch.numbers.is_some());
+        buffers.clear(batch.numbers.is_some(), dims.n_actions);
         for segment in segments {
             let start = buffers.steps.len();
             self.push_steps(batch, &job.segments[*segment as usize], &mut buffers.steps);
@@ -231,7 +232,7 @@ impl RecurrentEncoder {
             let n_sequences = buffers.sequences.iter().take_while(|(_, steps)| index < steps.len()).count();
             for sequence in 0..n_sequences {
                 let step = buffers.steps[buffers.sequences[sequence].1.start + index];
-                self.push_row(batch, &step, size, buffers);
+                self.push_row(batch, &step, dims.observation, buffers);
             }
             buffers.batch_sizes.push(n_sequences);
         }
@@ -352,14 +353,14 @@ impl RecurrentBlockBuffers {
         self.selected.len() == self.keep.len()
     }
 
-    fn clear(&mut self, is_indexed: bool) {
+    fn clear(&mut self, is_indexed: bool, n_actions: usize) {
         self.steps.clear();
         self.sequences.clear();
         self.batch_sizes.clear();
         self.initial.clear();
         self.observations.clear();
         self.last_actions.clear();
-        self.pairs.clear();
+        self.pairs.clear(n_actions);
         self.indices = is_indexed.then(|| {
             let mut indices = self.indices.take().unwrap_or_default();
             indices.clear();
