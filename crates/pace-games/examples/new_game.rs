@@ -161,8 +161,10 @@ impl Game for Pennies {
 
     fn pool(&self) -> PeerPool<Habit> {
         let train = [0.1, 0.3, 0.6, 0.9].map(|heads| Habit { heads });
+        // To choose settings with; the list may be empty.
+        let validation = [0.4, 0.7].map(|heads| Habit { heads });
         let test = [0.2, 0.8].map(|heads| Habit { heads });
-        PeerPool::of_single_peers(&train, &test).expect("no habit is in both")
+        PeerPool::of_single_peers(&train, &validation, &test).expect("no habit is in two of these")
     }
 
     fn sample_tuple(&self, rng: &mut Stream) -> PeerTuple<Habit> {

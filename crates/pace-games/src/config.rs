@@ -161,6 +161,12 @@ pub enum ConfigError {
         /// The last index.
         last: usize,
     },
+    /// A pool without tuples: a game may have no validation peers.
+    #[error("the game has no {pool} peers; use another pool, or add such peers in its `Game::pool`")]
+    NoPeers {
+        /// The pool's name.
+        pool: String,
+    },
     /// A pool without training or without test tuples.
     #[error("a pool needs at least one training tuple with a peer in it, and one test tuple")]
     EmptyPool,
@@ -172,13 +178,17 @@ pub enum ConfigError {
         /// Peers in the tuple that differs.
         found: usize,
     },
-    /// A test tuple that is also a training tuple.
-    #[error("test tuple {index} ({peer}) is also in the training pool; remove it from one of them")]
-    TestPeerInTraining {
-        /// Its index in the test pool.
+    /// A tuple that is in two lists of a pool.
+    #[error("{pool} tuple {index} ({peer}) is also in the {other_pool} pool; remove it from one of them")]
+    PeerInTwoPools {
+        /// The list.
+        pool: &'static str,
+        /// Its index in the list.
         index: usize,
         /// Its description.
         peer: String,
+        /// The other list.
+        other_pool: &'static str,
     },
     /// A state that no sequence of moves leads to.
     #[error("impossible {game} state: {reason}")]

@@ -78,7 +78,7 @@ fn pool_fits_spec<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     for (slot, n_classes) in pool.n_classes().iter().enumerate() {
         let traits = |tuple: &PeerTuple<SpecOf<G>>| tuple.specs[slot].behaviour_vector();
         let n_traits = traits(&pool.train()[0]).len();
-        for tuple in pool.train().iter().chain(pool.test()) {
+        for tuple in pool.all() {
             let traits = traits(tuple);
             ensure(
                 traits.len() == n_traits && traits.iter().all(|value| (0.0..=1.0).contains(value)),
@@ -99,7 +99,7 @@ fn pool_fits_spec<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     }
     let sampled = game.sample_tuple(&mut seed.stream("draw"));
     ensure(sampled.specs.len() == n_peers, || format!("a sampled tuple has {} peers", sampled.specs.len()))?;
-    ensure(pool.content_hash() == game.pool().content_hash(), || "two calls give different pools".to_owned())
+    ensure(pool == game.pool(), || "two calls give different pools".to_owned())
 }
 
 fn symmetries_are_permutations<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
@@ -152,7 +152,7 @@ fn play_everywhere<G: Game>(
     mut inspect: impl FnMut(&Encounter<G>, Option<(&[Action], Boundary)>) -> Result<(), String>,
 ) -> Result<(), String> {
     let pool = game.pool();
-    for (index, tuple) in pool.train().iter().chain(pool.test()).enumerate() {
+    for (index, tuple) in pool.all().enumerate() {
         let encounter_seed = seed.child("contract", &[index as u64]);
         let mut ego_rng = encounter_seed.stream("ego");
         let mut encounter = Encounter::<G>::begin(game, &tuple.specs, N_EPISODES, encounter_seed);
@@ -192,7 +192,7 @@ fn observations_are_complete<G: Game>(game: &G, seed: Seed) -> Result<(), String
 
 fn peers_are_legal<G: Game>(game: &G, seed: Seed) -> Result<(), String> {
     let pool = game.pool();
-    let mut tuples = pool.train().iter().chain(pool.test());
+    let mut tuples = pool.all();
     let mut current: Option<&PeerTuple<SpecOf<G>>> = None;
     let mut is_new = true;
     play_everywhere(game, seed, |encounter, step| {

@@ -150,7 +150,7 @@ pub struct ScriptedEncounter<'a> {
 pub struct PoolListing {
     /// The split's name.
     pub name: String,
-    /// The hash of the whole pool, training and test.
+    /// The hash of the training and test peers; see [`PeerPool::content_hash`].
     pub content_hash: String,
     /// The number of classes of each slot; see [`PeerPool::n_classes`].
     pub n_classes: Vec<usize>,
@@ -197,6 +197,7 @@ impl<G: Game> Opened<G> {
     fn count_tuples(&self, split: Split) -> usize {
         match split {
             Split::Train => self.pool.train().len(),
+            Split::Validation => self.pool.validation().len(),
             Split::Test => self.pool.test().len(),
             Split::Uniform(n) => n,
         }
@@ -205,14 +206,15 @@ impl<G: Game> Opened<G> {
     fn tuple(&self, split: Split, index: usize) -> Result<PeerTuple<SpecOf<G>>, ConfigError> {
         let n_tuples = self.count_tuples(split);
         if index >= n_tuples {
-            return Err(ConfigError::NoSuchPeer {
-                found: index,
-                pool: split.to_string(),
-                last: n_tuples - 1,
+            let pool = split.to_string();
+            return Err(match n_tuples.checked_sub(1) {
+                Some(last) => ConfigError::NoSuchPeer { found: index, pool, last },
+                None => ConfigError::NoPeers { pool },
             });
         }
         Ok(match split {
             Split::Train => self.pool.train()[index].clone(),
+            Split::Validation => self.pool.validation()[index].clone(),
             Split::Test => self.pool.test()[index].clone(),
             // From a fixed seed: peer 17 of `uniform:4000` is the same in every run.
             Split::Uniform(_) => {

@@ -115,7 +115,7 @@ pub struct Variant {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
-    /// The peer pool: `test`, `train` or `uniform:N`.
+    /// The peer pool: `test`, `validation`, `train` or `uniform:N`.
     #[serde(default = "test_pool")]
     pub pool: String,
     /// Encounters per peer tuple.

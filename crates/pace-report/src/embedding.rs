@@ -16,7 +16,7 @@ pub struct EmbeddingRecord {
     pub game: String,
     /// The method's id.
     pub method: String,
-    /// The peer pool: `test`, `train` or `uniform:N`.
+    /// The peer pool: `test`, `validation`, `train` or `uniform:N`.
     pub pool: String,
     /// Perplexity of t-SNE: the effective number of neighbours of a point.
     pub perplexity: f64,

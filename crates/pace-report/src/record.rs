@@ -26,7 +26,7 @@ pub struct AdaptRecord {
     pub preset: String,
     /// The method's id: `pace`.
     pub method: String,
-    /// The peer pool: `test`, `train` or `uniform:N`, as in `uniform:4000`.
+    /// The peer pool: `test`, `validation`, `train` or `uniform:N`, as in `uniform:4000`.
     pub pool: String,
     /// The score of an episode.
     pub metric: ScoreMetric,

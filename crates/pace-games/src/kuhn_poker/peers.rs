@@ -1,4 +1,4 @@
-//! The peers of Kuhn poker, with two parameters each, and the paper's pools.
+//! The peers of Kuhn poker, with two parameters each, the paper's pools and the validation peers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -32,6 +32,11 @@ impl KuhnSpec {
             (Stage::PeerFacesCheck | Stage::PeerFacesBet, Card::K) => 1.0,
             (stage, _) => panic!("the peer does not act at {stage:?}"),
         }
+    }
+
+    /// The distance to another peer in the (xi, eta) square.
+    pub(crate) fn distance(&self, other: &KuhnSpec) -> f64 {
+        (self.xi - other.xi).hypot(self.eta - other.eta)
     }
 }
 
@@ -72,11 +77,30 @@ impl Peer<KuhnPoker> for KuhnPeer {
     }
 }
 
-/// The authors' pools: 40 training peers and 10 test peers.
+/// The authors' pools of 40 training peers and 10 test peers, with [`validation_peers`].
 pub(crate) fn official_pool() -> PeerPool<KuhnSpec> {
     let specs = OFFICIAL.map(|(xi, eta)| KuhnSpec { xi, eta });
     let (train, test) = specs.split_at(40);
-    PeerPool::of_single_peers(train, test).expect("the official pools are disjoint")
+    PeerPool::of_single_peers(train, &validation_peers(&specs), test).expect("the pools are disjoint")
+}
+
+/// The number of validation peers.
+const N_VALIDATION: usize = 24;
+/// The minimum distance of a validation peer from every training and test peer, in the (xi, eta) square.
+pub(crate) const MIN_DISTANCE: f64 = 0.04;
+
+/// The first points of a low-discrepancy sequence in the (xi, eta) square (multiples of powers of the plastic number, modulo 1)
+/// that are not close to an official peer.
+fn validation_peers(official: &[KuhnSpec]) -> Vec<KuhnSpec> {
+    let part = |index: u32, step: f64| ((f64::from(index) + 0.5) * step).fract();
+    (0..)
+        .map(|index| KuhnSpec {
+            xi: part(index, 0.754_877_666_246_692_8),
+            eta: part(index, 0.569_840_290_998_053_2),
+        })
+        .filter(|peer| official.iter().all(|other| peer.distance(other) >= MIN_DISTANCE))
+        .take(N_VALIDATION)
+        .collect()
 }
 
 /// (xi, eta) of the authors' 50 peers, training peers first.

@@ -1,5 +1,6 @@
 //! Tests of Kuhn poker: rules, observations, exact values, pools and reference agents.
 
+use super::peers::MIN_DISTANCE;
 use super::references::best_static;
 use super::rules::{BET, Card, DEALS, Hand, PASS};
 use super::view;
@@ -208,6 +209,21 @@ fn pools_are_the_official_ones() {
     assert_eq!((fixed.alpha, fixed.beta, fixed.gamma), (0.0, 1.0, 1.0));
     assert!((mean(&|_| fixed, pool.train()) + 0.0112).abs() < 5e-5);
     assert!((mean(&|_| fixed, pool.test()) - 0.0214).abs() < 5e-5);
+}
+
+#[test]
+fn validation_peers_are_apart_from_the_official_ones() {
+    let pool = game().pool();
+    assert_eq!(pool.validation().len(), 24);
+    for peer in pool.validation().iter().map(|tuple| &tuple.specs[0]) {
+        assert!((0.0..1.0).contains(&peer.xi) && (0.0..1.0).contains(&peer.eta), "{peer:?}");
+        for other in pool.train().iter().chain(pool.test()).map(|tuple| &tuple.specs[0]) {
+            assert!(peer.distance(other) >= MIN_DISTANCE, "{peer:?} and {other:?}");
+        }
+    }
+    let best_responses: std::collections::BTreeSet<String> =
+        pool.validation().iter().map(|tuple| format!("{:?}", corner_of_region(&tuple.specs[0]))).collect();
+    assert_eq!(best_responses.len(), 6, "every best response: {best_responses:?}");
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl OvercookedConfig {
         if !(0.0..=10.0).contains(&self.step_cost) {
             return Err(ConfigError::bad_value("step_cost", &self.step_cost, "a number from 0 to 10"));
         }
-        if ![9, 6, 4, 2].contains(&self.pool_recipes) {
+        if !peers::POOL_RECIPES.contains(&self.pool_recipes) {
             return Err(ConfigError::bad_value("pool_recipes", &self.pool_recipes, "9, 6, 4 or 2"));
         }
         if self.pool == PoolKind::Uniform && self.pool_recipes != 9 {

@@ -60,6 +60,11 @@ impl CookSpec {
         let human = HumanLikeNoise { p_pause: rng.between(0.02, 0.08), longest_pause: 3, p_change: 0.5 };
         CookSpec { p_act, human: Some(human), ..spec }
     }
+
+    /// The distance to another cook in the plane of P_nav and ten times P_act, in which the paper's cooks fill a square.
+    pub(crate) fn distance(&self, other: &CookSpec) -> f64 {
+        (self.p_nav - other.p_nav).hypot(10.0 * (self.p_act - other.p_act))
+    }
 }
 
 impl PeerSpec for CookSpec {
@@ -412,29 +417,36 @@ impl Peer<Overcooked> for CookPeer {
 const N_TRAIN: usize = 18;
 const N_TEST: usize = 9;
 const N_HUMAN_LIKE: usize = 18;
+const N_VALIDATION: usize = 18;
+/// The minimum distance of a validation peer from every training and test peer; see [`CookSpec::distance`].
+pub(crate) const MIN_DISTANCE: f64 = 0.05;
+/// The numbers of dishes that a training pool can have.
+pub(crate) const POOL_RECIPES: [usize; 4] = [9, 6, 4, 2];
 
-/// The pools of a configuration: 18 training peers and 9 test peers (18 if they are human-like).
+/// The pools of a configuration: 18 training peers, 18 validation peers and 9 test peers (18 if they are human-like).
 pub(crate) fn pool(config: &OvercookedConfig) -> PeerPool<CookSpec> {
-    let mut train: Vec<CookSpec> = OFFICIAL.iter().map(official_spec).collect();
-    let test = train.split_off(N_TRAIN);
-    if config.pool_recipes != Recipe::ALL.len() {
-        train = few_recipes(&train, config.pool_recipes);
-    }
+    let official = OFFICIAL.map(|row| official_spec(&row));
+    let (official_train, official_test) = official.split_at(N_TRAIN);
+    let few = |n_recipes| few_recipes(official_train, n_recipes);
+    let train = few(config.pool_recipes);
+    // The validation peers are the same for every number of dishes.
+    let every_train: Vec<CookSpec> = POOL_RECIPES.into_iter().flat_map(few).collect();
     match config.pool {
-        PoolKind::Official => pool_of(&train, &test),
+        PoolKind::Official => pool_of(&train, &every_train, official_test, CookSpec::sampled),
         PoolKind::HumanLike => {
             let seed = Seed::new(0).child("overcooked-human-like", &[]);
             let sample = |index: usize| {
                 let mut rng = seed.child("peer", &[index as u64]).stream("draw");
-                CookSpec::sampled_human_like(test[index % N_TEST].recipe, &mut rng)
+                CookSpec::sampled_human_like(official_test[index % N_TEST].recipe, &mut rng)
             };
-            pool_of(&train, &(0..N_HUMAN_LIKE).map(sample).collect::<Vec<_>>())
+            let test: Vec<CookSpec> = (0..N_HUMAN_LIKE).map(sample).collect();
+            pool_of(&train, &every_train, &test, CookSpec::sampled_human_like)
         }
         PoolKind::Uniform => {
             let mut rng = Seed::new(0).stream("overcooked-uniform-pool");
             let sampled: Vec<CookSpec> = (0..N_TRAIN + N_TEST).map(|_| sampled_spec(&mut rng)).collect();
             let (train, test) = sampled.split_at(N_TRAIN);
-            pool_of(train, test)
+            pool_of(train, train, test, CookSpec::sampled)
         }
     }
 }
@@ -444,8 +456,11 @@ pub(crate) fn sampled_spec(rng: &mut Stream) -> CookSpec {
     CookSpec::sampled(Recipe::ALL[rng.below(9) as usize], rng)
 }
 
-/// Training peers with the first `n_recipes` dishes only. Their other parameters are sampled again.
+/// Training peers with the first `n_recipes` dishes only. Unless that is every dish, their other parameters are sampled again.
 fn few_recipes(train: &[CookSpec], n_recipes: usize) -> Vec<CookSpec> {
+    if n_recipes == Recipe::ALL.len() {
+        return train.to_vec();
+    }
     let seed = Seed::new(0).child("overcooked-few-recipes", &[n_recipes as u64]);
     let sample = |index: usize| {
         let mut rng = seed.child("peer", &[index as u64]).stream("draw");
@@ -454,8 +469,25 @@ fn few_recipes(train: &[CookSpec], n_recipes: usize) -> Vec<CookSpec> {
     (0..N_TRAIN).map(sample).collect()
 }
 
-fn pool_of(train: &[CookSpec], test: &[CookSpec]) -> PeerPool<CookSpec> {
-    PeerPool::of_single_peers(train, test).expect("sampled parameters are never equal")
+/// The pool with these training and test peers. Its validation peers have every dish twice and sampled parameters; samples that
+/// are close to a test peer or to a peer in `every_train` are rejected.
+fn pool_of(
+    train: &[CookSpec],
+    every_train: &[CookSpec],
+    test: &[CookSpec],
+    sample: fn(Recipe, &mut Stream) -> CookSpec,
+) -> PeerPool<CookSpec> {
+    let mut rng = Seed::new(0).stream("overcooked-validation");
+    let mut sample_apart = |index: usize| {
+        loop {
+            let peer = sample(Recipe::ALL[index % Recipe::ALL.len()], &mut rng);
+            if every_train.iter().chain(test).all(|other| peer.distance(other) >= MIN_DISTANCE) {
+                return peer;
+            }
+        }
+    };
+    let validation: Vec<CookSpec> = (0..N_VALIDATION).map(&mut sample_apart).collect();
+    PeerPool::of_single_peers(train, &validation, test).expect("sampled parameters are never equal")
 }
 
 type OfficialRow = (Ingredient, Ingredient, f64, f64, [f64; 6]);

@@ -8,7 +8,7 @@ use serde_json::{Map, json};
 use super::kitchen::{
     CUTTING_BOARD, Cell, Cook, DELIVERY_TILE, DIVIDER, Facing, INTERACT, Kitchen, N_OBJECTS, Object, STAY,
 };
-use super::peers::{CookPeer, CookSpec, Event, EventKind};
+use super::peers::{CookPeer, CookSpec, Event, EventKind, MIN_DISTANCE};
 use super::planner::{ItemMemory, WalkDistances};
 use super::recipes::{GoalProgress, Ingredient, Recipe};
 use super::references::served_within;
@@ -303,6 +303,29 @@ fn pools_hold_every_dish_equally_often() {
     for tuple in uniform.train().iter().chain(uniform.test()) {
         let CookSpec { p_act, weights, .. } = tuple.specs[0];
         assert!((0.0..0.1).contains(&p_act) && (weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn validation_peers_want_every_dish_and_are_apart_from_the_others() {
+    for (key, value) in [
+        ("pool", json!("official")),
+        ("pool", json!("human-like")),
+        ("pool", json!("uniform")),
+        ("pool_recipes", json!(6)),
+        ("pool_recipes", json!(4)),
+        ("pool_recipes", json!(2)),
+    ] {
+        let pool = game_with(key, value.clone()).expect("a known pool").pool();
+        assert_eq!(pool.validation().len(), 18);
+        for (index, tuple) in pool.validation().iter().enumerate() {
+            let peer = &tuple.specs[0];
+            assert_eq!(peer.recipe, Recipe::ALL[index % 9]);
+            assert_eq!(peer.human.is_some(), value == "human-like");
+            for other in pool.train().iter().chain(pool.test()).map(|tuple| &tuple.specs[0]) {
+                assert!(peer.distance(other) >= MIN_DISTANCE, "{peer:?} and {other:?}");
+            }
+        }
     }
 }
 

@@ -135,7 +135,7 @@ pub struct PredatorPrey {
     counts: AgentCounts,
     dynamics: Dynamics,
     layout: Layout,
-    /// Computed by the first Bayes ego and shared by all.
+    /// The particles of the eight paths, computed by the first ego that uses them and shared by all.
     particles: OnceLock<Arc<ParticleSet>>,
 }
 

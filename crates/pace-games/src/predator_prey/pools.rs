@@ -1,16 +1,20 @@
-//! Tuples of predators and prey: the authors' pools, augmentations of the training pool, and random tuples.
+//! Tuples of predators and prey: the authors' pools, augmentations of the training pool, validation tuples and random tuples.
+
+use std::ops::Range;
 
 use super::bodies::AgentCounts;
 use super::peers::PredatorPreySpec;
-use super::peers::prey::{N_LINES, N_PATHS, line_along, rotated};
+use super::peers::prey::{N_LINES, N_PATHS, VALIDATION_PATHS, line_along, rotated};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
-use crate::seed::Stream;
+use crate::seed::{Seed, Stream};
 
 /// The number of the authors' training tuples.
 pub(crate) const N_TRAIN: usize = 16;
 /// The number of the authors' test tuples.
 pub(crate) const N_TEST: usize = 24;
+/// The number of validation tuples.
+const N_VALIDATION: usize = 24;
 
 /// Maximum number of copies of a tuple with practice lines.
 pub(crate) const MAX_COPIES: usize = N_LINES;
@@ -38,7 +42,21 @@ pub(crate) fn official(
         3 => (training.of(&TRAIN_OF_5), tuples(&TEST_OF_5[..n_test])),
         n_prey => panic!("there is no pool with {n_prey} prey"),
     };
-    PeerPool::new(train, test).expect("training and test tuples have no path in common")
+    PeerPool::new(train, validation(counts), test).expect("the pools have no path in common")
+}
+
+/// Validation tuples, sampled with a fixed seed and without repetitions. With three peers they are all tuples of the validation
+/// paths.
+fn validation(counts: AgentCounts) -> Vec<PeerTuple<PredatorPreySpec>> {
+    let mut rng = Seed::new(0).stream("predator-prey-validation");
+    let mut tuples = Vec::with_capacity(N_VALIDATION);
+    while tuples.len() < N_VALIDATION {
+        let tuple = sample_of(VALIDATION_PATHS, counts, &mut rng);
+        if !tuples.contains(&tuple) {
+            tuples.push(tuple);
+        }
+    }
+    tuples
 }
 
 impl TrainingPoolOptions {
@@ -67,10 +85,14 @@ impl TrainingPoolOptions {
     }
 }
 
-/// Samples a tuple: different paths and different preferences, all equally likely.
+/// Samples a tuple: different paths of the game and different preferences, all equally likely.
 pub(crate) fn sample(counts: AgentCounts, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
+    sample_of(0..N_PATHS, counts, rng)
+}
+
+fn sample_of(paths: Range<usize>, counts: AgentCounts, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
     let mut prey: Vec<usize> = (0..counts.n_prey).collect();
-    let mut paths: Vec<usize> = (0..N_PATHS).collect();
+    let mut paths: Vec<usize> = paths.collect();
     rng.shuffle(&mut prey);
     rng.shuffle(&mut paths);
     tuple(&prey[..counts.n_predators - 1], &paths[..counts.n_prey])
@@ -113,10 +135,14 @@ fn tuples<const P: usize, const Q: usize>(
     tuples_of_paths.iter().map(|(preferences, paths)| tuple(preferences, paths)).collect()
 }
 
-/// The class of a prey: the index of its path within its split, which is half the path's number; practice lines follow the
-/// paths of the game.
+/// The class of a prey: the index of its path within its split. For a path of the game this is half its number; practice lines
+/// follow the training paths.
 fn class_of(path: usize) -> usize {
-    if path < N_PATHS { path / 2 } else { path - N_PATHS / 2 }
+    match path {
+        0..N_PATHS => path / 2,
+        _ if VALIDATION_PATHS.contains(&path) => path - VALIDATION_PATHS.start,
+        line => line - N_PATHS / 2,
+    }
 }
 
 /// The class of a training prey after a rotation by `n_quarters` counter-clockwise quarter turns.

@@ -7,9 +7,10 @@ use super::bodies::{
     distance,
 };
 use super::inline_vec::InlineVec;
-use super::peers::prey::{N_LINES, N_PATHS, official_path, rotated, waypoint_of};
+use super::peers::prey::{N_LINES, N_PATHS, VALIDATION_PATHS, official_path, rotated, waypoint_of};
 use super::references::BayesEgo;
 use super::references::fixed::{CANDIDATES, FixedEgo, best_static};
+use super::references::knowledge::GameConstants;
 use super::watchtowers::TOWERS;
 use super::{PredatorPrey, PredatorPreyConfig, PredatorPreyPeer, PredatorPreySpec};
 use crate::config::{ConfigError, Preset, PresetConfig};
@@ -451,6 +452,72 @@ fn practice_lines_are_straight_and_along_the_sides_of_their_tuple() {
             assert!((0..practice.n_classes()[slot]).all(is_met));
         }
     }
+}
+
+/// The largest distance between a point of path `from` and path `to`.
+fn farthest(from: usize, to: usize) -> f64 {
+    let points = |path: usize| {
+        (0..2).flat_map(move |leg| {
+            let [begin, end] = [leg, leg + 1].map(|waypoint| waypoint_of(path, waypoint));
+            (0..=64).map(move |part| {
+                [0, 1].map(|axis| begin[axis] + (end[axis] - begin[axis]) * f64::from(part) / 64.0)
+            })
+        })
+    };
+    let nearest = |point: Point| points(to).map(|other| distance(point, other)).fold(f64::INFINITY, f64::min);
+    points(from).map(nearest).fold(0.0, f64::max)
+}
+
+#[test]
+fn validation_paths_are_apart_from_all_others() {
+    for path in VALIDATION_PATHS {
+        assert!(VALIDATION_PATHS.contains(&rotated(path, 1)), "rotations of path {path}");
+        // The paths of training and testing and the practice lines, from which no rotation leads to a validation path.
+        for other in 0..VALIDATION_PATHS.start {
+            let apart = farthest(path, other).max(farthest(other, path));
+            assert!(apart >= 0.4 - 1e-9, "paths {path} and {other} are {apart} apart");
+            assert!((1..4).all(|n| rotated(other, n) < VALIDATION_PATHS.start));
+        }
+    }
+}
+
+#[test]
+fn validation_tuples_have_every_path_and_every_preference() {
+    for n_peers in [3, 5] {
+        let game = game_of(n_peers);
+        let pool = game.pool();
+        let tuples = pool.validation();
+        assert_eq!(tuples.len(), 24);
+        for (index, tuple) in tuples.iter().enumerate() {
+            assert!(!tuples[..index].contains(tuple), "{tuple:?} is there twice");
+            for (slot, spec) in tuple.specs.iter().enumerate() {
+                assert!(!tuple.specs[..slot].contains(spec), "{tuple:?}");
+            }
+            assert!(paths_of(tuple).iter().all(|path| VALIDATION_PATHS.contains(path)));
+        }
+        let n_prey = game.counts.n_prey;
+        let has = |slot: usize, spec: PredatorPreySpec| tuples.iter().any(|tuple| tuple.specs[slot] == spec);
+        for predator in 0..n_peers - n_prey {
+            assert!((0..n_prey).all(|prefers| has(predator, PredatorPreySpec::Predator { prefers })));
+        }
+        for prey in n_peers - n_prey..n_peers {
+            assert!(VALIDATION_PATHS.into_iter().all(|path| has(prey, PredatorPreySpec::Prey { path })));
+        }
+    }
+}
+
+#[test]
+fn an_informed_ego_knows_every_path_that_its_prey_walk() {
+    let game = game_with(Preset::Paper, |config| {
+        (config.rotated_tuples, config.augmented_copies) = (true, 8);
+    });
+    let pool = game.pool();
+    for tuple in pool.validation().iter().chain(pool.train()) {
+        let walked = GameConstants::of(&game, Some(&tuple.specs)).particles.walked;
+        assert!(paths_of(tuple).iter().all(|path| walked.contains(path)), "{tuple:?}");
+    }
+    let unknown = GameConstants::of(&game, None).particles.walked;
+    assert!(unknown.into_iter().eq(0..N_PATHS), "an ego without information knows the paths of the game");
 }
 
 #[test]

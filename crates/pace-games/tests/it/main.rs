@@ -5,6 +5,7 @@ mod contract;
 mod kuhn_traces;
 mod overcooked_traces;
 mod playthroughs;
+mod pools;
 mod predator_prey_traces;
 mod properties;
 mod sessions;

@@ -125,7 +125,7 @@ impl Game for Turns {
             specs: vec![Always(first), Always(second)],
             classes: vec![0, 0],
         };
-        PeerPool::new(vec![tuple(0, 1)], vec![tuple(1, 2)]).expect("no tuple is in both")
+        PeerPool::new(vec![tuple(0, 1)], Vec::new(), vec![tuple(1, 2)]).expect("no tuple is in both")
     }
 
     fn sample_tuple(&self, _rng: &mut Stream) -> PeerTuple<Always> {
@@ -201,6 +201,17 @@ fn feedback_has_the_last_observation_and_action_of_every_acting_peer() {
         assert_eq!(block.task_rewards[0], *task_reward);
     }
     assert!(arena.idle()[0]);
+}
+
+#[test]
+fn a_game_may_have_no_validation_peers() {
+    let game = GameEntry::of::<Turns>().open(Preset::Paper, &serde_json::Map::new()).expect("it has no keys");
+    assert_eq!(game.n_tuples(Split::Validation), 0);
+    let error = game.encounter(Split::Validation, 0, &[], 1, Seed::new(1)).err().expect("no such peers");
+    assert_eq!(
+        error.to_string(),
+        "the game has no validation peers; use another pool, or add such peers in its `Game::pool`"
+    );
 }
 
 #[test]

@@ -73,7 +73,10 @@ impl AdaptConfig {
         };
         // The text of a uniform sample with an invalid number of tuples cannot be parsed.
         self.split.to_string().parse::<Split>()?;
-        check("encounters", self.encounters_per_tuple, MAX_ENCOUNTERS / n_tuples.max(1))?;
+        if n_tuples == 0 {
+            return Err(ConfigError::NoPeers { pool: self.split.to_string() });
+        }
+        check("encounters", self.encounters_per_tuple, MAX_ENCOUNTERS / n_tuples)?;
         check("episodes", self.episodes, MAX_EPISODES)?;
         check("context_episodes", self.context_episodes.unwrap_or(1), MAX_EPISODES)?;
         if let Detector::Drop { share } = self.detector

@@ -22,7 +22,7 @@ use crate::ranges::{number, seed, thread_count, whole};
 pub struct AdaptArgs {
     /// Run folder of the trained agent.
     run: PathBuf,
-    /// Peer pool: `test`, `train` or `uniform:N` (N tuples sampled uniformly, one encounter each).
+    /// Peer pool: `test`, `validation`, `train` or `uniform:N` (N tuples sampled uniformly, one encounter each).
     #[arg(long, default_value = "test")]
     pool: Split,
     /// Encounters per peer tuple.

@@ -33,7 +33,7 @@ pub struct ListGamesArgs {
 pub struct ListPeersArgs {
     #[command(flatten)]
     game: GameArgs,
-    /// Peer pool: `train`, `test` or `uniform:N` (N tuples sampled uniformly). Default: train and test.
+    /// Peer pool: `train`, `test`, `validation` or `uniform:N` (N tuples sampled uniformly). Default: train, test and validation.
     #[arg(long)]
     pool: Option<Split>,
     /// Print JSON.
@@ -118,8 +118,9 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         let pool = |split| game.pool(split).tuples.len();
         writeln!(
             out,
-            "  pools        {} training tuples, {} test tuples",
+            "  pools        {} training tuples, {} validation tuples, {} test tuples",
             pool(Split::Train),
+            pool(Split::Validation),
             pool(Split::Test)
         )?;
         writeln!(out, "  references   {}", game.reference_names().join(", "))?;
@@ -142,7 +143,7 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
 
 fn peers(args: &ListPeersArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let game = args.game.open()?;
-    let splits = args.pool.map_or(vec![Split::Train, Split::Test], |pool| vec![pool]);
+    let splits = args.pool.map_or(vec![Split::Train, Split::Test, Split::Validation], |pool| vec![pool]);
     let pools: Vec<_> = splits.into_iter().map(|split| game.pool(split)).collect();
     if args.json {
         let document = json!({ "game": game.spec().id, "pools": pools });

@@ -48,13 +48,15 @@ fn list_games_names_all_games() {
 }
 
 #[test]
-fn list_peers_shows_both_pools() {
+fn list_peers_shows_all_pools() {
     for entry in GAMES {
         let document = json(&["list", "peers", entry.id, "--json"]);
         let count = |pool: usize| document["pools"][pool]["tuples"].as_array().map_or(0, Vec::len);
         let game = entry.open(Preset::Paper, &Map::new()).expect("a preset");
-        let expected = [Split::Train, Split::Test].map(|split| game.n_tuples(split));
-        assert_eq!([count(0), count(1)], expected, "{}", entry.id);
+        let expected = [Split::Train, Split::Test, Split::Validation].map(|split| game.n_tuples(split));
+        assert_eq!([count(0), count(1), count(2)], expected, "{}", entry.id);
+        let validation = json(&["list", "peers", entry.id, "--pool", "validation", "--json"]);
+        assert_eq!(validation["pools"], serde_json::json!([document["pools"][2]]));
         assert!(run(&["list", "peers", entry.id]).lines().count() > expected[0]);
     }
     let drawn = json(&["list", "peers", "kuhn-poker", "--pool", "uniform:7", "--json"]);

@@ -611,7 +611,7 @@ fn adapt_prints_what_scripts_expect() {
     assert_ne!(without_command(&adapt(&["--seed", "9"])), without_command(&once));
 
     // The other pools have files of their own.
-    for (pool, n_peers) in [("train", 40), ("uniform:7", 0)] {
+    for (pool, n_peers) in [("train", 40), ("validation", 24), ("uniform:7", 0)] {
         let document: Value = serde_json::from_str(&adapt(&["--pool", pool])).expect("JSON");
         assert_eq!(document["peers"].as_array().map(Vec::len), Some(n_peers));
         assert!(run.join(format!("adapt/{}-episodes-20.json", pool.replace(':', "-"))).exists());

@@ -23,9 +23,9 @@ pub enum PredatorPreySpec {
         /// The index of that prey among the prey.
         prefers: usize,
     },
-    /// A prey that walks back and forth on one of the eight paths or, in training, on a practice line.
+    /// A prey that walks back and forth on one of the eight paths, on a practice line or on a validation path.
     Prey {
-        /// The path, 0 to 7; practice lines have numbers from 8.
+        /// The path, 0 to 7; practice lines have numbers from 8, validation paths from 40.
         path: usize,
     },
 }
@@ -40,12 +40,15 @@ impl PeerSpec for PredatorPreySpec {
                 format!("prey on path {path} ({})", prey::path_name(*path))
             }
             PredatorPreySpec::Prey { path } => {
-                format!("prey on line {path} ({})", prey::path_name(prey::official_path(*path)))
+                let is_line = !prey::VALIDATION_PATHS.contains(path);
+                let (noun, place) = if is_line { ("line", "") } else { ("path", "beside ") };
+                format!("prey on {noun} {path} ({place}{})", prey::path_name(prey::official_path(*path)))
             }
         }
     }
 
-    /// A practice line is of the same kind as the side along which it runs.
+    /// A practice line is of the same kind as the side along which it runs, a validation path as the path around a corner
+    /// from which it was moved.
     fn kind(&self) -> String {
         match self {
             PredatorPreySpec::Predator { .. } => self.describe(),
@@ -111,7 +114,8 @@ impl Peer<PredatorPrey> for PredatorPreyPeer {
                 assert!(prefers < n_prey, "a predator prefers prey {prefers} of {n_prey}");
             }
             PredatorPreySpec::Prey { path } => {
-                assert!(path < prey::N_WITH_LINES, "there are {} paths, found {path}", prey::N_WITH_LINES);
+                let n_paths = prey::VALIDATION_PATHS.end;
+                assert!(path < n_paths, "there are {n_paths} paths, found {path}");
             }
         }
         PredatorPreyPeer { spec: *spec, waypoint: 0 }

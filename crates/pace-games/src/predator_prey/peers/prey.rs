@@ -1,5 +1,7 @@
 //! A prey: it walks back and forth on its path and does not react to other agents.
 
+use std::ops::Range;
+
 use crate::game::Action;
 use crate::predator_prey::bodies::{Point, distance};
 use crate::predator_prey::steering;
@@ -18,7 +20,9 @@ const RING: [Point; N_PATHS] =
 /// The number of kinds of practice lines.
 pub(crate) const N_LINES: usize = LINES.len();
 /// The number of paths and practice lines: the eight paths, then each line along the top, the left, the bottom and the right.
-pub(crate) const N_WITH_LINES: usize = N_PATHS + N_LINES * N_SIDES;
+const N_WITH_LINES: usize = N_PATHS + N_LINES * N_SIDES;
+/// The paths of the validation peers: the paths around the corners, each moved clockwise by half of its first leg.
+pub(crate) const VALIDATION_PATHS: Range<usize> = N_WITH_LINES..N_WITH_LINES + N_SIDES;
 /// The number of sides of the square.
 pub(crate) const N_SIDES: usize = 4;
 
@@ -40,16 +44,20 @@ pub(crate) fn line_along(path: usize, line: usize) -> usize {
     N_PATHS + N_SIDES * line + path / 2
 }
 
-/// The path of the game for a path or practice line: the side along which a line runs.
+/// The path of the game for any path or line: the side along which a practice line runs, and the path around a corner that was
+/// moved to a validation path.
 pub(crate) fn official_path(path: usize) -> usize {
-    path.checked_sub(N_PATHS).map_or(path, |line| line % N_SIDES * 2 + 1)
+    match path.checked_sub(N_PATHS) {
+        None => path,
+        Some(other) => other % N_SIDES * 2 + usize::from(path < N_WITH_LINES),
+    }
 }
 
-/// The path or practice line after a rotation by `n_quarters` counter-clockwise quarter turns.
+/// The path or line after a rotation by `n_quarters` counter-clockwise quarter turns.
 pub(crate) fn rotated(path: usize, n_quarters: usize) -> usize {
     match path.checked_sub(N_PATHS) {
         None => (path + n_quarters * (N_PATHS / N_SIDES)) % N_PATHS,
-        Some(line) => N_PATHS + line / N_SIDES * N_SIDES + (line + n_quarters) % N_SIDES,
+        Some(other) => N_PATHS + other / N_SIDES * N_SIDES + (other + n_quarters) % N_SIDES,
     }
 }
 
@@ -58,6 +66,10 @@ pub(crate) fn rotated(path: usize, n_quarters: usize) -> usize {
 pub(crate) fn waypoint_of(path: usize, waypoint: usize) -> Point {
     match path.checked_sub(N_PATHS) {
         None => RING[(path + [0, 1, 2, 1][waypoint]) % N_PATHS],
+        Some(_) if path >= N_WITH_LINES => {
+            let [begin, corner, here] = [0, 1, waypoint].map(|index| waypoint_of(official_path(path), index));
+            [0, 1].map(|axis| here[axis] + (begin[axis] - corner[axis]) / 2.0)
+        }
         Some(line) => {
             let (depth, from, to) = LINES[line / N_SIDES];
             let along = [from, (from + to) / 2.0, to, (from + to) / 2.0][waypoint];

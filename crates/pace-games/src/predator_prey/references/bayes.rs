@@ -68,7 +68,7 @@ impl BayesEgo {
     fn with_specs(game: &PredatorPrey, known_specs: Option<Vec<PredatorPreySpec>>) -> BayesEgo {
         let knowledge = Knowledge::new(game.counts, known_specs.as_deref());
         BayesEgo {
-            constants: GameConstants::of(game),
+            constants: GameConstants::of(game, known_specs.as_deref()),
             known_specs,
             knowledge,
             active_plan: None,

@@ -29,15 +29,29 @@ pub(crate) struct GameConstants {
 }
 
 impl GameConstants {
-    pub(crate) fn of(game: &PredatorPrey) -> GameConstants {
-        let make_particles = || Arc::new(ParticleSet::new(&game.dynamics, game.config.horizon_steps));
+    /// The constants for an ego that knows its peers, or for one that does not. Only an ego that knows its peers knows of paths
+    /// that are not among the eight of the game.
+    pub(crate) fn of(game: &PredatorPrey, specs: Option<&[PredatorPreySpec]>) -> GameConstants {
+        let paths_of_game = std::array::from_fn(|path| path);
+        let mut walked = paths_of_game;
+        for spec in specs.unwrap_or_default() {
+            if let PredatorPreySpec::Prey { path } = *spec {
+                walked[prey::official_path(path)] = path;
+            }
+        }
+        let make_particles = || Arc::new(ParticleSet::new(&game.dynamics, game.config.horizon_steps, walked));
+        let particles = if walked == paths_of_game {
+            Arc::clone(game.particles.get_or_init(make_particles))
+        } else {
+            make_particles()
+        };
         GameConstants {
             counts: game.counts,
             dynamics: game.dynamics,
             layout: game.layout,
             horizon_steps: game.config.horizon_steps,
             caught_prey_counts: game.config.caught_prey_counts,
-            particles: Arc::clone(game.particles.get_or_init(make_particles)),
+            particles,
         }
     }
 }
@@ -88,7 +102,6 @@ impl Knowledge {
                 PredatorPreySpec::Predator { prefers } => knowledge.preferences.reveal(slot, prefers),
                 PredatorPreySpec::Prey { path } => {
                     let mut paths = [0.0; N_PATHS];
-                    // A practice line is believed to be the side along which it runs.
                     paths[prey::official_path(path)] = 1.0;
                     knowledge.prey_beliefs[slot + 1 - counts.n_predators] = PreyBelief::unseen(&paths);
                 }

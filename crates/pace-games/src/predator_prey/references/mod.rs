@@ -2,7 +2,7 @@
 
 mod bayes;
 pub(crate) mod fixed;
-mod knowledge;
+pub(crate) mod knowledge;
 mod oracle;
 mod preferences;
 pub(crate) mod prey_belief;

@@ -5,7 +5,7 @@
 
 use super::pursuit::{PLANNING_STEPS, Trajectory};
 use crate::predator_prey::bodies::{Body, Dynamics, PREY, Point, STEP_SECS, distance, from_to, length};
-use crate::predator_prey::peers::prey::{self, N_PATHS, N_WAYPOINTS, waypoint_of};
+use crate::predator_prey::peers::prey::{self, N_PATHS, N_WAYPOINTS, official_path, waypoint_of};
 use crate::predator_prey::watchtowers::SIGHT_RADIUS;
 
 /// The number of start positions per path of the particles.
@@ -40,6 +40,8 @@ impl Walker {
 #[derive(Clone, Debug)]
 pub(crate) struct ParticleSet {
     n_steps: usize,
+    /// The path or line that is walked in the place of each path of the game.
+    pub walked: [usize; N_PATHS],
     /// The particles, by step, then by index.
     walkers: Vec<Walker>,
     /// Positions, by step, then by index.
@@ -52,13 +54,13 @@ pub(crate) struct ParticleSet {
 const N_PARTICLES: usize = N_PATHS * N_STARTS;
 
 impl ParticleSet {
-    pub(crate) fn new(dynamics: &Dynamics, horizon_steps: usize) -> ParticleSet {
+    pub(crate) fn new(dynamics: &Dynamics, horizon_steps: usize, walked: [usize; N_PATHS]) -> ParticleSet {
         // After 100 steps an unseen prey may be anywhere on its path, so that more steps are not needed.
         let n_steps = horizon_steps.min(100) + 1 + PLANNING_STEPS;
         let mut now: Vec<Walker> = (0..N_PARTICLES)
             .map(|particle| Walker {
                 body: spread(particle % N_STARTS),
-                path: particle / N_STARTS,
+                path: walked[particle / N_STARTS],
                 waypoint: 0,
             })
             .collect();
@@ -70,7 +72,7 @@ impl ParticleSet {
         let positions: Vec<Point> = walkers.iter().map(|walker| walker.body.position).collect();
         let of_particle = |particle: usize| positions.iter().skip(particle).step_by(N_PARTICLES).copied();
         let trajectories = (0..N_PARTICLES).flat_map(of_particle).collect();
-        ParticleSet { n_steps, walkers, positions, trajectories }
+        ParticleSet { n_steps, walked, walkers, positions, trajectories }
     }
 
     /// The next positions of a particle.
@@ -127,7 +129,7 @@ impl PreyBelief {
             }
             PreyBelief::Tracked(tracks) => {
                 for (walker, weight) in tracks {
-                    paths[walker.path] += weight;
+                    paths[official_path(walker.path)] += weight;
                 }
             }
         }
@@ -199,7 +201,7 @@ impl PreyBelief {
                 // No hypothesis is possible any more: contacts have delayed the prey somewhere on its path.
                 if left < 2.0 * WRONG_LIKELIHOOD {
                     let paths = self.paths().map(|weight| weight / left);
-                    *self = PreyBelief::Tracked(anywhere_on(&paths, from));
+                    *self = PreyBelief::Tracked(anywhere_on(&paths, &particles.walked, from));
                 }
             }
         }
@@ -248,14 +250,14 @@ fn first_sight(
     particles: &ParticleSet,
 ) -> Vec<(Walker, f64)> {
     let mut votes = [[0.0; N_WAYPOINTS]; N_PATHS];
-    for (weight, walker) in weights.iter().zip(particles.walkers(step)) {
+    for (particle, (weight, walker)) in weights.iter().zip(particles.walkers(step)).enumerate() {
         let miss = distance(walker.body.position, body.position) / 0.12;
         let turn = length(from_to(walker.body.velocity, body.velocity)) / 0.4;
-        votes[walker.path][walker.waypoint] += weight * ((-miss * miss - turn * turn).exp() + 1e-4);
+        votes[particle / N_STARTS][walker.waypoint] += weight * ((-miss * miss - turn * turn).exp() + 1e-4);
     }
     let before = [0, 1].map(|axis| body.position[axis] - STEP_SECS * body.velocity[axis]);
     let mut tracks = Vec::new();
-    for (path, of_path) in votes.iter().enumerate() {
+    for (path, of_path) in particles.walked.into_iter().zip(&votes) {
         for (waypoint, vote) in of_path.iter().enumerate().filter(|(_, vote)| **vote > 0.0) {
             let mut walker = Walker { body, path, waypoint };
             let is_explained = step == 0 || {
@@ -269,9 +271,9 @@ fn first_sight(
 }
 
 /// Hypotheses along the likely paths, in both directions, out of sight of an ego at `from`.
-fn anywhere_on(paths: &[f64; N_PATHS], from: Point) -> Vec<(Walker, f64)> {
+fn anywhere_on(paths: &[f64; N_PATHS], walked: &[usize; N_PATHS], from: Point) -> Vec<(Walker, f64)> {
     let mut tracks = Vec::new();
-    for (path, weight) in paths.iter().enumerate().filter(|(_, weight)| **weight > 0.02) {
+    for (path, weight) in walked.iter().copied().zip(paths).filter(|(_, weight)| **weight > 0.02) {
         for waypoint in 0..N_WAYPOINTS {
             let (last, next) = (waypoint_of(path, (waypoint + 3) % N_WAYPOINTS), waypoint_of(path, waypoint));
             for part in [0.15, 0.4, 0.65, 0.9] {

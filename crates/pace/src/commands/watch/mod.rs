@@ -39,7 +39,7 @@ pub struct WatchArgs {
     /// Index of the peer tuple in its pool (`pace list peers GAME` shows all).
     #[arg(long, default_value_t = 0, value_parser = whole::<usize>(0..=999_999))]
     peer: usize,
-    /// Peer pool: `test`, `train` or `uniform:N` (N tuples sampled uniformly).
+    /// Peer pool: `test`, `validation`, `train` or `uniform:N` (N tuples sampled uniformly).
     #[arg(long, default_value = "test")]
     pool: Split,
     /// Number of episodes. Default: the game's `episodes_per_encounter`.
