@@ -3,6 +3,7 @@
 
 mod bodies;
 mod inline_vec;
+mod mersenne_twister;
 mod page;
 mod peers;
 mod pools;
@@ -58,7 +59,7 @@ pub struct PredatorPreyConfig {
     pub physics: Physics,
     /// Number of obstacles, 0 to 2. Observations have entries for two in any case.
     pub n_obstacles: usize,
-    /// The size of the training pool: the first tuples of the authors' pool.
+    /// The size of the training pool: the first tuples of the authors' pool, at most 16 with three peers and 144 with five.
     pub n_train_tuples: usize,
     /// Whether the training pool also has the rotations of these tuples by quarter turns: the same paths in combinations that
     /// the authors left out. The game is invariant under quarter turns.
@@ -67,7 +68,7 @@ pub struct PredatorPreyConfig {
     /// further in or off the middle.
     #[serde(default)]
     pub augmented_copies: usize,
-    /// The size of the test pool.
+    /// The size of the test pool: the first tuples of the authors' pool, at most 24 with three peers and 144 with five.
     pub n_test_tuples: usize,
     /// The number of other agents for which an observation has entries; 0 for one per peer. With 5, an ego trained with five
     /// peers can play with three.
@@ -109,13 +110,19 @@ impl PredatorPreyConfig {
         expect((1..=10_000).contains(&horizon), "horizon_steps", horizon, "a number from 1 to 10000")?;
         expect(self.n_obstacles <= MAX_OBSTACLES, "n_obstacles", self.n_obstacles, "0, 1 or 2")?;
         let n_train = self.n_train_tuples;
-        expect((1..=pools::N_TRAIN).contains(&n_train), "n_train_tuples", n_train, "a number from 1 to 16")?;
+        // With three peers, training uses the authors' 16 tuples of 24.
+        let (max_train, max_test) = match self.n_peers {
+            3 => (pools::N_TRAIN, pools::N_TEST),
+            _ => (pools::N_COMBINATIONS_OF_5, pools::N_COMBINATIONS_OF_5),
+        };
+        let up_to = |max: usize| format!("a number from 1 to {max} with {} peers", self.n_peers);
+        expect((1..=max_train).contains(&n_train), "n_train_tuples", n_train, &up_to(max_train))?;
         let n_copies = self.augmented_copies;
         expect(n_copies <= pools::MAX_COPIES, "augmented_copies", n_copies, "a number from 0 to 8")?;
         let is_complete = n_copies == 0 || self.rotated_tuples;
         expect(is_complete, "augmented_copies", n_copies, "0 unless rotated_tuples = true")?;
         let n_test = self.n_test_tuples;
-        expect((1..=pools::N_TEST).contains(&n_test), "n_test_tuples", n_test, "a number from 1 to 24")?;
+        expect((1..=max_test).contains(&n_test), "n_test_tuples", n_test, &up_to(max_test))?;
         let slots = self.observation_slots;
         let has_room = [0, 3, 5].contains(&slots) && (slots == 0 || slots >= self.n_peers);
         expect(

@@ -1,18 +1,19 @@
 //! Tuples of predators and prey: the authors' pools, augmentations of the training pool, validation tuples and random tuples.
 
-use std::ops::Range;
-
 use super::bodies::AgentCounts;
+use super::mersenne_twister::MersenneTwister;
 use super::peers::PredatorPreySpec;
 use super::peers::prey::{N_LINES, N_PATHS, VALIDATION_PATHS, line_along, rotated};
 use crate::peer::PeerTuple;
 use crate::pool::PeerPool;
 use crate::seed::{Seed, Stream};
 
-/// The number of the authors' training tuples.
+/// The number of training tuples in the authors' experiments.
 pub(crate) const N_TRAIN: usize = 16;
-/// The number of the authors' test tuples.
+/// The number of test tuples in the authors' experiments: with three peers, every combination of the test paths.
 pub(crate) const N_TEST: usize = 24;
+/// The number of combinations of four paths with five peers.
+pub(crate) const N_COMBINATIONS_OF_5: usize = 144;
 /// The number of validation tuples.
 const N_VALIDATION: usize = 24;
 
@@ -30,33 +31,60 @@ pub(crate) struct TrainingPoolOptions {
     pub n_copies: usize,
 }
 
-/// The first tuples of the authors' pools, in their order, with the augmentations of the training pool. Odd paths are for
-/// training, even ones for testing: test peers walk paths that training does not have.
+/// The first tuples of the authors' pools, in their order, with the augmentations of the training pool and the validation tuples.
+/// Odd paths are for training, even ones for testing: test peers walk paths that training does not have.
 pub(crate) fn official(
     counts: AgentCounts,
     training: TrainingPoolOptions,
     n_test: usize,
 ) -> PeerPool<PredatorPreySpec> {
-    let (train, test) = match counts.n_prey {
-        2 => (training.of(&TRAIN_OF_3), tuples(&TEST_OF_3[..n_test])),
-        3 => (training.of(&TRAIN_OF_5), tuples(&TEST_OF_5[..n_test])),
+    match counts.n_prey {
+        2 => official_with::<1, 2>(training, n_test),
+        3 => official_with::<2, 3>(training, n_test),
         n_prey => panic!("there is no pool with {n_prey} prey"),
-    };
-    PeerPool::new(train, validation(counts), test).expect("the pools have no path in common")
+    }
 }
 
-/// Validation tuples, sampled with a fixed seed and without repetitions. With three peers they are all tuples of the validation
-/// paths.
-fn validation(counts: AgentCounts) -> Vec<PeerTuple<PredatorPreySpec>> {
-    let mut rng = Seed::new(0).stream("predator-prey-validation");
-    let mut tuples = Vec::with_capacity(N_VALIDATION);
-    while tuples.len() < N_VALIDATION {
-        let tuple = sample_of(VALIDATION_PATHS, counts, &mut rng);
-        if !tuples.contains(&tuple) {
-            tuples.push(tuple);
-        }
-    }
-    tuples
+fn official_with<const P: usize, const Q: usize>(
+    training: TrainingPoolOptions,
+    n_test: usize,
+) -> PeerPool<PredatorPreySpec> {
+    // The authors shuffle all combinations of the training paths, then all of the test paths, and use the first ones.
+    let (mut train, mut test) = (combinations::<P, Q>([1, 3, 5, 7]), combinations::<P, Q>([0, 2, 4, 6]));
+    let mut random = MersenneTwister::new(1);
+    random.shuffle(&mut train);
+    random.shuffle(&mut test);
+    // With three peers, all combinations of the validation paths are used.
+    let mut validation = combinations::<P, Q>(std::array::from_fn(|index| VALIDATION_PATHS.start + index));
+    Seed::new(0).stream("predator-prey-validation").shuffle(&mut validation);
+    PeerPool::new(training.of(&train), tuples(&validation[..N_VALIDATION]), tuples(&test[..n_test]))
+        .expect("the pools have no path in common")
+}
+
+/// All tuples with different preferences and different paths, in the order of the authors' code.
+fn combinations<const P: usize, const Q: usize>(paths: [usize; 4]) -> Vec<PathTuple<P, Q>> {
+    let prey: Vec<usize> = (0..Q).collect();
+    let preferences = ordered_choices(P, &prey);
+    let all = ordered_choices(Q, &paths).into_iter().flat_map(|paths| {
+        let pair = move |preferences: &Vec<usize>| (array_of(preferences), array_of(&paths));
+        preferences.iter().map(pair).collect::<Vec<_>>()
+    });
+    all.collect()
+}
+
+fn array_of<const N: usize>(items: &[usize]) -> [usize; N] {
+    items.try_into().expect("a choice of this length")
+}
+
+/// The ordered choices of `n` different items, in lexicographic order of their places.
+pub(crate) fn ordered_choices(n: usize, items: &[usize]) -> Vec<Vec<usize>> {
+    (0..n).fold(vec![Vec::new()], |choices, _| {
+        let longer = |chosen: &Vec<usize>| {
+            let open = items.iter().filter(|item| !chosen.contains(item));
+            open.map(|item| [chosen.as_slice(), &[*item]].concat()).collect::<Vec<_>>()
+        };
+        choices.iter().flat_map(longer).collect()
+    })
 }
 
 impl TrainingPoolOptions {
@@ -87,12 +115,8 @@ impl TrainingPoolOptions {
 
 /// Samples a tuple: different paths of the game and different preferences, all equally likely.
 pub(crate) fn sample(counts: AgentCounts, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
-    sample_of(0..N_PATHS, counts, rng)
-}
-
-fn sample_of(paths: Range<usize>, counts: AgentCounts, rng: &mut Stream) -> PeerTuple<PredatorPreySpec> {
     let mut prey: Vec<usize> = (0..counts.n_prey).collect();
-    let mut paths: Vec<usize> = paths.collect();
+    let mut paths: Vec<usize> = (0..N_PATHS).collect();
     rng.shuffle(&mut prey);
     rng.shuffle(&mut paths);
     tuple(&prey[..counts.n_predators - 1], &paths[..counts.n_prey])
@@ -162,39 +186,3 @@ fn tuple(preferences: &[usize], paths: &[usize]) -> PeerTuple<PredatorPreySpec> 
 
 /// The preferred prey of each predator among the peers, then the path of each prey.
 type PathTuple<const P: usize, const Q: usize> = ([usize; P], [usize; Q]);
-
-#[rustfmt::skip]
-const TRAIN_OF_3: [PathTuple<1, 2>; N_TRAIN] = [
-    ([1], [5, 1]), ([0], [7, 1]), ([1], [1, 5]), ([0], [5, 3]),
-    ([0], [7, 3]), ([1], [5, 7]), ([0], [3, 7]), ([0], [1, 7]),
-    ([0], [1, 5]), ([1], [7, 1]), ([0], [3, 1]), ([1], [3, 1]),
-    ([1], [7, 3]), ([1], [1, 3]), ([0], [5, 7]), ([0], [1, 3]),
-];
-
-#[rustfmt::skip]
-const TEST_OF_3: [PathTuple<1, 2>; N_TEST] = [
-    ([0], [4, 0]), ([0], [2, 4]), ([0], [0, 4]), ([1], [6, 2]),
-    ([1], [0, 4]), ([1], [0, 6]), ([1], [6, 4]), ([1], [2, 6]),
-    ([0], [2, 6]), ([0], [6, 4]), ([1], [0, 2]), ([1], [4, 2]),
-    ([0], [2, 0]), ([1], [6, 0]), ([1], [2, 0]), ([0], [4, 6]),
-    ([0], [6, 2]), ([1], [4, 0]), ([0], [0, 2]), ([1], [4, 6]),
-    ([1], [2, 4]), ([0], [0, 6]), ([0], [6, 0]), ([0], [4, 2]),
-];
-
-#[rustfmt::skip]
-const TRAIN_OF_5: [PathTuple<2, 3>; N_TRAIN] = [
-    ([2, 0], [5, 3, 7]), ([0, 2], [5, 3, 7]), ([0, 1], [5, 3, 1]), ([0, 1], [3, 5, 1]),
-    ([2, 1], [3, 5, 1]), ([2, 1], [1, 3, 5]), ([0, 1], [3, 1, 7]), ([1, 2], [1, 7, 5]),
-    ([2, 0], [7, 1, 3]), ([0, 1], [7, 1, 3]), ([1, 0], [1, 5, 3]), ([2, 0], [1, 5, 3]),
-    ([1, 0], [5, 1, 3]), ([1, 0], [7, 3, 5]), ([1, 2], [3, 7, 5]), ([2, 1], [1, 7, 3]),
-];
-
-#[rustfmt::skip]
-const TEST_OF_5: [PathTuple<2, 3>; N_TEST] = [
-    ([1, 2], [4, 6, 2]), ([2, 0], [4, 2, 0]), ([0, 2], [0, 2, 4]), ([0, 2], [4, 2, 0]),
-    ([1, 0], [4, 0, 6]), ([1, 0], [6, 2, 4]), ([1, 0], [6, 4, 2]), ([1, 2], [2, 4, 6]),
-    ([1, 2], [6, 4, 0]), ([1, 2], [2, 4, 0]), ([1, 0], [2, 6, 4]), ([2, 0], [2, 4, 0]),
-    ([2, 1], [0, 2, 6]), ([0, 2], [4, 6, 2]), ([2, 1], [2, 4, 6]), ([2, 0], [6, 2, 0]),
-    ([0, 1], [6, 0, 2]), ([0, 1], [6, 2, 4]), ([1, 0], [4, 6, 0]), ([1, 0], [4, 2, 6]),
-    ([1, 0], [6, 0, 2]), ([0, 1], [0, 4, 2]), ([0, 1], [0, 4, 6]), ([2, 1], [6, 2, 4]),
-];

@@ -354,7 +354,9 @@ fn bad_keys_are_refused() {
     assert_eq!(refused(|config| config.horizon_steps = 0), "horizon_steps");
     assert_eq!(refused(|config| config.n_obstacles = 3), "n_obstacles");
     assert_eq!(refused(|config| config.n_train_tuples = 17), "n_train_tuples");
+    assert_eq!(refused(|config| (config.n_peers, config.n_train_tuples) = (5, 145)), "n_train_tuples");
     assert_eq!(refused(|config| config.n_test_tuples = 0), "n_test_tuples");
+    assert_eq!(refused(|config| config.n_test_tuples = 25), "n_test_tuples");
     assert_eq!(refused(|config| config.observation_slots = 4), "observation_slots");
     assert_eq!(refused(|config| (config.n_peers, config.observation_slots) = (5, 3)), "observation_slots");
 }
@@ -377,6 +379,14 @@ fn pools_have_the_sizes_and_paths_of_the_paper() {
         });
         assert_eq!(small.pool().train(), &pool.train()[..5]);
         assert_eq!(small.pool().test(), &pool.test()[..7]);
+    }
+    let small = game_of(5).pool();
+    let all = game_with(Preset::Paper, |config| {
+        (config.n_peers, config.n_train_tuples, config.n_test_tuples) = (5, 144, 144);
+    });
+    for (all, small) in [(all.pool().train(), small.train()), (all.pool().test(), small.test())] {
+        assert_eq!((all.len(), &all[..small.len()]), (144, small));
+        assert!((0..144).all(|index| !all[..index].contains(&all[index])), "every combination once");
     }
 }
 

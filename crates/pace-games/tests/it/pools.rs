@@ -14,9 +14,10 @@ fn pool_keys(game: &str) -> Vec<Value> {
         "predator-prey" => [3, 5]
             .into_iter()
             .flat_map(|n_peers| {
+                let (n_train, n_test) = if n_peers == 3 { (16, 24) } else { (144, 144) };
                 [
                     json!({ "n_peers": n_peers, "n_train_tuples": 5, "n_test_tuples": 7 }),
-                    json!({ "n_peers": n_peers }),
+                    json!({ "n_peers": n_peers, "n_train_tuples": n_train, "n_test_tuples": n_test }),
                     json!({ "n_peers": n_peers, "rotated_tuples": true }),
                     json!({ "n_peers": n_peers, "rotated_tuples": true, "augmented_copies": 8 }),
                 ]

@@ -5,6 +5,7 @@ use crate::predator_prey::bodies::{
     AgentCounts, Body, Dynamics, MAX_PREY, PREDATOR, Point, STEP_SECS, distance,
 };
 use crate::predator_prey::peers::predator;
+use crate::predator_prey::pools::ordered_choices;
 
 /// The likelihood of a move that a preference does not explain.
 const UNEXPLAINED_LIKELIHOOD: f64 = 0.05;
@@ -25,16 +26,8 @@ pub(crate) struct Preferences {
 impl Preferences {
     /// The uniform distribution.
     pub(crate) fn unknown(counts: AgentCounts) -> Preferences {
-        let mut choices: Vec<Vec<usize>> = vec![Vec::new()];
-        for _ in 1..counts.n_predators {
-            choices = choices
-                .iter()
-                .flat_map(|taken| {
-                    let open = (0..counts.n_prey).filter(|prey| !taken.contains(prey));
-                    open.map(|prey| [taken.as_slice(), &[prey]].concat()).collect::<Vec<_>>()
-                })
-                .collect();
-        }
+        let prey: Vec<usize> = (0..counts.n_prey).collect();
+        let choices = ordered_choices(counts.n_predators - 1, &prey);
         let weight = 1.0 / choices.len() as f64;
         Preferences { assignments: choices.into_iter().map(|choice| (choice, weight)).collect() }
     }
