@@ -3,6 +3,7 @@
 mod gradients;
 mod gru;
 mod losses;
+mod lstm;
 mod pooling;
 mod recording;
 mod transformer;
