@@ -5,7 +5,9 @@ use pace_games::ConfigError;
 use serde::{Deserialize, Serialize};
 
 pub use crate::methods::{
-    Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
+    ActionLabels, Advantages, Bandit, BeliefDivergence, BeliefLoss, BeliefRows, BeliefUpdates,
+    ConservativeMemory, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation, LatentSampling,
+    PolicyNetwork, ValueHead,
 };
 
 /// The schedule of a value over training.
@@ -299,6 +301,9 @@ impl TrainConfig {
         if self.encoder != EncoderKind::Transformer {
             // Other encoders have no dropout.
             (self.encoder_dropout, self.encoder_dropout_in_rollout) = (default_encoder_dropout(), false);
+        }
+        if let Some(gscu) = &mut self.gscu {
+            gscu.normalise_unused_keys();
         }
     }
 

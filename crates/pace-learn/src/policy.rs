@@ -15,13 +15,20 @@ use crate::network::{Actor, Decisions, LaneStates, NetworkDims, NetworkSpec, Pol
 #[derive(Clone, Debug)]
 pub struct Policy {
     inner: Arc<dyn AnyPolicy>,
+    /// Whether its contexts end with the episode.
+    forgets_episodes: bool,
 }
 
 /// An actor whose type is erased.
 pub(crate) trait AnyPolicy: Debug + Send + Sync {
     fn network_spec(&self) -> &NetworkSpec;
     /// Empty contexts of this actor for some lanes.
-    fn new_lanes(self: Arc<Self>, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes>;
+    fn new_lanes(
+        self: Arc<Self>,
+        n_lanes: usize,
+        window: Option<usize>,
+        forgets_episodes: bool,
+    ) -> Box<dyn PolicyLanes>;
 }
 
 impl<A: Actor> AnyPolicy for A {
@@ -29,8 +36,13 @@ impl<A: Actor> AnyPolicy for A {
         self.spec()
     }
 
-    fn new_lanes(self: Arc<Self>, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes> {
-        Box::new(ActorLanes { state: self.new_state(n_lanes, window), actor: self })
+    fn new_lanes(
+        self: Arc<Self>,
+        n_lanes: usize,
+        window: Option<usize>,
+        forgets_episodes: bool,
+    ) -> Box<dyn PolicyLanes> {
+        Box::new(ActorLanes { state: self.new_state(n_lanes, window), actor: self, forgets_episodes })
     }
 }
 
@@ -49,11 +61,13 @@ pub(crate) trait PolicyLanes: Debug + Send {
 struct ActorLanes<A: Actor> {
     actor: Arc<A>,
     state: A::State,
+    forgets_episodes: bool,
 }
 
 impl<A: Actor> PolicyLanes for ActorLanes<A> {
     fn select(&self, lanes: &[usize]) -> Box<dyn PolicyLanes> {
-        Box::new(ActorLanes { actor: self.actor.clone(), state: self.state.select(lanes) })
+        let state = self.state.select(lanes);
+        Box::new(ActorLanes { actor: self.actor.clone(), state, forgets_episodes: self.forgets_episodes })
     }
 
     fn begin(&mut self, lane: usize, seed: Seed) {
@@ -78,6 +92,9 @@ impl<A: Actor> PolicyLanes for ActorLanes<A> {
 
     fn end_episodes(&mut self, terminal_observations: &[f32], lanes: &[usize]) {
         self.actor.end_episodes(terminal_observations, lanes, &mut self.state);
+        if self.forgets_episodes {
+            lanes.iter().for_each(|lane| self.clear_context(*lane));
+        }
     }
 }
 
@@ -92,7 +109,7 @@ impl Policy {
     pub fn scripted(game: &dyn AnyGame, name: &str) -> Result<Policy, ConfigError> {
         let ego = Mutex::new(game.memoryless_reference(name)?);
         let spec = NetworkSpec::new(game.spec(), Layout::default(), 0);
-        Ok(Policy { inner: Arc::new(ScriptedActor { ego, spec }) })
+        Ok(Policy::of_any(Arc::new(ScriptedActor { ego, spec })))
     }
 
     /// The policy of an agent. Refuses agents that use a canonical frame, because observations are not transformed here.
@@ -107,7 +124,12 @@ impl Policy {
     }
 
     pub(crate) fn of_any(inner: Arc<dyn AnyPolicy>) -> Policy {
-        Policy { inner }
+        Policy { inner, forgets_episodes: false }
+    }
+
+    /// The same policy, but with contexts that end with the episode.
+    pub(crate) fn forgetting_episodes(self) -> Policy {
+        Policy { forgets_episodes: true, ..self }
     }
 
     /// The size of the observations that it expects, and its number of actions.
@@ -125,7 +147,7 @@ impl Actor for Policy {
     }
 
     fn new_state(&self, n_lanes: usize, window: Option<usize>) -> Box<dyn PolicyLanes> {
-        self.inner.clone().new_lanes(n_lanes, window)
+        self.inner.clone().new_lanes(n_lanes, window, self.forgets_episodes)
     }
 
     fn begin(&self, state: &mut Box<dyn PolicyLanes>, lane: usize, seed: Seed) {

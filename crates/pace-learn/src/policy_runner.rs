@@ -272,9 +272,9 @@ mod tests {
     use crate::adapt::{AdaptConfig, adapt};
     use crate::agent::Agent;
     use crate::config::TrainConfig;
-    use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet};
+    use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet, find_method};
     use crate::network::Network;
-    use crate::preset::paper_keys;
+    use crate::preset::resolve;
 
     const N_EPISODES: usize = 3;
 
@@ -331,26 +331,29 @@ mod tests {
     /// Calls `check` with an initial network for every game, after `change` of every weight of its policy head.
     fn for_every_game<N: Network>(
         method: &str,
+        preset: Preset,
         change: impl Fn(&mut f32),
         check: impl Fn(&str, N, &dyn AnyGame),
     ) {
         for entry in GAMES {
             let keys = Map::from_iter([("episodes_per_encounter".to_owned(), Value::from(N_EPISODES))]);
             let game = entry.open(Preset::Paper, &keys).expect("every game has this key");
-            let preset = paper_keys(entry.id, method);
-            let config = TrainConfig { encoder_width: 16, hidden_width: 16, ..preset };
+            let (_, resolved) =
+                resolve(entry, find_method(method).expect("a method"), preset).expect("good presets");
+            let config = TrainConfig { encoder_width: 16, hidden_width: 16, ..resolved };
             let mut net = N::new(game.spec(), &game.pool(Split::Train), &config);
             net.initialise(Seed::new(2));
             let head = net.spec().policy_head[0].clone();
             net.weights_mut()[head].iter_mut().for_each(&change);
-            check(&format!("{method} in {}", entry.id), net, &*game);
+            check(&format!("{method} {} in {}", preset.name(), entry.id), net, &*game);
         }
     }
 
-    fn check_choices<N: Network>(method: &str) {
+    fn check_choices<N: Network>(method: &str, preset: Preset) {
         // With initial weights all actions have about the same probability.
         for_every_game::<N>(
             method,
+            preset,
             |weight| *weight *= 100.0,
             |label, net, game| {
                 let tuples: Vec<usize> = (0..game.n_tuples(Split::Test)).collect();
@@ -375,17 +378,19 @@ mod tests {
 
     #[test]
     fn lanes_and_sessions_choose_the_same_actions() {
-        check_choices::<PaceNet>("pace");
-        check_choices::<RecurrentNet<false>>("generalist");
-        check_choices::<RecurrentNet<true>>("liam");
-        check_choices::<LiliNet>("lili");
-        check_choices::<GscuNet>("gscu");
+        check_choices::<PaceNet>("pace", Preset::Paper);
+        check_choices::<RecurrentNet<false>>("generalist", Preset::Paper);
+        check_choices::<RecurrentNet<true>>("liam", Preset::Paper);
+        check_choices::<LiliNet>("lili", Preset::Paper);
+        check_choices::<GscuNet>("gscu", Preset::Paper);
+        check_choices::<GscuNet>("gscu", Preset::Reference);
     }
 
     #[test]
     fn non_finite_output_is_refused_in_lanes_sessions_and_adaptation() {
         for_every_game::<PaceNet>(
             "pace",
+            Preset::Paper,
             |weight| *weight = f32::NAN,
             |label, net, game| {
                 let lanes = choices_of_lanes(&net, game, &[0]).expect_err(label);

@@ -246,6 +246,8 @@ pub(crate) struct PolicyRows<'a> {
     pub(crate) d_values: &'a mut [f32],
     /// Buffer for the action probabilities.
     pub(crate) probabilities: &'a mut [f32],
+    /// Whether the advantage of a decision is its target minus its value here, instead of the advantage in the batch.
+    pub(crate) has_current_advantages: bool,
 }
 
 /// Adds the terms of PPO for the decisions of `batch_rows`, one per row: clipped surrogate, entropy bonus and clipped value loss.
@@ -263,11 +265,16 @@ pub(crate) fn policy_and_value(
     let n_actions = rows.logits.len() / batch_rows.len();
     softmax_rows(rows.logits, &[n_actions], rows.d_logits, rows.probabilities);
     for (row, &decision) in batch_rows.iter().enumerate() {
+        let advantage = if rows.has_current_advantages {
+            batch.targets[decision] - rows.values[row]
+        } else {
+            batch.advantages[decision]
+        };
         let terms = policy.row(
             &rows.probabilities[row * n_actions..][..n_actions],
             usize::from(batch.actions[decision]),
             batch.log_probabilities[decision],
-            batch.advantages[decision],
+            advantage,
             job.weights.per_row,
             &mut rows.d_logits[row * n_actions..][..n_actions],
         );

@@ -212,14 +212,21 @@ impl RunConfig {
     /// Computes a hash of all keys under their current names, also of those without effect. Two runs with the same hash are the
     /// same run.
     pub fn hash(&self) -> String {
-        blake3::hash(self.to_toml().as_bytes()).to_hex()[..16].to_owned()
+        blake3::hash(self.hashed_text().as_bytes()).to_hex()[..16].to_owned()
+    }
+
+    /// The text of `config.toml` without the keys that were added since runs were recorded, where they have the values of those runs.
+    fn hashed_text(&self) -> String {
+        let text = self.to_toml();
+        let lines = text.lines().filter(|line| !LATER_KEYS.contains(line));
+        lines.flat_map(|line| [line, "\n"]).collect()
     }
 
     fn id_of_keys(&self) -> Result<String, ConfigError> {
         let mut config = self.clone();
         config.game_keys = keys_of_game(&*config.open_game()?);
         config.train.normalise_unused_keys();
-        Ok(blake3::hash(config.to_toml().as_bytes()).to_hex()[..ID_DIGITS].to_owned())
+        Ok(blake3::hash(config.hashed_text().as_bytes()).to_hex()[..ID_DIGITS].to_owned())
     }
 
     /// The name of the run's folder in a lab: game, method, preset, seed and id.
@@ -231,9 +238,60 @@ impl RunConfig {
 
 const ID_DIGITS: usize = 12;
 
+/// The keys that were added since runs were recorded, as lines of `config.toml` with the values that those runs have. Ids and hashes
+/// do not contain these lines, so that a new key changes no recorded id.
+const LATER_KEYS: &[&str] = &[
+    "action_labels = \"taken\"",
+    "belief_divergence = \"sum\"",
+    "belief_rows = \"shared\"",
+    "belief_updates = \"after-episode\"",
+    "conservative_memory = \"encounter\"",
+    "latent_sampling = \"per-episode\"",
+    "network = \"feed-forward\"",
+    "value_head = \"uniform\"",
+    "window = 8",
+];
+
 /// The id at the end of a run folder's name, if it has one.
 fn id_in_name(folder: &str) -> Option<&str> {
     let (_, id) = folder.trim_end_matches(['/', '\\']).rsplit_once('-')?;
     let is_id = id.len() == ID_DIGITS && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_id.then_some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use pace_games::Preset;
+    use serde_json::{Map, json};
+
+    use super::{LATER_KEYS, RunConfig, RunRequest};
+
+    #[test]
+    fn later_keys_change_ids_only_with_other_values() {
+        let resolved = |overrides: Map<String, serde_json::Value>| {
+            let request = RunRequest {
+                game: "kuhn-poker",
+                method: "gscu",
+                preset: Preset::Paper.name(),
+                seed: 1,
+                file: None,
+                overrides,
+                scale: 1.0,
+            };
+            RunConfig::resolve(&request).expect("good keys")
+        };
+        let plain = resolved(Map::new());
+        let lines: Vec<String> = plain.to_toml().lines().map(str::to_owned).collect();
+        for line in LATER_KEYS {
+            assert_eq!(lines.iter().filter(|other| other == line).count(), 1, "{line}");
+        }
+        assert!(!plain.hashed_text().contains("latent_sampling"));
+        let changed = resolved(Map::from_iter([("gscu.latent_sampling".to_owned(), json!("per-step"))]));
+        assert!(changed.hashed_text().contains("latent_sampling"));
+        assert_ne!(plain.id(), changed.id());
+        // A window without an LSTM has no effect.
+        let wide = resolved(Map::from_iter([("gscu.window".to_owned(), json!(9))]));
+        assert_eq!(plain.id(), wide.id());
+        assert_ne!(plain.hash(), wide.hash());
+    }
 }

@@ -104,36 +104,46 @@ fn small(game: &str, method: &str, change: impl Fn(&mut TrainConfig)) -> TrainCo
     config
 }
 
-/// The training pass computes the same probabilities and values for a batch as the inference pass of the rollout, so that no
-/// probability ratio differs from 1.
+/// Compares the training pass with the rollout in every game.
 fn check_replay<N: Network>(method: &str, change: impl Fn(&mut TrainConfig)) {
     for entry in GAMES {
         let game = open(entry);
-        let pool = game.pool(Split::Train);
         let config = small(entry.id, method, &change);
-        let mut ppo = Ppo::<N>::new(&*game, &pool, &config, 1, 1).expect("good keys");
-        // Initial policies are nearly uniform for all observations; these are not.
-        let mut rng = pace_games::Seed::new(1).stream("weights");
-        ppo.learner.net.weights_mut().iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
-        let at = IterationContext { game: &*game, config: &config, seed: 1, iteration: 0, steps: 0 };
-        let mut batch = ppo.play(&at).expect("finite weights");
-        estimate_advantages(&mut batch, 0.0, &config);
-        let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
-        let weights =
-            LossWeights { per_row: 1.0, auxiliary: 1.0, value: 1.0, value_clip: 1.0, policy: Some(policy) };
-        let classes: Vec<Vec<usize>> = pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect();
-        // Values are their own targets, so that the value loss compares them one by one.
-        batch.targets = batch.values.clone();
-        with_all_segments(&ppo.learner.net, &batch, &classes, weights, |job| {
-            let sums = gradient(&ppo.learner.net, job).sums;
-            let label = format!("{} {method}", entry.id);
-            assert_eq!(sums.n, batch.n_decisions() as f64, "{label}");
-            assert!(sums.entropy / sums.n < 0.99 * (game.spec().n_actions() as f64).ln(), "{label}");
-            assert_eq!(sums.clipped, 0.0, "{label}");
-            assert!(sums.approx_kl / sums.n < 1e-6, "{label}: {}", sums.approx_kl / sums.n);
-            assert!(sums.value_loss / sums.n < 1e-8, "{label}: {}", sums.value_loss / sums.n);
-        });
+        let mut ppo = Ppo::<N>::new(&*game, &game.pool(Split::Train), &config, 1, 1).expect("good keys");
+        check_replay_of(&mut ppo, &*game, &config, &format!("{} {method}", entry.id));
     }
+}
+
+/// The training pass computes the same probabilities and values for a batch as the inference pass of the rollout, so that no
+/// probability ratio differs from 1. Returns the batch.
+pub(super) fn check_replay_of<N: Network>(
+    ppo: &mut Ppo<N>,
+    game: &dyn AnyGame,
+    config: &TrainConfig,
+    label: &str,
+) -> Batch {
+    // Initial policies are nearly uniform for all observations; these are not.
+    let mut rng = pace_games::Seed::new(1).stream("weights");
+    ppo.learner.net.weights_mut().iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
+    let at = IterationContext { game, config, seed: 1, iteration: 0, steps: 0 };
+    let mut batch = ppo.play(&at).expect("finite weights");
+    estimate_advantages(&mut batch, 0.0, config);
+    let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
+    let weights =
+        LossWeights { per_row: 1.0, auxiliary: 1.0, value: 1.0, value_clip: 1.0, policy: Some(policy) };
+    let classes: Vec<Vec<usize>> =
+        game.pool(Split::Train).tuples.iter().map(|tuple| tuple.classes.clone()).collect();
+    // Values are their own targets, so that the value loss compares them one by one.
+    batch.targets = batch.values.clone();
+    with_all_segments(&ppo.learner.net, &batch, &classes, weights, |job| {
+        let sums = gradient(&ppo.learner.net, job).sums;
+        assert_eq!(sums.n, batch.n_decisions() as f64, "{label}");
+        assert!(sums.entropy / sums.n < 0.99 * (game.spec().n_actions() as f64).ln(), "{label}");
+        assert_eq!(sums.clipped, 0.0, "{label}");
+        assert!(sums.approx_kl / sums.n < 1e-6, "{label}: {}", sums.approx_kl / sums.n);
+        assert!(sums.value_loss / sums.n < 1e-8, "{label}: {}", sums.value_loss / sums.n);
+    });
+    batch
 }
 
 #[test]

@@ -16,7 +16,9 @@ mod pace_tests;
 mod recorded;
 
 pub use gscu::{
-    Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
+    ActionLabels, Advantages, Bandit, BeliefDivergence, BeliefLoss, BeliefRows, BeliefUpdates,
+    ConservativeMemory, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation, LatentSampling,
+    PolicyNetwork, ValueHead,
 };
 #[cfg(test)]
 pub(crate) use pace::PaceNet;

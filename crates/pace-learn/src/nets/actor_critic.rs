@@ -15,6 +15,8 @@ use crate::ppo::{PolicyRows, policy_and_value};
 pub(crate) struct ActorCritic {
     actor: Mlp,
     critic: Mlp,
+    /// Whether the advantage of a decision is its target minus the critic's present value.
+    pub(crate) has_current_advantages: bool,
 }
 
 /// The activations of both networks for one chunk, and the gradients of their outputs.
@@ -33,7 +35,7 @@ impl ActorCriticBuffers {
         copy_to(&mut out.values, &self.critic.out[..n_rows]);
     }
 
-    fn policy_rows(&mut self, n_rows: usize) -> PolicyRows<'_> {
+    fn policy_rows(&mut self, n_rows: usize, has_current_advantages: bool) -> PolicyRows<'_> {
         let n = n_rows * self.n_actions;
         PolicyRows {
             logits: &self.actor.out[..n],
@@ -41,6 +43,7 @@ impl ActorCriticBuffers {
             values: &self.critic.out[..n_rows],
             d_values: &mut self.critic.d_out[..n_rows],
             probabilities: ensure_len(&mut self.probabilities, n),
+            has_current_advantages,
         }
     }
 }
@@ -64,7 +67,11 @@ impl ActorCritic {
             let widths = [hidden_width, hidden_width, n_out];
             Mlp::new(layout, name, &inputs, &widths, hidden, Activation::Identity)
         };
-        ActorCritic { actor: network("actor", n_actions), critic: network("critic", 1) }
+        ActorCritic {
+            actor: network("actor", n_actions),
+            critic: network("critic", 1),
+            has_current_advantages: false,
+        }
     }
 
     /// One linear layer each, on a hidden state.
@@ -72,7 +79,11 @@ impl ActorCritic {
         let mut head = |name: &str, n_out: usize| {
             Mlp::from(Linear::new(layout, name, &[n_in], n_out, Activation::Identity))
         };
-        ActorCritic { actor: head("actor", n_actions), critic: head("critic", 1) }
+        ActorCritic {
+            actor: head("actor", n_actions),
+            critic: head("critic", 1),
+            has_current_advantages: false,
+        }
     }
 
     /// The places of the weights and biases of the layer that computes the logits.
@@ -88,6 +99,13 @@ impl ActorCritic {
         }
         orthogonal(weights, policy, 0.01, rng);
         uniform(weights, value, rng);
+    }
+
+    /// Initialises the critic's last layer with an orthogonal matrix of gain √2, and its bias with zero.
+    pub(crate) fn initialise_value_head(&self, weights: &mut [f32], rng: &mut Stream) {
+        let (value, _) = self.critic.output_and_hidden();
+        orthogonal(weights, value, std::f64::consts::SQRT_2, rng);
+        weights[value.biases().range()].fill(0.0);
     }
 
     pub(crate) fn forward(
@@ -116,7 +134,8 @@ impl ActorCritic {
         update.sums.n += n_rows as f64;
         let Some(policy) = &update.job.weights.policy else { return };
         self.forward(update.weights, parts, n_rows, buffers);
-        policy_and_value(update.job, policy, decisions, &mut buffers.policy_rows(n_rows), update.sums);
+        let mut rows = buffers.policy_rows(n_rows, self.has_current_advantages);
+        policy_and_value(update.job, policy, decisions, &mut rows, update.sums);
         for (network, buffers) in [(&self.actor, &mut buffers.actor), (&self.critic, &mut buffers.critic)] {
             let mut d_parts = [None, Some((&mut *d_last_part, WriteMode::Accumulate))];
             // A part before the last is an observation, whose gradient is not needed.

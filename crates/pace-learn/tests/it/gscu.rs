@@ -1,7 +1,7 @@
 //! Tests of GSCU: two stages in one run, and a conservative policy to fall back on in play.
 
 use pace_games::{Action, ConfigError, Ego, GAMES, GameEntry, Preset, Split, find_game};
-use pace_learn::config::Bandit;
+use pace_learn::config::{Bandit, ConservativeMemory, GscuConfig, PolicyNetwork, Span};
 use pace_learn::{
     AdaptConfig, Agent, EncounterOutcome, MODEL_FILE, Method, Policy, TrainConfig, TrainError, Trainer,
     adapt, find_method,
@@ -20,12 +20,22 @@ fn model(trainer: &Trainer) -> Vec<u8> {
 
 /// A trained GSCU agent that always plays its conservative policy: the given one, or else that of the preset.
 fn always_conservative(entry: &GameEntry, conservative: Option<&Policy>) -> Agent {
+    always_conservative_with(entry, conservative, |_| {})
+}
+
+/// Like [`always_conservative`], but with other keys in play.
+fn always_conservative_with(
+    entry: &GameEntry,
+    conservative: Option<&Policy>,
+    change: impl Fn(&mut GscuConfig),
+) -> Agent {
     let preset = Preset::Paper;
     let mut config = tiny(entry, preset, gscu());
     let mut trainer = tiny_trainer(gscu(), entry, preset, &config, 1);
     (0..3).for_each(|_| drop(trainer.iterate().expect("a finite run")));
     let keys = config.gscu.as_mut().expect("keys");
     keys.bandit = Bandit::Conservative;
+    change(keys);
     if conservative.is_some() {
         keys.conservative = "run".to_owned();
     }
@@ -146,6 +156,30 @@ fn an_agent_as_conservative_policy_plays_as_it_does_alone() {
 }
 
 #[test]
+fn a_conservative_policy_can_forget_every_episode() {
+    for entry in GAMES {
+        let generalist = find_method("generalist").expect("a method");
+        let config = TrainConfig { learning_rate: 0.01, ..tiny(entry, Preset::Paper, generalist) };
+        let mut trainer = tiny_trainer(generalist, entry, Preset::Paper, &config, 1);
+        trainer.iterate().expect("a finite run");
+        let game = open(entry, Preset::Paper, 3);
+        // The same weights with a hidden state that ends with the episode.
+        let forgetting = TrainConfig { hidden_state_span: Span::Episode, ..config };
+        let forgetting =
+            Agent::from_bytes(generalist, &*game, &forgetting, &model(&trainer)).expect("its own");
+        let policy = Policy::of(&trainer.agent()).expect("no canonical frame");
+        let followed = |memory: ConservativeMemory| {
+            let change = |keys: &mut GscuConfig| keys.conservative_memory = memory;
+            let outcomes = play_test_pool(&always_conservative_with(entry, Some(&policy), change), entry);
+            outcomes.into_iter().map(|outcome| outcome.episodes).collect::<Vec<_>>()
+        };
+        let own: Vec<_> = play_test_pool(&forgetting, entry).into_iter().map(|one| one.episodes).collect();
+        assert!(own == followed(ConservativeMemory::Episode), "{}", entry.id);
+        assert!(own != followed(ConservativeMemory::Encounter), "{}", entry.id);
+    }
+}
+
+#[test]
 fn an_unavailable_conservative_policy_is_refused() {
     let refused = |id: &str, conservative: &str, word: &str| {
         let entry = find_game(id).expect("a game");
@@ -160,6 +194,35 @@ fn an_unavailable_conservative_policy_is_refused() {
     // An ego with a memory, and a privileged one.
     refused("kuhn-poker", "bayes", "known: static, nash, random");
     refused("kuhn-poker", "oracle", "known: static, nash, random");
+}
+
+#[test]
+fn reference_is_the_authors_program_in_predator_prey() {
+    let entry = find_game("predator-prey").expect("a game");
+    let config = tiny(entry, Preset::Reference, gscu());
+    assert_eq!(config.gscu.as_ref().expect("keys").network, PolicyNetwork::Lstm);
+    let mut trainer = tiny_trainer(gscu(), entry, Preset::Reference, &config, 2);
+    let rows: Vec<_> = (0..4).map(|_| trainer.iterate().expect("a finite run").metrics).collect();
+    // Labels of zero are learned at once.
+    assert!(rows[1]["embedding/accuracy"] > 0.99, "{rows:?}");
+    assert!(rows[3]["losses/policy_loss"].is_finite() && rows[3]["losses/entropy_coef"] == 0.0, "{rows:?}");
+    let outcomes = adapt(
+        &trainer.agent(),
+        &*open(entry, Preset::Reference, 3),
+        &AdaptConfig::new(Split::Test, 1, 2, 3),
+        2,
+    );
+    assert_eq!(outcomes.expect("a pool").len(), 24);
+}
+
+#[test]
+fn updates_at_once_need_a_window() {
+    let entry = find_game("overcooked").expect("a game");
+    let mut config = tiny(entry, Preset::Reference, gscu());
+    config.gscu.as_mut().expect("keys").belief_window = 0;
+    let error = Trainer::new(gscu(), open(entry, Preset::Reference, 3), config, 7, 1).err();
+    let error = error.expect("refused").to_string();
+    assert!(error.contains("gscu.belief_window"), "{error}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The belief about the peers' latent: a normal distribution that is fitted to the peers' actions by gradient steps on its mean and
-//! variance.
+//! variance, or several of them that take turns over the decisions of a window.
 //!
 //! Only the last two layers of the decoder depend on the latent. The layers before them are computed once per window, for all lanes
 //! of an update together.
@@ -11,14 +11,15 @@ use pace_nn::{Adam, AdamConfig, InputPart, MlpBuffers, WriteMode, gaussian, kern
 
 use super::embedding::Embedding;
 use super::fill_normal;
-use super::keys::{BeliefLoss, GscuConfig};
+use super::keys::{BeliefDivergence, BeliefLoss, GscuConfig};
 use crate::nets::ensure_len;
 
 /// A belief, and the peers' observations and actions since its last update.
 #[derive(Clone, Debug)]
 pub(crate) struct Belief {
-    /// Means, then logarithms of variances.
-    distribution: Vec<f32>,
+    latent_size: usize,
+    /// One row per distribution: means, then logarithms of variances.
+    distributions: Vec<f32>,
     /// Kept for the whole encounter, as in the authors' code.
     adam: Adam,
     pub(crate) window: Window,
@@ -39,27 +40,36 @@ impl Window {
 }
 
 impl Belief {
-    /// The standard normal distribution.
-    pub(crate) fn new(latent_size: usize) -> Belief {
+    /// `n_rows` standard normal distributions.
+    pub(crate) fn new(latent_size: usize, n_rows: usize) -> Belief {
         let adam = AdamConfig { betas: [0.9, 0.999], epsilon: 1e-8 };
+        let n = n_rows * 2 * latent_size;
         Belief {
-            distribution: vec![0.0; 2 * latent_size],
-            adam: Adam::new(adam, &[2 * latent_size]),
+            latent_size,
+            distributions: vec![0.0; n],
+            adam: Adam::new(adam, &[n]),
             window: Window::default(),
         }
     }
 
-    /// Resets the distribution, the optimiser and the window.
+    /// Resets the distributions, the optimiser and the window.
     pub(crate) fn reset(&mut self) {
-        self.distribution.fill(0.0);
+        self.distributions.fill(0.0);
         self.adam.first_moment.fill(0.0);
         self.adam.second_moment.fill(0.0);
         self.adam.n_steps.fill(0);
         self.window.clear();
     }
 
-    pub(crate) fn mean(&self) -> &[f32] {
-        &self.distribution[..self.distribution.len() / 2]
+    /// Writes the mean of the latent, averaged over the distributions.
+    pub(crate) fn write_mean(&self, mean: &mut [f32]) {
+        let mut rows = self.distributions.chunks_exact(2 * self.latent_size);
+        let n_rows = rows.len() as f32;
+        mean.copy_from_slice(&rows.next().expect("at least one distribution")[..self.latent_size]);
+        for row in rows {
+            kernels::add(mean, &row[..self.latent_size]);
+        }
+        mean.iter_mut().for_each(|value| *value /= n_rows);
     }
 
     /// Whether the window is full.
@@ -67,13 +77,19 @@ impl Belief {
         self.window.actions.len() >= keys.belief_window.max(1)
     }
 
-    /// The prior of the next update: the belief, with limits for the mean and a floor for the standard deviation.
+    /// The prior of the next update: the belief, with limits for the means and a floor for the standard deviations.
     fn prior(&self, keys: &GscuConfig) -> Vec<f32> {
-        let (means, logs) = self.distribution.split_at(self.distribution.len() / 2);
         let limit = keys.belief_mean_limit as f32;
-        let means = means.iter().map(|mean| if limit > 0.0 { mean.clamp(-limit, limit) } else { *mean });
         let floor = 2.0 * (keys.belief_std_floor as f32).ln();
-        means.chain(logs.iter().map(|log| log.max(floor))).collect()
+        let mut prior = self.distributions.clone();
+        for row in prior.chunks_exact_mut(2 * self.latent_size) {
+            let (means, logs) = row.split_at_mut(self.latent_size);
+            if limit > 0.0 {
+                means.iter_mut().for_each(|mean| *mean = mean.clamp(-limit, limit));
+            }
+            logs.iter_mut().for_each(|log| *log = log.max(floor));
+        }
+        prior
     }
 }
 
@@ -102,8 +118,11 @@ struct Evidence<'a> {
     actions: &'a [Action],
     partial: &'a [f32],
     head_bias: &'a [f32],
+    latent_size: usize,
     /// The weight of one decision.
     weight: f32,
+    /// The weight of one distribution's KL divergence.
+    kl_weight: f32,
 }
 
 /// Updates some beliefs from their windows, and empties the windows.
@@ -132,18 +151,24 @@ pub(crate) fn update<'a>(
             actions: &belief.window.actions,
             partial: &partial[first_row * width..][..n * width],
             head_bias: &parameters[embedding.head.biases().range()],
+            latent_size: belief.latent_size,
             weight: match keys.belief_loss {
                 BeliefLoss::Sum => 1.0,
                 BeliefLoss::Mean => 1.0 / n as f32,
+            },
+            kl_weight: match keys.belief_divergence {
+                BeliefDivergence::Sum => 1.0,
+                // Half of the values are means: one for every dimension of every distribution.
+                BeliefDivergence::Mean => 2.0 / belief.distributions.len() as f32,
             },
         };
         first_row += n;
         let prior = belief.prior(keys);
         let mut gradient = vec![0.0; prior.len()];
         for _ in 0..keys.belief_steps {
-            fill_normal(rng, ensure_len(&mut rows.noise, n * prior.len() / 2));
-            loss_gradient(&belief.distribution, &prior, &evidence, rows, &mut gradient);
-            let values = &mut belief.distribution;
+            fill_normal(rng, ensure_len(&mut rows.noise, n * belief.latent_size));
+            loss_gradient(&belief.distributions, &prior, &evidence, rows, &mut gradient);
+            let values = &mut belief.distributions;
             belief.adam.step(1, values, &gradient, 1, keys.belief_rate as f32, f32::INFINITY);
         }
         belief.window.clear();
@@ -179,26 +204,28 @@ fn prepare(embedding: &Embedding, parameters: &[f32], n_rows: usize, rows: &mut 
     transpose(head, width, n_actions, ensure_len(head_back, width * n_actions));
 }
 
-/// The loss of a belief, Σ CE + KL(belief ‖ prior), with one sample of the latent for every decision in the window. Overwrites
-/// `gradient`. The samples are `mean + standard deviation · noise`, with the noise in `rows`.
+/// The loss of a belief, Σ CE + Σ KL(distribution ‖ prior) with the weights in `evidence`, with one sample of the latent for every
+/// decision in the window: the distributions take turns. Overwrites `gradient`. The samples are `mean + standard deviation ·
+/// noise`, with the noise in `rows`.
 fn loss_gradient(
-    distribution: &[f32],
+    distributions: &[f32],
     prior: &[f32],
     evidence: &Evidence<'_>,
     rows: &mut BeliefBuffers,
     gradient: &mut [f32],
 ) -> f32 {
-    let (n, latent_size) = (evidence.actions.len(), distribution.len() / 2);
+    let (n, latent_size) = (evidence.actions.len(), evidence.latent_size);
     let width = evidence.partial.len() / n;
     let n_actions = evidence.head_bias.len();
     let [latent_in, head_in, latent_back, head_back] = &rows.weights;
-    let (means, logs) = distribution.split_at(latent_size);
     let latents = ensure_len(&mut rows.latents, n * latent_size);
     let noise = &rows.noise[..n * latent_size];
-    let stds: Vec<f32> = logs.iter().map(|log| kernels::exp(0.5 * log)).collect();
-    for (latent, noise) in latents.chunks_exact_mut(latent_size).zip(noise.chunks_exact(latent_size)) {
+    let of_decisions = || distributions.chunks_exact(2 * latent_size).cycle();
+    let samples = latents.chunks_exact_mut(latent_size).zip(noise.chunks_exact(latent_size));
+    for ((latent, noise), distribution) in samples.zip(of_decisions()) {
         for (place, latent) in latent.iter_mut().enumerate() {
-            *latent = means[place] + stds[place] * noise[place];
+            let std = kernels::exp(0.5 * distribution[latent_size + place]);
+            *latent = distribution[place] + std * noise[place];
         }
     }
     // Forward pass of the layers after the latent.
@@ -228,14 +255,23 @@ fn loss_gradient(
     let d_latents = ensure_len(&mut rows.d_latents, n * latent_size);
     multiply(d_joined, latent_back, d_latents, n, width, latent_size, WriteMode::Overwrite);
     gradient.fill(0.0);
-    let (d_means, d_logs) = gradient.split_at_mut(latent_size);
-    for (d_latent, noise) in d_latents.chunks_exact(latent_size).zip(noise.chunks_exact(latent_size)) {
+    let n_rows = distributions.len() / (2 * latent_size);
+    let samples = d_latents.chunks_exact(latent_size).zip(noise.chunks_exact(latent_size));
+    for (decision, ((d_latent, noise), distribution)) in samples.zip(of_decisions()).enumerate() {
+        let gradient = &mut gradient[decision % n_rows * 2 * latent_size..][..2 * latent_size];
         for place in 0..latent_size {
-            d_means[place] += d_latent[place];
-            d_logs[place] += 0.5 * stds[place] * noise[place] * d_latent[place];
+            let std = kernels::exp(0.5 * distribution[latent_size + place]);
+            gradient[place] += d_latent[place];
+            gradient[latent_size + place] += 0.5 * std * noise[place] * d_latent[place];
         }
     }
-    loss + gaussian::kl_divergence(distribution, prior, 1.0, gradient)
+    let row = 2 * latent_size;
+    let pairs = distributions.chunks_exact(row).zip(prior.chunks_exact(row));
+    for ((distribution, prior), gradient) in pairs.zip(gradient.chunks_exact_mut(row)) {
+        let divergence = gaussian::kl_divergence(distribution, prior, evidence.kl_weight, gradient);
+        loss += evidence.kl_weight * divergence;
+    }
+    loss
 }
 
 #[cfg(test)]
@@ -244,7 +280,7 @@ mod tests {
 
     use super::{Belief, BeliefBuffers, Evidence, ensure_len, fill_normal, loss_gradient, prepare, update};
     use crate::methods::gscu::embedding::Embedding;
-    use crate::methods::gscu::keys::GscuConfig;
+    use crate::methods::gscu::keys::{BeliefDivergence, GscuConfig};
     use crate::methods::gscu::keys_of;
     use crate::network::NetworkDims;
     use crate::preset::paper_keys;
@@ -264,36 +300,46 @@ mod tests {
         belief.window.observations.extend((0..4 * actions.len()).map(|_| rng.unit() as f32));
     }
 
+    fn mean(belief: &Belief) -> [f32; 2] {
+        let mut mean = [f32::NAN; 2];
+        belief.write_mean(&mut mean);
+        mean
+    }
+
     #[test]
     fn gradients_equal_finite_differences() {
         let (embedding, weights, _) = setup();
-        let mut belief = Belief::new(2);
+        let mut belief = Belief::new(2, 1);
         window(&mut belief, &[0, 2, 1, 1, 0, 2]);
         let mut rows =
             BeliefBuffers { observations: belief.window.observations.clone(), ..Default::default() };
         prepare(&embedding, &weights, 6, &mut rows);
         let partial = rows.partial.clone();
         fill_normal(&mut Seed::new(8).stream("noise"), ensure_len(&mut rows.noise, 12));
-        let prior = [0.3, -0.2, -0.5, 0.4];
-        for weight in [1.0, 1.0 / 6.0] {
+        let prior = [0.3, -0.2, -0.5, 0.4, -0.7, 0.6, 0.1, -0.3];
+        let at = [0.7f32, -1.1, 0.2, -0.6, -0.4, 0.9, 0.5, -0.2];
+        // One distribution, and two that take turns.
+        for (n_rows, weight, kl_weight) in [(1, 1.0, 1.0), (1, 1.0 / 6.0, 1.0), (2, 1.0 / 6.0, 0.25)] {
             let evidence = Evidence {
                 actions: &belief.window.actions,
                 partial: &partial,
                 head_bias: &weights[embedding.head.biases().range()],
+                latent_size: 2,
                 weight,
+                kl_weight,
             };
-            let at = [0.7f32, -1.1, 0.2, -0.6];
-            let mut loss = |distribution: &[f32]| {
-                let mut gradient = [0.0; 4];
-                let loss = loss_gradient(distribution, &prior, &evidence, &mut rows, &mut gradient);
+            let (at, prior) = (&at[..4 * n_rows], &prior[..4 * n_rows]);
+            let mut loss = |distributions: &[f32]| {
+                let mut gradient = vec![0.0; distributions.len()];
+                let loss = loss_gradient(distributions, prior, &evidence, &mut rows, &mut gradient);
                 (f64::from(loss), gradient)
             };
-            let (_, gradient) = loss(&at);
-            for index in 0..4 {
+            let (_, gradient) = loss(at);
+            for index in 0..at.len() {
                 let mut moved = |by: f32| {
-                    let mut distribution = at;
-                    distribution[index] += by;
-                    loss(&distribution).0
+                    let mut distributions = at.to_vec();
+                    distributions[index] += by;
+                    loss(&distributions).0
                 };
                 let slope = (moved(5e-3) - moved(-5e-3)) / 1e-2;
                 let found = f64::from(gradient[index]);
@@ -303,9 +349,26 @@ mod tests {
     }
 
     #[test]
+    fn each_decision_moves_its_own_distribution() {
+        let (embedding, weights, keys) = setup();
+        let keys = GscuConfig { belief_divergence: BeliefDivergence::Mean, ..keys };
+        let mut belief = Belief::new(2, 3);
+        window(&mut belief, &[0, 2]);
+        let mut rng = Seed::new(1).stream("noise");
+        update(&embedding, &weights, &keys, &mut [(&mut belief, &mut rng)], &mut BeliefBuffers::default());
+        let rows: Vec<&[f32]> = belief.distributions.chunks_exact(4).collect();
+        assert!(rows[0] != rows[1] && rows[0] != [0.0; 4] && rows[1] != [0.0; 4]);
+        // Without a decision the distribution stays at its prior.
+        assert_eq!(rows[2], [0.0; 4]);
+        for (place, mean) in mean(&belief).into_iter().enumerate() {
+            assert!((mean - (rows[0][place] + rows[1][place]) / 3.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
     fn probabilities_equal_those_of_the_decoder_in_training() {
         let (embedding, weights, _) = setup();
-        let mut belief = Belief::new(2);
+        let mut belief = Belief::new(2, 1);
         window(&mut belief, &[0, 2, 1]);
         let mut rows =
             BeliefBuffers { observations: belief.window.observations.clone(), ..Default::default() };
@@ -316,7 +379,9 @@ mod tests {
             actions: &belief.window.actions,
             partial: &partial,
             head_bias: &weights[embedding.head.biases().range()],
+            latent_size: 2,
             weight: 1.0,
+            kl_weight: 1.0,
         };
         let distribution = [0.7, -1.1, 0.2, -0.6];
         loss_gradient(&distribution, &[0.0; 4], &evidence, &mut rows, &mut [0.0; 4]);
@@ -330,7 +395,7 @@ mod tests {
     #[test]
     fn priors_keep_their_limits() {
         let (_, _, keys) = setup();
-        let belief = Belief { distribution: vec![-3.5, 1.0, -9.0, 0.3], ..Belief::new(2) };
+        let belief = Belief { distributions: vec![-3.5, 1.0, -9.0, 0.3], ..Belief::new(2, 1) };
         let prior = belief.prior(&keys);
         assert_eq!((prior[0], prior[1], prior[3]), (-2.0, 1.0, 0.3));
         assert!(((0.5 * prior[2]).exp() - 0.5).abs() < 1e-6);
@@ -342,7 +407,7 @@ mod tests {
     fn an_update_needs_a_full_window_and_empties_it() {
         let (embedding, weights, keys) = setup();
         let keys = GscuConfig { belief_window: 3, ..keys };
-        let mut belief = Belief::new(2);
+        let mut belief = Belief::new(2, 1);
         assert!(
             !belief.needs_update(&keys)
                 && !belief.needs_update(&GscuConfig { belief_window: 0, ..keys.clone() })
@@ -363,10 +428,10 @@ mod tests {
         update(&embedding, &weights, &keys, &mut to_update, &mut rows);
         let mut alone = Seed::new(1).stream("noise");
         update(&embedding, &weights, &keys, &mut [(&mut belief, &mut alone)], &mut rows);
-        assert_eq!(belief.distribution, together[0].distribution);
-        assert_ne!(belief.distribution, [0.0; 4]);
+        assert_eq!(belief.distributions, together[0].distributions);
+        assert_ne!(belief.distributions, [0.0; 4]);
         assert!(belief.window.actions.is_empty() && belief.window.observations.is_empty());
         belief.reset();
-        assert_eq!(belief.mean(), [0.0; 2]);
+        assert_eq!(mean(&belief), [0.0; 2]);
     }
 }

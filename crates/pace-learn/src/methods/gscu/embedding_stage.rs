@@ -11,7 +11,7 @@ use pace_nn::threads::{for_each_shard, for_each_shard_with};
 use pace_nn::{Adam, AdamConfig, MlpBuffers, gaussian, kernels};
 
 use super::embedding::{DecoderBuffers, Embedding};
-use super::keys::GscuConfig;
+use super::keys::{ActionLabels, GscuConfig};
 use super::samples::{PeerSampler, PeerSamples};
 use super::{fill_normal, keys_of};
 use crate::config::TrainConfig;
@@ -140,6 +140,9 @@ impl EmbeddingStage {
         for sampler in &mut self.samplers {
             at.check_output(sampler.failure.as_ref())?;
             self.samples.append(&mut sampler.samples);
+        }
+        if keys_of(at.config).action_labels == ActionLabels::Zero {
+            self.samples.actions.fill(0);
         }
         Ok(self.samples.n_decisions)
     }

@@ -14,9 +14,12 @@ mod online;
 mod samples;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use keys::{
-    Advantages, Bandit, BeliefLoss, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation,
+    ActionLabels, Advantages, Bandit, BeliefDivergence, BeliefLoss, BeliefRows, BeliefUpdates,
+    ConservativeMemory, EmbeddingEgo, GradientClipping, GscuConfig, HiddenActivation, LatentSampling,
+    PolicyNetwork, ValueHead,
 };
 
 use std::sync::Arc;
@@ -199,6 +202,14 @@ impl GscuNet {
 
 /// The conservative policy that the keys name: a scripted ego of the game, or the policy of the run that the caller loaded.
 fn conservative_policy(inputs: &MethodInputs<'_>) -> Result<Policy, ConfigError> {
+    let policy = named_policy(inputs)?;
+    Ok(match keys_of(inputs.config).conservative_memory {
+        ConservativeMemory::Encounter => policy,
+        ConservativeMemory::Episode => policy.forgetting_episodes(),
+    })
+}
+
+fn named_policy(inputs: &MethodInputs<'_>) -> Result<Policy, ConfigError> {
     let MethodInputs { game, config, .. } = *inputs;
     let keys = keys_of(config);
     let Some(folder) = keys.conservative_run() else {

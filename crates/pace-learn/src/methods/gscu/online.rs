@@ -1,14 +1,15 @@
 //! GSCU in play: each lane has a belief about its peers, and a bandit that chooses between two policies.
 //!
-//! Both change only between episodes, so that an episode is played with one policy and one latent.
+//! The policy changes only between episodes. So does the latent, unless the keys ask for updates within episodes.
 
 use pace_games::{NO_ACTION, Seed, Stream};
 
 use super::bandit::{Arm, Exp3};
 use super::belief::{self, Belief, BeliefBuffers};
-use super::conditional::GscuNet;
+use super::conditional::{ConditionalPolicy, GscuNet};
 use super::fill_normal;
-use super::keys::Bandit;
+use super::keys::{Bandit, BeliefUpdates, LatentSampling};
+use super::window::{RecentSteps, WindowBuffers};
 use crate::nets::{ActorCriticBuffers, latent_parts};
 use crate::network::{Actor, Decisions, LaneStates, NetworkSpec, PolicyOutputs};
 use crate::policy::PolicyLanes;
@@ -31,6 +32,8 @@ struct GscuContext {
     known_tuple: Option<usize>,
     /// The latent in the input of the conditional policy.
     latent: Vec<f32>,
+    /// The current episode, for a conditional policy with a memory.
+    recent: RecentSteps,
     belief: Belief,
     bandit: Exp3,
     arm: Arm,
@@ -41,7 +44,8 @@ struct GscuContext {
 /// The buffers of a forward pass.
 #[derive(Debug, Default)]
 struct OnlineBuffers {
-    actor_critic: ActorCriticBuffers,
+    feed_forward: ActorCriticBuffers,
+    window: WindowBuffers,
     conservative: PolicyOutputs,
     belief: BeliefBuffers,
 }
@@ -57,6 +61,12 @@ impl LaneStates for GscuState {
 }
 
 impl GscuState {
+    /// Sets the latent of the only lane.
+    #[cfg(test)]
+    pub(super) fn set_latent(&mut self, latent: &[f32]) {
+        self.lanes[0].latent.copy_from_slice(latent);
+    }
+
     /// The conservative policy; `None` in training. Either all lanes of a pass know their tuples, or none of them does.
     fn conservative_of(&mut self, lanes: &[usize]) -> Option<&mut Box<dyn PolicyLanes>> {
         let is_training = lanes.first().is_none_or(|lane| self.lanes[*lane].known_tuple.is_some());
@@ -112,10 +122,19 @@ impl Actor for GscuNet {
         for lane in lanes {
             out.latents.extend_from_slice(&state.lanes[*lane].latent);
         }
-        let buffers = &mut state.buffers.actor_critic;
-        let parts = latent_parts(observations, &out.latents);
-        self.actor_critic.forward(&self.weights, &parts, n_rows, buffers);
-        buffers.write_to(n_rows, out);
+        match &self.policy {
+            ConditionalPolicy::FeedForward(network) => {
+                let buffers = &mut state.buffers.feed_forward;
+                let parts = latent_parts(observations, &out.latents);
+                network.forward(&self.weights, &parts, n_rows, buffers);
+                buffers.write_to(n_rows, out);
+            }
+            ConditionalPolicy::Window(network) => {
+                let GscuState { lanes: contexts, buffers, .. } = &mut *state;
+                let recent = lanes.iter().map(|lane| &contexts[*lane].recent);
+                network.forward_policy(&self.weights, observations, recent, &mut buffers.window, out);
+            }
+        }
         // The conservative policy may have a memory, so it also sees the episodes that it does not play.
         let mut answers = std::mem::take(&mut state.buffers.conservative);
         if let Some(conservative) = state.conservative_of(lanes) {
@@ -133,7 +152,7 @@ impl Actor for GscuNet {
         state.buffers.conservative = answers;
     }
 
-    /// Adds the peers' observations and actions to the windows of the beliefs.
+    /// Adds the peers' observations and actions to the windows of the beliefs, and the decision to the memory of the policy.
     fn update_contexts(&self, decisions: &Decisions<'_>, lanes: &[usize], state: &mut GscuState) {
         let (n_peers, size) = (self.spec.sizes.n_peers, self.spec.sizes.observation);
         if let Some(conservative) = state.conservative_of(lanes) {
@@ -141,7 +160,14 @@ impl Actor for GscuNet {
         }
         for (row, lane) in lanes.iter().enumerate() {
             let context = &mut state.lanes[*lane];
-            if context.known_tuple.is_some() {
+            if let ConditionalPolicy::Window(network) = &self.policy {
+                let observation = &decisions.observations[row * size..][..size];
+                context.recent.push(observation, decisions.ego_actions[row], network.n_steps());
+            }
+            if let Some(tuple) = context.known_tuple {
+                if self.keys.latent_sampling == LatentSampling::PerStep {
+                    context.sample_latent(self, tuple);
+                }
                 continue;
             }
             context.episode_return +=
@@ -160,6 +186,9 @@ impl Actor for GscuNet {
                 }
             }
         }
+        if self.keys.belief_updates == BeliefUpdates::AtOnce {
+            self.update_beliefs(lanes, state);
+        }
     }
 
     /// Updates the bandits and the beliefs with full windows, and chooses the policies and latents of the next episodes.
@@ -167,26 +196,16 @@ impl Actor for GscuNet {
         if let Some(conservative) = state.conservative_of(lanes) {
             conservative.end_episodes(terminal_observations, lanes);
         }
-        let mut is_ending = vec![false; state.lanes.len()];
-        lanes.iter().for_each(|lane| is_ending[*lane] = true);
-        let mut to_update = Vec::new();
-        for (context, _) in state.lanes.iter_mut().zip(&is_ending).filter(|(_, is_ending)| **is_ending) {
-            match context.known_tuple {
-                Some(tuple) => context.sample_latent(self, tuple),
-                None if context.belief.needs_update(&self.keys) => {
-                    to_update.push((&mut context.belief, &mut context.rng));
-                }
-                None => {}
-            }
-        }
-        let weights = &self.weights[self.embedding_start()..];
-        belief::update(&self.embedding, weights, &self.keys, &mut to_update, &mut state.buffers.belief);
+        self.update_beliefs(lanes, state);
         for lane in lanes {
             let context = &mut state.lanes[*lane];
-            if context.known_tuple.is_none() {
-                context.latent.copy_from_slice(context.belief.mean());
-                context.bandit.update(context.arm, context.episode_return);
-                context.choose_arm(self.keys.bandit);
+            context.recent.clear();
+            match context.known_tuple {
+                Some(tuple) => context.sample_latent(self, tuple),
+                None => {
+                    context.bandit.update(context.arm, context.episode_return);
+                    context.choose_arm(self.keys.bandit);
+                }
             }
             context.episode_return = 0.0;
         }
@@ -194,6 +213,30 @@ impl Actor for GscuNet {
 
     fn save_state(&self, state: &GscuState, lane: usize, saved: &mut Vec<f32>) {
         saved.extend_from_slice(&state.lanes[lane].latent);
+    }
+}
+
+impl GscuNet {
+    /// Updates the beliefs of some lanes whose windows are full, and their latents.
+    fn update_beliefs(&self, lanes: &[usize], state: &mut GscuState) {
+        let mut is_listed = vec![false; state.lanes.len()];
+        lanes.iter().for_each(|lane| is_listed[*lane] = true);
+        let mut contexts: Vec<&mut GscuContext> = state
+            .lanes
+            .iter_mut()
+            .zip(&is_listed)
+            .filter(|(context, is_listed)| {
+                **is_listed && context.known_tuple.is_none() && context.belief.needs_update(&self.keys)
+            })
+            .map(|(context, _)| context)
+            .collect();
+        let weights = &self.weights[self.embedding_start()..];
+        let mut to_update: Vec<_> =
+            contexts.iter_mut().map(|context| (&mut context.belief, &mut context.rng)).collect();
+        belief::update(&self.embedding, weights, &self.keys, &mut to_update, &mut state.buffers.belief);
+        for context in contexts {
+            context.belief.write_mean(&mut context.latent);
+        }
     }
 }
 
@@ -205,7 +248,8 @@ impl GscuContext {
             rng: seed.stream("gscu"),
             known_tuple: None,
             latent: vec![0.0; keys.latent_size],
-            belief: Belief::new(keys.latent_size),
+            recent: RecentSteps::new(),
+            belief: Belief::new(keys.latent_size, net.n_belief_rows),
             bandit: Exp3::new(keys.exp3_gamma, keys.exp3_low, keys.exp3_high),
             arm: Arm::Greedy,
             episode_return: 0.0,
@@ -219,6 +263,7 @@ impl GscuContext {
         self.rng = seed.stream("gscu");
         self.known_tuple = None;
         self.latent.fill(0.0);
+        self.recent.clear();
         self.belief.reset();
         self.bandit.reset();
         self.episode_return = 0.0;
