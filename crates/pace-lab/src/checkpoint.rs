@@ -10,14 +10,11 @@ use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::durable::{self, STAGED};
+use crate::durable::{self, REPLACED, STAGED, is_there};
 use crate::error::{Damage, LabError};
 
 /// The list of files and their hashes; a checkpoint without it was never finished.
-const DONE: &str = "DONE";
-
-/// An earlier checkpoint of the same step, moved aside while the new one takes its name.
-const REPLACED: &str = ".replaced-";
+pub(crate) const DONE: &str = "DONE";
 
 /// Limits on the number and size of checkpoints. They also protect a reader of an untrusted folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,12 +117,7 @@ impl CheckpointStore {
         let limits = &self.reader.limits;
         check_names(files.iter().map(|(name, _)| *name))?;
         let n_bytes = check_sizes(files, limits)?;
-        let mut done = String::new();
-        for (name, contents) in files {
-            writeln!(done, "{}  {name}", blake3::hash(contents).to_hex())
-                .expect("writing to a string succeeds");
-        }
-
+        let done = done_text(files);
         let path = self.reader.path_of(step);
         let staged = self.hidden(STAGED, step);
         let written = durable::write_folder(&staged, files)
@@ -176,23 +168,9 @@ impl CheckpointStore {
         self.reader.folder.join(format!("{prefix}{step:012}"))
     }
 
-    /// Renames a finished staged folder to its step. A rename cannot replace a folder that contains files, so an earlier
-    /// checkpoint of this step is moved aside first. After a kill in between, the next open restores it.
+    /// Renames a finished staged folder to its step. The next open restores an earlier checkpoint after a kill in between.
     fn put_in_place(&self, staged: &Path, step: u64) -> Result<(), LabError> {
-        let path = self.reader.path_of(step);
-        let replaced = self.hidden(REPLACED, step);
-        let replaces = is_there(&path);
-        if replaces {
-            durable::rename(&path, &replaced)?;
-        }
-        if let Err(error) = durable::rename(staged, &path) {
-            if replaces {
-                // An error is ignored, as above.
-                let _ = durable::rename(&replaced, &path);
-            }
-            return Err(error);
-        }
-        durable::sync_folder(&self.reader.folder)
+        durable::replace_folder(staged, &self.reader.path_of(step), &self.hidden(REPLACED, step))
     }
 
     /// Deletes the checkpoint that the saved one replaced, and the oldest checkpoints over the limit. Checkpoints of later steps
@@ -226,13 +204,7 @@ impl CheckpointStore {
             if name.starts_with(STAGED) {
                 durable::remove_folder(&entry.path())?;
             } else if let Some(step) = name.strip_prefix(REPLACED).and_then(parse_step) {
-                let path = self.reader.path_of(step);
-                if is_there(&path) {
-                    durable::remove_folder(&entry.path())?;
-                } else {
-                    durable::rename(&entry.path(), &path)?;
-                    durable::sync_folder(folder)?;
-                }
+                durable::restore_replaced(&entry.path(), &self.reader.path_of(step))?;
             }
         }
         Ok(())
@@ -312,7 +284,7 @@ impl CheckpointReader {
 
     /// The path of the checkpoint of a step, which may not exist.
     pub fn path_of(&self, step: u64) -> PathBuf {
-        self.folder.join(format!("{step:012}"))
+        self.folder.join(folder_of_step(step))
     }
 
     /// Reads and verifies the files of a checkpoint. A read error does not count as damage: the disk may recover, but a
@@ -366,6 +338,20 @@ impl CheckpointReader {
     }
 }
 
+/// The content of `DONE` for these files.
+pub(crate) fn done_text(files: &[(&str, &[u8])]) -> String {
+    let mut done = String::new();
+    for (name, contents) in files {
+        writeln!(done, "{}  {name}", blake3::hash(contents).to_hex()).expect("writing to a string succeeds");
+    }
+    done
+}
+
+/// The name of the folder of a checkpoint.
+pub(crate) fn folder_of_step(step: u64) -> String {
+    format!("{step:012}")
+}
+
 /// Rejects duplicate names, and names that are unsafe as file names on some system.
 pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), LabError> {
     let mut seen = BTreeSet::new();
@@ -401,11 +387,6 @@ pub(crate) fn check_sizes(files: &[(&str, &[u8])], limits: &CheckpointLimits) ->
     let total = files.iter().map(|(_, contents)| contents.len() as u64).sum();
     check("the checkpoint", total, limits.max_total_bytes, "bytes")?;
     Ok(total)
-}
-
-/// Whether the path exists. A broken link counts.
-fn is_there(path: &Path) -> bool {
-    path.symlink_metadata().is_ok()
 }
 
 fn parse_step(name: &str) -> Option<u64> {

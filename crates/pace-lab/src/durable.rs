@@ -12,6 +12,9 @@ use crate::error::LabError;
 /// Prefix of the names of unfinished files and folders. Readers skip them.
 pub(crate) const STAGED: &str = ".staged-";
 
+/// Prefix of the name of an earlier folder, moved aside while a new one takes its name.
+pub(crate) const REPLACED: &str = ".replaced-";
+
 /// Writes a file atomically: a reader, now or after a crash, finds the old content or the new one, never a part. A device or
 /// a pipe is written to directly, because a rename would replace it by a file (as root even `/dev/null`).
 pub fn write_atomically(path: &Path, contents: &[u8]) -> Result<(), LabError> {
@@ -66,6 +69,37 @@ pub fn prepare_folder(path: &Path) -> Result<(), LabError> {
 /// Renames a file or folder. The new name is durable only after a sync of the folder.
 pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), LabError> {
     attempt("rename", from, Cost::Nothing, || fs::rename(from, to))
+}
+
+/// Renames the finished folder `staged` to `path`. A rename cannot replace a folder that contains files, so an earlier folder is
+/// moved to `replaced` first, where it stays. After a kill in between, [`restore_replaced`] brings it back.
+pub(crate) fn replace_folder(staged: &Path, path: &Path, replaced: &Path) -> Result<(), LabError> {
+    let replaces = is_there(path);
+    if replaces {
+        rename(path, replaced)?;
+    }
+    if let Err(error) = rename(staged, path) {
+        if replaces {
+            // An error is ignored: the first error is returned.
+            let _ = rename(replaced, path);
+        }
+        return Err(error);
+    }
+    sync_folder(folder_of(path))
+}
+
+/// Completes an interrupted [`replace_folder`]: removes the earlier folder if the new one is in place, otherwise restores it.
+pub(crate) fn restore_replaced(replaced: &Path, path: &Path) -> Result<(), LabError> {
+    if is_there(path) {
+        return remove_folder(replaced);
+    }
+    rename(replaced, path)?;
+    sync_folder(folder_of(path))
+}
+
+/// Whether the path exists. A broken link counts.
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// Removes a folder with its content, if it exists.

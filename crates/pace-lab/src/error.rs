@@ -83,6 +83,26 @@ pub enum LabError {
         /// The last step of its log.
         steps: u64,
     },
+    /// A recorded run has no optimiser state.
+    #[error("{} is a recorded run: it has the final weights and no optimiser state, so it can be evaluated but not resumed; train it again with another --out", path.display())]
+    RecordedRun {
+        /// The run folder.
+        path: PathBuf,
+    },
+    /// Weights in a recorded run that are not those that were recorded.
+    #[error("{}: found other weights than recorded, expected the hash in manifest.json; restore the file from a copy", path.display())]
+    OtherWeights {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A run that cannot be recorded.
+    #[error("{}: {reason}", path.display())]
+    NotRecordable {
+        /// The run folder.
+        path: PathBuf,
+        /// What was found, what was expected and what to do.
+        reason: String,
+    },
     /// A new run cannot start in a folder that contains a run.
     #[error("{} already contains a run; continue it with `pace resume {}`, or choose another --out", path.display(), path.display())]
     FolderHasRun {

@@ -29,7 +29,10 @@ impl FallbackAgent {
     pub(crate) fn of(config: &RunConfig, run: &Path) -> Result<Option<FallbackAgent>, LabError> {
         let kept = run.join(FOLDER);
         if config.need().is_some() && kept.is_dir() {
-            return FallbackAgent::read(&kept).map(Some);
+            let found = FallbackAgent::read(&kept)?;
+            let manifest = RunView::open(run)?.manifest()?;
+            manifest.check_weights(run, &format!("{FOLDER}/{MODEL_FILE}"), &found.model)?;
+            return Ok(Some(found));
         }
         FallbackAgent::named(config)
     }
@@ -72,10 +75,20 @@ impl FallbackAgent {
             return Ok(());
         }
         let staged = run.join(format!("{STAGED}{FOLDER}"));
-        let config = self.config.to_toml();
-        durable::write_folder(&staged, &[(CONFIG, config.as_bytes()), (MODEL_FILE, &self.model)])?;
+        let [config, model] = self.files();
+        durable::write_folder(&staged, &[(config.0, &config.1), (model.0, &model.1)])?;
         durable::rename(&staged, &run.join(FOLDER))?;
         durable::sync_folder(run)
+    }
+
+    /// Names and contents of the files of the copy.
+    pub(crate) fn files(&self) -> [(&'static str, Vec<u8>); 2] {
+        [(CONFIG, self.config.to_toml().into_bytes()), (MODEL_FILE, self.model.clone())]
+    }
+
+    /// The keys of the agent's run.
+    pub(crate) fn config(&self) -> &RunConfig {
+        &self.config
     }
 
     pub(crate) fn policy(&self) -> Result<Policy, LabError> {

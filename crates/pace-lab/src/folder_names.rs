@@ -1,5 +1,7 @@
 //! Folder names in records, for runs that were moved or copied after their commands ran.
 
+use std::path::Path;
+
 use crate::records::RunRecords;
 
 /// Replaces the recorded folder of a run by `name`, its current folder, in the run and the command of every evaluation and
@@ -17,34 +19,52 @@ pub fn update(records: &mut RunRecords, name: &str) {
 pub(crate) fn train_command(records: &RunRecords, name: &str) -> String {
     let words = &records.manifest.spec.argv;
     let command = words.join(" ");
-    let value = |(place, word): (usize, &String)| match word.strip_prefix("--out=") {
-        Some(value) => Some(value.to_owned()),
-        None if word == "--out" => words.get(place + 1).cloned(),
-        None => None,
+    out_folder(words).map_or(command.clone(), |folder| renamed(&command, folder, name))
+}
+
+/// The value of `--out` in the words of a command.
+pub(crate) fn out_folder(words: &[String]) -> Option<&str> {
+    let value = |(place, word): (usize, &String)| match word == "--out" {
+        true => words.get(place + 1).map(String::as_str),
+        false => None,
     };
-    let folder = words.iter().enumerate().find_map(value);
-    folder.map_or(command.clone(), |folder| renamed(&command, &folder, name))
+    let after_sign = || words.iter().find_map(|word| word.strip_prefix("--out="));
+    words.iter().enumerate().find_map(value).or_else(after_sign)
 }
 
 /// Replaces the folder `from` by `to` in a command, also as the start of a path and as the value of a key or option.
-fn renamed(command: &str, from: &str, to: &str) -> String {
+pub(crate) fn renamed(command: &str, from: &str, to: &str) -> String {
     let from = from.trim_end_matches('/');
     if from.is_empty() {
         return command.to_owned();
     }
-    let rename = |word: &str| {
-        let path = word.rfind('=').map_or(0, |end| end + 1);
-        match word[path..].strip_prefix(from) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{}{to}{rest}", &word[..path]),
-            _ => word.to_owned(),
-        }
+    let rename = |path: &str| match path.strip_prefix(from) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{to}{rest}"),
+        _ => path.to_owned(),
     };
-    command.split(' ').map(rename).collect::<Vec<_>>().join(" ")
+    with_paths(command, rename)
+}
+
+/// Shortens every absolute path in a command to its last name, so that the command says nothing about its machine.
+pub(crate) fn without_absolute_paths(command: &str) -> String {
+    with_paths(command, |path| {
+        let last = Path::new(path).file_name().filter(|_| Path::new(path).is_absolute());
+        last.map_or(path.to_owned(), |last| last.to_string_lossy().into_owned())
+    })
+}
+
+/// Applies a change to every word of a command; of `NAME=VALUE`, to the value.
+fn with_paths(command: &str, change: impl Fn(&str) -> String) -> String {
+    let changed = |word: &str| {
+        let path = word.rfind('=').map_or(0, |end| end + 1);
+        format!("{}{}", &word[..path], change(&word[path..]))
+    };
+    command.split(' ').map(changed).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::renamed;
+    use super::{renamed, without_absolute_paths};
 
     #[test]
     fn commands_get_the_current_folder() {
@@ -57,5 +77,13 @@ mod tests {
         // Another folder, and an empty name.
         check("pace adapt lab/runs/one-more", "pace adapt lab/runs/one-more");
         assert_eq!(renamed("pace list", "", "two"), "pace list");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn absolute_paths_are_shortened() {
+        let check = |command: &str, expected: &str| assert_eq!(without_absolute_paths(command), expected);
+        check("pace adapt /home/me/one --latents=/tmp/a.csv", "pace adapt one --latents=a.csv");
+        check("pace adapt runs/one --seed 1", "pace adapt runs/one --seed 1");
     }
 }

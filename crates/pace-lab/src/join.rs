@@ -130,7 +130,7 @@ fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
 }
 
 /// The keys that differ from the preset and have an effect, as text.
-fn changes(config: &RunConfig) -> String {
+pub(crate) fn changes(config: &RunConfig) -> String {
     let plain = RunConfig::resolve(&RunRequest {
         game: &config.game,
         method: &config.method,

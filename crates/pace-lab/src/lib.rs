@@ -78,6 +78,7 @@ mod scripted_evaluation;
 
 pub mod experiment;
 mod join;
+mod keep;
 mod plan;
 mod reproduce;
 mod speeds;
@@ -94,6 +95,7 @@ pub use experiment::{
     EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell,
 };
 pub use join::join_with_experiments;
+pub use keep::{KeepOutcome, Keeper, KeptRun};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use pace_learn::{RunConfig, RunRequest};
@@ -109,5 +111,5 @@ pub use scripted_evaluation::ScriptedEvaluation;
 pub use signals::{StopFlag, StopSignal};
 pub use speeds::{Speed, Speeds};
 pub use tensorboard::TensorBoardLog;
-pub use trained_agent::{TrainedAgent, refuse_lost_checkpoints};
+pub use trained_agent::{TrainedAgent, refuse_to_resume};
 pub use training::{BuildInfo, TrainingRun};

@@ -2,8 +2,9 @@
 //!
 //! `run_folder` writes the file. Only this file, `timing.jsonl` and the TensorBoard events contain clock times.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pace_games::config::plain_reason;
@@ -93,6 +94,10 @@ pub struct Manifest {
     pub n_resumes: u32,
     /// The status.
     pub status: RunStatus,
+    /// The BLAKE3 hashes of the final weights in a recorded run, by path in the run folder; empty for other runs. A recorded run
+    /// has no optimiser state, so it cannot be resumed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub weights: BTreeMap<String, String>,
 }
 
 impl Manifest {
@@ -106,7 +111,23 @@ impl Manifest {
             wall_clock_secs: 0.0,
             n_resumes: 0,
             status: RunStatus::Running,
+            weights: BTreeMap::new(),
         }
+    }
+
+    /// Whether this is a recorded run, made by `keep`.
+    pub fn is_recorded(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    /// Rejects weights in the folder of a recorded run that are not those recorded. `file` is their path in the folder.
+    pub(crate) fn check_weights(&self, run: &Path, file: &str, weights: &[u8]) -> Result<(), LabError> {
+        let hash = || blake3::hash(weights).to_hex();
+        if !self.is_recorded() || self.weights.get(file).is_some_and(|known| *known == *hash()) {
+            return Ok(());
+        }
+        let path: PathBuf = run.join(file);
+        Err(LabError::OtherWeights { path })
     }
 
     pub(crate) fn read(path: &Path) -> Result<Manifest, LabError> {
@@ -125,9 +146,13 @@ impl Manifest {
     }
 
     pub(crate) fn write(&self, path: &Path) -> Result<(), LabError> {
+        durable::write_atomically(path, self.to_json().as_bytes())
+    }
+
+    pub(crate) fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a manifest is plain data");
         text.push('\n');
-        durable::write_atomically(path, text.as_bytes())
+        text
     }
 }
 

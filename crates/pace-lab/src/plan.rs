@@ -83,7 +83,7 @@ impl Plan {
         overrides: &ExperimentOverrides,
         lab: &Path,
     ) -> Result<Plan, LabError> {
-        let found = folders_by_id(lab);
+        let found = folders_by_id(&runs_folder(lab));
         let mut runs: Vec<PlannedRun> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for experiment in experiments {
@@ -321,18 +321,16 @@ fn set_arguments(keys: &Map<String, Value>) -> Vec<String> {
     keys.iter().flat_map(|(key, value)| ["--set".to_owned(), format!("{key}={}", text(value))]).collect()
 }
 
-/// The run folders of a lab by current id, which can differ from the id in a folder's name. Unreadable folders are skipped;
+/// The run folders in a folder by current id, which can differ from the id in a folder's name. Unreadable folders are skipped;
 /// [`PlannedRun::state`] reports the reason.
-fn folders_by_id(lab: &Path) -> BTreeMap<String, PathBuf> {
+pub(crate) fn folders_by_id(runs: &Path) -> BTreeMap<String, PathBuf> {
     let id_of = |folder: &Path| -> Result<String, LabError> {
         id_of_run(&RunView::open(folder)?.run_config()?, folder)
     };
-    let mut folders: Vec<PathBuf> = std::fs::read_dir(runs_folder(lab))
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .collect();
+    let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
+    // The names of unfinished folders start with a dot.
+    let finished = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
+    let mut folders: Vec<PathBuf> = finished.map(|entry| entry.path()).collect();
     folders.sort();
     folders.into_iter().filter_map(|folder| Some((id_of(&folder).ok()?, folder))).collect()
 }

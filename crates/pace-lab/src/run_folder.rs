@@ -8,6 +8,8 @@
 //! tb/            see `tensorboard`                  replays/       recorded encounters
 //! conservative/  see `fallback_agent`
 //! ```
+//!
+//! A recorded run (see `keep`) is a run folder with one checkpoint, of the weights alone.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
@@ -22,16 +24,16 @@ use crate::fallback_agent;
 use crate::manifest::{Manifest, RunSpec, RunStatus, now};
 use crate::metrics::{MetricsLog, MetricsRecord, read_metrics};
 use crate::tensorboard::TensorBoardLog;
-use crate::trained_agent::refuse_lost_checkpoints;
+use crate::trained_agent::refuse_to_resume;
 
-const CONFIG: &str = "config.toml";
-const MANIFEST: &str = "manifest.json";
-const METRICS: &str = "metrics.jsonl";
+pub(crate) const CONFIG: &str = "config.toml";
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const METRICS: &str = "metrics.jsonl";
 const TIMING: &str = "timing.jsonl";
 const TENSORBOARD: &str = "tb";
-const CHECKPOINTS: &str = "checkpoints";
-const ADAPT: &str = "adapt";
-const REPLAYS: &str = "replays";
+pub(crate) const CHECKPOINTS: &str = "checkpoints";
+pub(crate) const ADAPT: &str = "adapt";
+pub(crate) const REPLAYS: &str = "replays";
 const LOCK: &str = "run.lock";
 
 /// A run that this process may write. It holds the lock of the run folder until it is dropped.
@@ -343,10 +345,11 @@ fn check_empty(path: &Path) -> Result<(), LabError> {
     }
     found.sort();
     if found.iter().any(|name| name == MANIFEST) {
-        // A run without its checkpoints cannot be resumed, so the error must not suggest it.
-        let lost = refuse_lost_checkpoints(&RunView { path: path.to_owned() }).err();
-        let lost = lost.filter(|error| matches!(error, LabError::LostCheckpoints { .. }));
-        return Err(lost.unwrap_or_else(|| LabError::FolderHasRun { path: path.to_owned() }));
+        // The error must not suggest to resume a run that cannot be resumed.
+        let lasting = refuse_to_resume(&RunView { path: path.to_owned() }).err();
+        let lasting = lasting
+            .filter(|error| matches!(error, LabError::LostCheckpoints { .. } | LabError::RecordedRun { .. }));
+        return Err(lasting.unwrap_or_else(|| LabError::FolderHasRun { path: path.to_owned() }));
     }
     found.retain(|name| !is_left_by_creation(&path.join(name), name));
     match found.into_iter().next() {

@@ -3,11 +3,11 @@
 use pace_games::AnyGame;
 use pace_learn::{Agent, MODEL_FILE, RunConfig};
 
-use crate::checkpoint::{Checkpoint, CheckpointLimits};
+use crate::checkpoint::{Checkpoint, CheckpointLimits, folder_of_step};
 use crate::error::LabError;
 use crate::fallback_agent::FallbackAgent;
 use crate::manifest::RunStatus;
-use crate::run_folder::RunView;
+use crate::run_folder::{CHECKPOINTS, RunView};
 use crate::training::check_revision;
 
 /// The agent of a run's newest valid checkpoint.
@@ -39,18 +39,33 @@ impl TrainedAgent {
     }
 }
 
-/// Loads the newest valid checkpoint of a run. An error says why there is none.
+/// Loads the newest valid checkpoint of a run. An error says why there is none, or that it is not the recorded one.
 pub(crate) fn newest_checkpoint(view: &RunView) -> Result<Checkpoint, LabError> {
-    if let Some(newest) = view.checkpoints(CheckpointLimits::default()).load_newest_valid()? {
+    let reader = view.checkpoints(CheckpointLimits::default());
+    if let Some(newest) = reader.load_newest_valid()? {
+        view.manifest()?.check_weights(view.path(), &weights_file(newest.step), newest.file(MODEL_FILE)?)?;
         return Ok(newest);
     }
     refuse_lost_checkpoints(view)?;
     Err(LabError::NoCheckpoint { path: view.path().to_owned() })
 }
 
+/// The path of the weights of a checkpoint in its run folder.
+pub(crate) fn weights_file(step: u64) -> String {
+    format!("{CHECKPOINTS}/{}/{MODEL_FILE}", folder_of_step(step))
+}
+
+/// Rejects a recorded run, which has no optimiser state, and a run that has lost its checkpoints.
+pub fn refuse_to_resume(view: &RunView) -> Result<(), LabError> {
+    if view.manifest()?.is_recorded() {
+        return Err(LabError::RecordedRun { path: view.path().to_owned() });
+    }
+    refuse_lost_checkpoints(view)
+}
+
 /// Rejects a run that was trained past its first checkpoint but has no checkpoints, such as a copy of its records. Training it
 /// again in its folder would overwrite these records.
-pub fn refuse_lost_checkpoints(view: &RunView) -> Result<(), LabError> {
+fn refuse_lost_checkpoints(view: &RunView) -> Result<(), LabError> {
     let config = view.run_config()?;
     // The rows are read before the checkpoints: a process that trains the run saves its first checkpoint before it exceeds the
     // number of rows below.

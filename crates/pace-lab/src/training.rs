@@ -15,7 +15,7 @@ use crate::manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 use crate::metrics::MetricsLog;
 use crate::run_folder::{RunFolder, RunView};
 use crate::tensorboard::TensorBoardLog;
-use crate::trained_agent::refuse_lost_checkpoints;
+use crate::trained_agent::refuse_to_resume;
 
 /// Facts about the program that trains, for the manifest.
 #[derive(Clone, Debug)]
@@ -78,8 +78,8 @@ impl TrainingRun {
 
     /// Resumes a run from its newest valid checkpoint, or from the start if it has none yet.
     pub fn resume(path: &Path, n_threads: usize) -> Result<TrainingRun, LabError> {
-        // Checked before anything is written, so that a run without its checkpoints stays unchanged.
-        refuse_lost_checkpoints(&RunView::open(path)?)?;
+        // Checked before anything is written, so that a recorded run or one without its checkpoints stays unchanged.
+        refuse_to_resume(&RunView::open(path)?)?;
         let run = RunFolder::open(path)?;
         let config = run.view().run_config()?;
         check_revision(run.manifest(), &*config.open_game()?)?;

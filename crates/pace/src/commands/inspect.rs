@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use pace_lab::{CheckpointLimits, LabError, RunStatus, RunView, refuse_lost_checkpoints};
+use pace_lab::{CheckpointLimits, LabError, RunStatus, RunView, refuse_to_resume};
 use serde_json::json;
 
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     }
     let spec = &manifest.spec;
     writeln!(out, "{}  {} with preset {}, seed {}", spec.game, spec.method, spec.preset, spec.seed)?;
-    let resume = match refuse_lost_checkpoints(&view) {
+    let resume = match refuse_to_resume(&view) {
         Err(LabError::LostCheckpoints { .. }) => "cannot be resumed without checkpoints".to_owned(),
         _ => format!("continue with `pace resume {}`", args.run.display()),
     };
@@ -56,6 +56,9 @@ pub fn run(args: &InspectArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             format!("killed (no process holds its lock); {resume}")
         }
         (RunStatus::Running, None) => "running or killed (the file system has no file locks)".to_owned(),
+        (RunStatus::Finished, _) if manifest.is_recorded() => {
+            "finished; recorded with its weights, without optimiser state".to_owned()
+        }
         (RunStatus::Finished, _) => "finished".to_owned(),
         (RunStatus::Stopped, _) => format!("stopped; {resume}"),
         (RunStatus::Failed, _) => "failed (see crash/)".to_owned(),

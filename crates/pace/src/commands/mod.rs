@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod completions;
 mod inspect;
+mod keep;
 mod list;
 mod man;
 mod plan;
@@ -42,6 +43,8 @@ pub enum Command {
     Plan(plan::PlanArgs),
     /// Write an HTML report of one run, or of a folder of runs next to the paper's numbers.
     Report(report::ReportArgs),
+    /// Record finished runs with their final weights, so that they can be published and evaluated without training.
+    Keep(keep::KeepArgs),
     /// Show status, checkpoints and last metrics of a run.
     Inspect(inspect::InspectArgs),
     /// List games, methods, peers or experiments.
@@ -80,6 +83,7 @@ impl Command {
             Command::Reproduce(args) => reproduce::run(args, out),
             Command::Plan(args) => plan::run(args, out),
             Command::Report(args) => report::run(args, out),
+            Command::Keep(args) => keep::run(args, out),
             Command::Inspect(args) => inspect::run(args, out),
             Command::List(command) => list::run(command, out),
             Command::Check(args) => check::run(args, out),
