@@ -61,10 +61,13 @@ pub struct Experiment {
     pub claim: Option<String>,
     /// The kind of table or figure in a report.
     pub view: View,
-    /// The preset with the default keys of its runs.
+    /// The preset with the default keys of its runs. The paper's numbers stand next to the scores under this preset alone.
     pub preset: Preset,
-    /// Number of seeds: the runs have the seeds 1 to this.
+    /// Number of seeds.
     pub seeds: u64,
+    /// The first seed; the others follow it. Default: 1, and a report also counts runs with other seeds.
+    #[serde(default)]
+    pub first_seed: Option<u64>,
     /// The run matrices.
     pub runs: Vec<RunMatrix>,
     /// The evaluations of the trained runs, by name.
@@ -73,9 +76,6 @@ pub struct Experiment {
     /// The paper's numbers.
     #[serde(default)]
     pub paper: Vec<PaperCell>,
-    /// Scales of the paper's numbers that hold only for some presets, by name.
-    #[serde(default)]
-    pub scales: BTreeMap<String, NumberScale>,
     /// Reference agents to show, in addition to those that the paper has numbers for.
     #[serde(default)]
     pub references: Vec<String>,
@@ -89,6 +89,9 @@ pub struct RunMatrix {
     pub games: Vec<String>,
     /// Ids of methods.
     pub methods: Vec<String>,
+    /// Number of seeds. Default: that of the experiment.
+    #[serde(default)]
+    pub seeds: Option<u64>,
     /// Game and training keys of all runs of the matrix.
     #[serde(default)]
     pub set: Map<String, Value>,
@@ -142,7 +145,7 @@ pub struct Evaluation {
     #[serde(default)]
     pub latents: bool,
     /// The random seed of the encounters.
-    #[serde(default = "first_seed")]
+    #[serde(default = "seed_one")]
     pub seed: u64,
 }
 
@@ -175,7 +178,7 @@ fn keeps_last() -> String {
     ClearKeeps::Last.to_string()
 }
 
-fn first_seed() -> u64 {
+fn seed_one() -> u64 {
     1
 }
 
@@ -197,21 +200,9 @@ pub struct PaperCell {
     /// The standard deviation across training seeds, if the paper gives it.
     #[serde(default)]
     pub std: Option<f64>,
-    /// The name of its scale. Default: comparable with every preset.
+    /// The reason why no score of ours is compared with it, as a clause. Default: the scores under the experiment's preset are.
     #[serde(default)]
-    pub scale: Option<String>,
-}
-
-/// A scale of the paper's numbers, for a game whose rules differ between presets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NumberScale {
-    /// The presets whose results are on this scale. A report compares the paper's number only with these.
-    pub presets: Vec<Preset>,
-    /// A short label next to the number in the rows of other presets.
-    pub label: String,
-    /// The difference between the scales, as a sentence.
-    pub note: String,
+    pub not_comparable: Option<String>,
 }
 
 /// Settings that replace those of an experiment file.
@@ -238,6 +229,8 @@ pub struct ExperimentRun {
     pub overrides: Map<String, Value>,
     /// All keys. A fallback run is given by the name of its folder, without a path.
     pub config: RunConfig,
+    /// The number of seeds of its matrix in the file.
+    pub n_seeds: usize,
     /// The id of the fallback run, if the run has one.
     pub needs: Option<String>,
     /// Its evaluations, in the order of the matrix.
@@ -290,8 +283,9 @@ impl Experiment {
     /// Checks what the TOML schema cannot express.
     fn check(&self) -> Result<(), String> {
         let text = |error: ConfigError| error.to_string();
-        if !(1..=1000).contains(&self.seeds) {
-            return Err(format!("`seeds`: found {}, expected 1 to 1000", self.seeds));
+        let counts = self.runs.iter().filter_map(|group| group.seeds);
+        if let Some(bad) = counts.chain([self.seeds]).find(|seeds| !(1..=1000).contains(seeds)) {
+            return Err(format!("`seeds`: found {bad}, expected 1 to 1000"));
         }
         if self.runs.is_empty() {
             return Err("found no runs; expected at least one [[runs]]".to_owned());
@@ -346,12 +340,8 @@ impl Experiment {
         }
     }
 
-    /// Rejects a number of the paper that matches no run of the experiment, or whose scale is undefined.
+    /// Rejects a number of the paper that matches no run of the experiment.
     fn check_cell(&self, cell: &PaperCell) -> Result<(), String> {
-        if let Some(scale) = cell.scale.as_ref().filter(|scale| !self.scales.contains_key(*scale)) {
-            let known = self.scales.keys().map(String::as_str);
-            return Err(ConfigError::unknown("scale", scale, known).to_string());
-        }
         let has_run = self.runs.iter().any(|group| {
             let is_reference = find_method(&cell.method).is_err();
             let has_variant = group.variants.iter().any(|variant| variant.name == cell.variant)
@@ -372,29 +362,58 @@ impl Experiment {
 
     /// Lists all runs by seed; runs with the same seed are in the order of the file.
     pub fn expand(&self, overrides: &ExperimentOverrides) -> Result<Vec<ExperimentRun>, LabError> {
-        let (seeds, preset) =
-            (overrides.seeds.unwrap_or(self.seeds), overrides.preset.unwrap_or(self.preset));
-        if !(1..=1000).contains(&seeds) {
+        if let Some(seeds) = overrides.seeds.filter(|seeds| !(1..=1000).contains(seeds)) {
             return Err(ConfigError::bad_value("seeds", &seeds, "a number from 1 to 1000").into());
         }
+        let (preset, scale) = (overrides.preset.unwrap_or(self.preset), overrides.scale.unwrap_or(1.0));
+        let n_seeds = |group: &RunMatrix| overrides.seeds.unwrap_or(self.seeds_of(group));
+        let first = self.first_seed.unwrap_or(1);
         let mut runs = Vec::new();
-        for seed in 1..=seeds {
-            let first_of_seed = runs.len();
-            for group in &self.runs {
-                let plain = [Variant::default()];
-                let variants = if group.variants.is_empty() { &plain } else { &group.variants[..] };
-                for game in &group.games {
-                    for variant in variants {
-                        for method in &group.methods {
-                            let what = RunRequestInGroup { group, game, method, variant, seed, preset };
-                            runs.push(self.resolve(&what, overrides.scale.unwrap_or(1.0))?);
-                        }
+        for place in 0..self.runs.iter().map(n_seeds).max().unwrap_or(0) {
+            let groups = self.runs.iter().filter(|group| place < n_seeds(group));
+            runs.extend(self.runs_of_seed(groups, first + place, preset, scale)?);
+        }
+        Ok(runs)
+    }
+
+    /// The number of seeds of the runs of a matrix.
+    fn seeds_of(&self, group: &RunMatrix) -> u64 {
+        group.seeds.unwrap_or(self.seeds)
+    }
+
+    /// Lists the runs of these matrices with one seed.
+    fn runs_of_seed<'a>(
+        &'a self,
+        groups: impl Iterator<Item = &'a RunMatrix>,
+        seed: u64,
+        preset: Preset,
+        scale: f64,
+    ) -> Result<Vec<ExperimentRun>, LabError> {
+        let mut runs = Vec::new();
+        for group in groups {
+            let plain = [Variant::default()];
+            let variants = if group.variants.is_empty() { &plain } else { &group.variants[..] };
+            for game in &group.games {
+                for variant in variants {
+                    for method in &group.methods {
+                        let what = RunRequestInGroup { group, game, method, variant, seed, preset };
+                        runs.push(self.resolve(&what, scale)?);
                     }
                 }
             }
-            self.set_ids(&mut runs[first_of_seed..])?;
         }
+        self.set_ids(&mut runs)?;
         Ok(runs)
+    }
+
+    /// Lists the runs of all matrices with one seed, for the search of existing runs.
+    pub(crate) fn all_of_seed(
+        &self,
+        seed: u64,
+        preset: Preset,
+        scale: f64,
+    ) -> Result<Vec<ExperimentRun>, LabError> {
+        self.runs_of_seed(self.runs.iter(), seed, preset, scale)
     }
 
     fn resolve(&self, what: &RunRequestInGroup<'_>, scale: f64) -> Result<ExperimentRun, LabError> {
@@ -410,6 +429,7 @@ impl Experiment {
             overrides: overrides.clone(),
             scale,
         };
+        let n_seeds = self.seeds_of(group) as usize;
         let within = |error: LabError| match error {
             LabError::Game(error) => LabError::BadConfig {
                 file: format!("experiment \"{}\"", self.name),
@@ -440,6 +460,7 @@ impl Experiment {
             variant: variant.name.clone(),
             overrides,
             config,
+            n_seeds,
             needs: None,
             evaluations,
         })

@@ -6,21 +6,16 @@ use std::path::Path;
 use pace_games::{GAMES, Preset, find_game};
 use pace_learn::{RunConfig, RunRequest, find_method};
 use pace_report::ReplayRecord;
-use pace_report::experiment_result::{ExperimentResult, PaperNumber, PaperScale, ResultCell, RunEntry};
+use pace_report::experiment_result::{ExperimentResult, PaperNumber, ResultCell, RunEntry};
 use pace_report::report::Report;
 use serde_json::Map;
 
 use crate::error::LabError;
-use crate::experiment::{
-    EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell, SMOKE,
-};
+use crate::experiment::{EXPERIMENTS, Experiment, ExperimentOverrides, ExperimentRun, PaperCell, SMOKE};
 use crate::fallback_agent;
 use crate::folder_names;
 use crate::records::{RunRecords, find_runs};
 use crate::run_config::id_of_run;
-
-/// Seeds above this one are not assigned to cells.
-const MAX_SEEDS: u64 = 100;
 
 /// Maximum number of replays on one page, so that the page stays small.
 const MAX_REPLAYS: usize = 6;
@@ -163,68 +158,93 @@ fn experiment_result(
     by_id: &BTreeMap<String, usize>,
     runs: &[RunEntry],
 ) -> Result<ExperimentResult, LabError> {
-    let last_seed =
-        configs.iter().map(|config| config.seed).filter(|seed| *seed <= MAX_SEEDS).max().unwrap_or(0);
-    let seeds = experiment.seeds.max(last_seed);
-    // Runs with the full budget come first; a scaled run only fills a gap.
-    let mut scales: Vec<f64> = vec![1.0];
-    for config in configs.iter().filter(|config| config.scale != 1.0) {
-        if !scales.contains(&config.scale) {
-            scales.push(config.scale);
-        }
-    }
-    scales[1..].sort_by(|one, other| other.total_cmp(one));
     let own = experiment.preset;
-    let others = configs.iter().map(|config| config.preset).filter(|preset| *preset != own);
-    let mut presets: Vec<Preset> = vec![own];
-    others.for_each(|preset| {
-        if !presets.contains(&preset) {
-            presets.push(preset);
-        }
-    });
     let mut cells: Vec<ResultCell> = Vec::new();
-    for preset in presets {
-        for scale in &scales {
-            let overrides =
-                ExperimentOverrides { seeds: Some(seeds), preset: Some(preset), scale: Some(*scale) };
-            let Ok(expanded) = experiment.expand(&overrides) else { continue };
-            for run in expanded {
-                let place = by_id.get(&run.id).copied();
-                // With another preset or scale, only existing runs get a cell.
-                if (preset != own && place.is_none()) || (*scale != 1.0 && place.is_none()) {
-                    continue;
-                }
-                add(experiment, &run, preset, place, runs, &mut cells)?;
-            }
+    let planned = experiment.expand(&ExperimentOverrides::default())?;
+    for run in &planned {
+        add(experiment, run, by_id.get(&run.id).copied(), runs, &mut cells)?;
+    }
+    // Further runs with the same keys: other seeds, other presets, and scaled runs where there is no run with the full budget.
+    let is_wanted = |seed: u64| {
+        experiment.first_seed.is_none() || planned.iter().any(|planned| planned.config.seed == seed)
+    };
+    let presets = presets_in_order(own);
+    let place_of = |preset: Preset| presets.iter().position(|known| *known == preset);
+    let mut others: Vec<(Preset, f64, u64)> = configs
+        .iter()
+        .filter(|config| is_wanted(config.seed))
+        .map(|config| (config.preset, config.scale, config.seed))
+        .collect();
+    others.sort_by(|one, other| {
+        let rest = || other.1.total_cmp(&one.1).then(one.2.cmp(&other.2));
+        place_of(one.0).cmp(&place_of(other.0)).then_with(rest)
+    });
+    others.dedup();
+    for (preset, scale, seed) in others {
+        // Some variants do not exist under every preset.
+        let Ok(found) = experiment.all_of_seed(seed, preset, scale) else { continue };
+        for run in found {
+            let Some(place) = by_id.get(&run.id).copied() else { continue };
+            add(experiment, &run, Some(place), runs, &mut cells)?;
         }
     }
-    let scale = |scale: &NumberScale| PaperScale { label: scale.label.clone(), note: scale.note.clone() };
     let references = reference_cells(experiment, &cells, runs);
-    let order: Vec<String> = experiment.runs.iter().flat_map(|group| group.methods.clone()).collect();
+    let mut order: Vec<(&str, &str)> = Vec::new();
+    for group in &experiment.runs {
+        for method in &group.methods {
+            order.push((method, ""));
+            order.extend(group.variants.iter().map(|variant| (method.as_str(), variant.name.as_str())));
+        }
+    }
     cells.sort_by_key(|cell| {
-        let preset = usize::from(cell.preset != own.name());
-        (order.iter().position(|method| *method == cell.method), preset)
+        (
+            cell.preset.parse().ok().and_then(place_of),
+            order.iter().position(|row| *row == (cell.method.as_str(), cell.variant.as_str())),
+        )
     });
+    let mut not_comparable: Vec<String> = Vec::new();
+    for reason in experiment.paper.iter().filter_map(|cell| cell.not_comparable.clone()) {
+        if !not_comparable.contains(&reason) {
+            not_comparable.push(reason);
+        }
+    }
     Ok(ExperimentResult {
         name: experiment.name.clone(),
         title: experiment.title.clone(),
         reproduces: experiment.reproduces.clone(),
         claim: experiment.claim.clone(),
         view: experiment.view,
-        scales: experiment.scales.values().map(scale).collect(),
+        preset: own.name().to_owned(),
+        not_comparable,
         cells: references.into_iter().chain(cells).collect(),
     })
 }
 
+/// The presets in the order of the rows of a table: the experiment's own, then `best`, then the others.
+fn presets_in_order(own: Preset) -> Vec<Preset> {
+    let others = Preset::ALL.into_iter().filter(|preset| ![own, Preset::Best].contains(preset));
+    let best = Some(Preset::Best).filter(|best| *best != own);
+    std::iter::once(own).chain(best).chain(others).collect()
+}
+
+/// Adds a run to the cells of its evaluations. A cell counts one run per seed, the first.
 fn add(
     experiment: &Experiment,
     run: &ExperimentRun,
-    preset: Preset,
     place: Option<usize>,
     runs: &[RunEntry],
     cells: &mut Vec<ResultCell>,
 ) -> Result<(), LabError> {
-    let (game, method) = (&run.config.game, &run.config.method);
+    let RunConfig { game, method, preset, .. } = &run.config;
+    let is_own = *preset == experiment.preset;
+    // A run may have the keys of two presets.
+    if !is_own
+        && cells.iter().any(|cell| {
+            cell.preset == experiment.preset.name() && place.is_some_and(|place| cell.runs.contains(&place))
+        })
+    {
+        return Ok(());
+    }
     // An experiment about training has no evaluations.
     let of_training = [("training".to_owned(), String::new())];
     let evaluated =
@@ -239,7 +259,7 @@ fn add(
         let cell = match found {
             Some(cell) => cell,
             None => {
-                let paper = paper_number(experiment, preset.name(), [game, method, &run.variant, label]);
+                let paper = paper_number(experiment, [game, method, &run.variant, label]).filter(|_| is_own);
                 cells.push(ResultCell {
                     game: game.clone(),
                     game_title: find_game(game)?.open(Preset::Paper, &Map::new())?.spec().title.to_owned(),
@@ -250,7 +270,7 @@ fn add(
                     evaluation: label.clone(),
                     evaluation_file: file.clone(),
                     paper,
-                    n_seeds: experiment.seeds as usize,
+                    n_seeds: if is_own { run.n_seeds } else { 0 },
                     runs: Vec::new(),
                 });
                 cells.last_mut().expect("just pushed")
@@ -265,22 +285,16 @@ fn add(
     Ok(())
 }
 
-/// The paper's number for a game, method, variant and evaluation, for comparison with results of this preset.
-fn paper_number(experiment: &Experiment, preset: &str, place: [&String; 4]) -> Option<PaperNumber> {
+/// The paper's number for a game, method, variant and evaluation.
+fn paper_number(experiment: &Experiment, place: [&String; 4]) -> Option<PaperNumber> {
     let is_here =
         |paper: &&PaperCell| [&paper.game, &paper.method, &paper.variant, &paper.evaluation] == place;
-    let paper = experiment.paper.iter().find(is_here)?;
-    let other_scale = paper.scale.as_ref().and_then(|name| {
-        let (index, (_, scale)) =
-            experiment.scales.iter().enumerate().find(|(_, (known, _))| *known == name)?;
-        let is_same = scale.presets.iter().any(|known| known.name() == preset);
-        (!is_same).then_some(index)
-    });
-    Some(PaperNumber { mean: paper.mean, std: paper.std, other_scale })
+    let PaperCell { mean, std, not_comparable, .. } = experiment.paper.iter().find(is_here)?;
+    Some(PaperNumber { mean: *mean, std: *std, is_comparable: not_comparable.is_none() })
 }
 
-/// Cells of the reference agents: those with numbers in the paper, then those that the experiment lists. Their measured scores
-/// come from the records of agents that were evaluated on the same peers.
+/// Cells of the reference agents under the experiment's preset: those with numbers in the paper, then those that the experiment
+/// lists. Their measured scores come from the records of agents that were evaluated on the same peers.
 fn reference_cells(experiment: &Experiment, cells: &[ResultCell], runs: &[RunEntry]) -> Vec<ResultCell> {
     let mut names: Vec<&String> = Vec::new();
     let of_paper = experiment.paper.iter().map(|paper| &paper.method);
@@ -290,7 +304,8 @@ fn reference_cells(experiment: &Experiment, cells: &[ResultCell], runs: &[RunEnt
         }
     }
     let mut found: Vec<ResultCell> = Vec::new();
-    for (name, like) in names.iter().flat_map(|name| cells.iter().map(move |like| (*name, like))) {
+    let own: Vec<&ResultCell> = cells.iter().filter(|cell| cell.preset == experiment.preset.name()).collect();
+    for (name, like) in names.iter().flat_map(|name| own.iter().map(move |like| (*name, *like))) {
         let is_same = |cell: &ResultCell| {
             (&cell.game, &cell.evaluation, &cell.variant) == (&like.game, &like.evaluation, &like.variant)
         };
@@ -298,8 +313,8 @@ fn reference_cells(experiment: &Experiment, cells: &[ResultCell], runs: &[RunEnt
             continue;
         }
         let place = [&like.game, name, &like.variant, &like.evaluation];
-        let paper = paper_number(experiment, &like.preset, place);
-        let met_same = cells.iter().filter(|cell| is_same(cell) && cell.preset == like.preset);
+        let paper = paper_number(experiment, place);
+        let met_same = own.iter().filter(|cell| is_same(cell));
         let mut places: Vec<usize> = met_same.flat_map(|cell| cell.runs.clone()).collect();
         places.sort_unstable();
         let cell =

@@ -92,7 +92,7 @@ pub use dashboard::Dashboard;
 pub use durable::{create_folder, prepare_folder, write_atomically};
 pub use error::{Damage, LabError};
 pub use experiment::{
-    EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun, NumberScale, PaperCell,
+    EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun, PaperCell,
 };
 pub use join::join_with_experiments;
 pub use keep::{KeepOutcome, Keeper, KeptRun};

@@ -57,19 +57,12 @@ pub struct ExperimentResult {
     pub claim: Option<String>,
     /// The kind of table or figure.
     pub view: View,
-    /// Scales of the paper's numbers that differ from the scale of some of our cells.
-    pub scales: Vec<PaperScale>,
+    /// The preset of the experiment. The paper's numbers stand next to the scores under this preset alone.
+    pub preset: String,
+    /// The reasons why numbers of the paper are not comparable with ours, as clauses.
+    pub not_comparable: Vec<String>,
     /// Its cells, in the order of its file.
     pub cells: Vec<ResultCell>,
-}
-
-/// A scale of the paper's numbers that differs from that of some of our cells. Numbers on different scales are not comparable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PaperScale {
-    /// A short label, shown next to a number.
-    pub label: String,
-    /// The difference between the scales, as a sentence.
-    pub note: String,
 }
 
 /// The kind of table or figure that shows an experiment.
@@ -140,15 +133,8 @@ pub struct PaperNumber {
     pub mean: f64,
     /// The standard deviation across seeds, if the paper gives it.
     pub std: Option<f64>,
-    /// The index of its scale in [`ExperimentResult::scales`]; `None` if it is comparable with the cell.
-    pub other_scale: Option<usize>,
-}
-
-impl PaperNumber {
-    /// Whether it may be compared with our number in the same cell.
-    pub(crate) fn is_comparable(self) -> bool {
-        self.other_scale.is_none()
-    }
+    /// Whether it is comparable with our score in the same cell.
+    pub is_comparable: bool,
 }
 
 /// Statistics over the seeds of a cell.
@@ -278,11 +264,6 @@ pub(crate) struct PlacedCell<'a> {
 }
 
 impl ExperimentResult {
-    /// The preset of the experiment, which is that of its first cell.
-    pub(crate) fn usual_preset(&self) -> &str {
-        self.cells.first().map_or("", |cell| &cell.preset)
-    }
-
     /// Ids and titles of the games of its cells, in the order of the cells.
     pub(crate) fn games(&self) -> Vec<(String, String)> {
         distinct(self.cells.iter().map(|cell| (cell.game.clone(), cell.game_title.clone())))
@@ -290,7 +271,7 @@ impl ExperimentResult {
 
     /// The cells as a table.
     pub(crate) fn table(&self, runs: &[RunEntry]) -> ResultTable<'_> {
-        let usual = self.usual_preset().to_owned();
+        let usual = &self.preset;
         let several = |value: fn(&ResultCell) -> &str| {
             let mut all = self.cells.iter().map(value);
             let first = all.next();
@@ -305,9 +286,9 @@ impl ExperimentResult {
         let (corner, key): (&'static str, Key<'_>) = match self.view {
             View::HorizonHeatmap => (
                 "episodes in the test",
-                Box::new(|cell: &ResultCell| (cell.evaluation.clone(), cell.row_name(&usual))),
+                Box::new(|cell: &ResultCell| (cell.evaluation.clone(), cell.row_name(usual))),
             ),
-            _ => ("method", Box::new(|cell: &ResultCell| (cell.row_name(&usual), column(cell)))),
+            _ => ("method", Box::new(|cell: &ResultCell| (cell.row_name(usual), column(cell)))),
         };
         let mut table = ResultTable { corner, columns: Vec::new(), rows: Vec::new() };
         for cell in &self.cells {
@@ -323,27 +304,14 @@ impl ExperimentResult {
         }
         let n_columns = table.columns.len();
         table.rows.iter_mut().for_each(|(_, cells)| cells.resize_with(n_columns, || None));
-        table.mark_best(&usual);
+        table.mark_best(usual);
         table
     }
 
-    /// The label of a number's scale if the number is not comparable with its cell.
-    pub(crate) fn scale_label(&self, paper: PaperNumber) -> Option<&str> {
-        Some(&self.scales.get(paper.other_scale?)?.label)
-    }
-
-    /// The scales that are used by a number of the paper that is not comparable with its cell.
-    pub(crate) fn other_scales(&self) -> Vec<&PaperScale> {
-        let is_used = |place: usize| {
-            self.cells.iter().any(|cell| cell.paper.is_some_and(|paper| paper.other_scale == Some(place)))
-        };
-        self.scales.iter().enumerate().filter(|(place, _)| is_used(*place)).map(|(_, scale)| scale).collect()
-    }
-
-    /// Counts the cells with results. Reference agents do not count.
+    /// Counts the cells with results under the experiment's preset. Reference agents do not count.
     pub(crate) fn coverage(&self, runs: &[RunEntry]) -> Coverage {
         let mut coverage = Coverage::default();
-        for cell in self.cells.iter().filter(|cell| !cell.is_reference) {
+        for cell in self.cells.iter().filter(|cell| !cell.is_reference && cell.preset == self.preset) {
             let n_seeds = cell.statistics(runs).map_or(0, |statistics| statistics.n_seeds());
             coverage.n_cells += 1;
             coverage.n_started += usize::from(n_seeds > 0);

@@ -66,19 +66,17 @@ fn section(report: &Report, experiment: &ExperimentResult, text: &mut String) {
     for (name, cells) in &table.rows {
         write!(text, "| {} |", plain(name)).expect("a string takes any text");
         for found in cells {
-            let (ours, paper) =
-                found.as_ref().map_or((String::new(), String::new()), |found| cell(experiment, found));
+            let (ours, paper) = found.as_ref().map_or((String::new(), String::new()), cell);
             write!(text, " {ours} | {paper} |").expect("a string takes any text");
         }
         text.push('\n');
     }
-    for scale in experiment.other_scales() {
-        write!(text, "\n*{}*: {}\n", plain(&scale.label), plain(&scale.note))
-            .expect("a string takes any text");
+    for reason in &experiment.not_comparable {
+        write!(text, "\n*not comparable*: {}.\n", plain(reason)).expect("a string takes any text");
     }
 }
 
-fn cell(experiment: &ExperimentResult, found: &PlacedCell<'_>) -> (String, String) {
+fn cell(found: &PlacedCell<'_>) -> (String, String) {
     let ours = found.statistics.as_ref().map_or("*not run*".to_owned(), |statistics| {
         let shown = score(statistics);
         let is_incomplete = !found.cell.is_reference && statistics.n_seeds() < found.cell.n_seeds;
@@ -92,9 +90,8 @@ fn cell(experiment: &ExperimentResult, found: &PlacedCell<'_>) -> (String, Strin
         format!("{shown}{seeds}{scaled}")
     });
     let paper = found.cell.paper.map_or(String::new(), |paper| {
-        let scale =
-            experiment.scale_label(paper).map_or(String::new(), |label| format!(" ({})", plain(label)));
-        format!("{}{scale}", ascii(&paper_number(paper)))
+        let mark = if paper.is_comparable { "" } else { " (not comparable)" };
+        format!("{}{mark}", ascii(&paper_number(paper)))
     });
     (ours, paper)
 }

@@ -103,7 +103,7 @@ impl Report {
             let groups: Vec<Group<'_, AdaptRecord>> = cells
                 .map(|cell| {
                     (
-                        cell.row_name(experiment.usual_preset()),
+                        cell.row_name(&experiment.preset),
                         cell.records(&self.runs).map(|(_, record)| record).collect(),
                     )
                 })
@@ -121,7 +121,7 @@ impl Report {
             .iter()
             .filter(switched)
             .map(|cell| {
-                let name = format!("{}, {}", cell.row_name(experiment.usual_preset()), cell.evaluation);
+                let name = format!("{}, {}", cell.row_name(&experiment.preset), cell.evaluation);
                 (name, cell.records(&self.runs).map(|(_, record)| record).collect())
             })
             .collect();
@@ -139,7 +139,7 @@ impl Report {
             // A run may have several evaluations; its curve is drawn once.
             let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
             for cell in experiment.cells.iter().filter(|cell| cell.game == game && !cell.is_reference) {
-                let group = (cell.row_name(experiment.usual_preset()), cell.runs.clone());
+                let group = (cell.row_name(&experiment.preset), cell.runs.clone());
                 if !cell.runs.is_empty() && !groups.contains(&group) {
                     groups.push(group);
                 }
@@ -174,7 +174,7 @@ impl Report {
             let first = cell.runs.iter().find_map(|run| {
                 Some((&self.runs[*run], self.runs[*run].embeddings.get(&cell.evaluation_file)?))
             });
-            let name = cell.row_name(experiment.usual_preset());
+            let name = cell.row_name(&experiment.preset);
             let scatter = first.and_then(|(run, record)| {
                 Scatter::of(
                     &format!("{name}: latents of one encounter with each peer, seed {}", run.train.seed),
@@ -293,7 +293,7 @@ impl Report {
                 number(|statistics| Some(statistics.scale)),
                 optional(cell.paper.map(|paper| paper.mean)),
                 optional(cell.paper.and_then(|paper| paper.std)),
-                cell.paper.map_or(String::new(), |paper| paper.is_comparable().to_string()),
+                cell.paper.map_or(String::new(), |paper| paper.is_comparable.to_string()),
                 quoted(&runs.join(" "))
             )
             .expect("a string takes any text");

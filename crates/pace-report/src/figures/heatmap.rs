@@ -44,7 +44,7 @@ impl HeatMap {
         references: &[(&str, f64)],
     ) -> Option<HeatMap> {
         let shade = |found: &PlacedCell<'_>| {
-            let paper = found.cell.paper.filter(|paper| paper.is_comparable());
+            let paper = found.cell.paper.filter(|paper| paper.is_comparable);
             let detail =
                 paper.map_or(String::new(), |paper| format!("paper {}", number::typeset(paper.mean, 3)));
             let Some(statistics) = &found.statistics else {

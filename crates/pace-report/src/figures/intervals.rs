@@ -60,7 +60,7 @@ fn draw_references(labels: &[ReferenceLabel], (top, bottom): (f64, f64), out: &m
 
 /// The paper's number, if it can be drawn on the same axis.
 fn comparable(paper: Option<PaperNumber>) -> Option<PaperNumber> {
-    paper.filter(|paper| paper.is_comparable())
+    paper.filter(|paper| paper.is_comparable)
 }
 
 fn row_name((name, statistics, _): &(String, Option<SeedStatistics>, Option<PaperNumber>)) -> String {
@@ -76,9 +76,9 @@ impl Intervals {
             Some(format!("{name} {}{}", ours?, papers.map_or(String::new(), |papers| format!(" ({papers})"))))
         };
         let rows: Vec<String> = self.rows.iter().filter_map(of_row).collect();
-        let is_omitted = |paper: &PaperNumber| !paper.is_comparable();
+        let is_omitted = |paper: &PaperNumber| !paper.is_comparable;
         let omitted = if self.rows.iter().filter_map(|(.., paper)| paper.as_ref()).any(is_omitted) {
-            " The paper's numbers on another scale are not shown."
+            " Numbers of the paper that are not comparable with ours are not shown."
         } else {
             ""
         };
@@ -211,7 +211,7 @@ impl Intervals {
                 optional(std),
                 optional(paper_mean),
                 optional(paper_std),
-                paper.map_or(String::new(), |paper| paper.is_comparable().to_string())
+                paper.map_or(String::new(), |paper| paper.is_comparable.to_string())
             )
             .expect("a string takes any text");
         }
@@ -224,7 +224,7 @@ mod tests {
     use super::Intervals;
     use crate::experiment_result::{PaperNumber, SeedStatistics};
 
-    fn figure(references: &[(&str, f64)], other_scale: Option<usize>) -> Intervals {
+    fn figure(references: &[(&str, f64)], is_comparable: bool) -> Intervals {
         let statistics = SeedStatistics {
             seeds: vec![(0, 0.95, None), (1, 0.85, None)],
             mean: 0.9,
@@ -233,7 +233,7 @@ mod tests {
             normalised: None,
             scale: 1.0,
         };
-        let paper = PaperNumber { mean: 0.553, std: None, other_scale };
+        let paper = PaperNumber { mean: 0.553, std: None, is_comparable };
         Intervals {
             title: String::new(),
             label: String::new(),
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn names_of_close_reference_lines_are_all_shown() {
         let svg =
-            figure(&[("oracle", 0.98), ("bayes", 0.99), ("static", 0.1)], None).draw(344.0).drawing.finish();
+            figure(&[("oracle", 0.98), ("bayes", 0.99), ("static", 0.1)], true).draw(344.0).drawing.finish();
         for name in ["oracle", "bayes", "static"] {
             assert!(svg.contains(&format!(">{name}</text>")), "no {name}");
         }
@@ -255,18 +255,18 @@ mod tests {
 
     #[test]
     fn an_axis_of_shares_ends_at_one() {
-        let svg = figure(&[], None).draw(600.0).drawing.finish();
+        let svg = figure(&[], true).draw(600.0).drawing.finish();
         assert!(svg.contains(">1.0</text>") && !svg.contains(">1.2</text>"), "{svg}");
     }
 
     #[test]
-    fn a_number_on_another_scale_is_not_drawn_on_this_axis() {
+    fn a_number_that_is_not_comparable_is_not_drawn() {
         let is_drawn = |figure: &Intervals| figure.draw(600.0).drawing.finish().contains("the paper: 0.553");
-        let same = figure(&[], None);
+        let same = figure(&[], true);
         assert!(is_drawn(&same) && same.description().contains("paper 0.553"));
-        let other = figure(&[], Some(0));
+        let other = figure(&[], false);
         assert!(!is_drawn(&other) && !other.description().contains("0.553"));
-        assert!(other.description().contains("on another scale are not shown"));
+        assert!(other.description().contains("not comparable with ours are not shown"));
         assert!(other.csv().ends_with("0.553,,false\n"), "{}", other.csv());
     }
 }

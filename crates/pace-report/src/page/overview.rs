@@ -147,10 +147,7 @@ fn result_table(
             let id = format!("cell-{number}-{down}-{across}");
             match found {
                 None => cell(out, column, "number", ""),
-                Some(found) => {
-                    let scale = found.cell.paper.and_then(|paper| experiment.scale_label(paper));
-                    number_cell(report, found, scale, (column, &id), out);
-                }
+                Some(found) => number_cell(report, found, (column, &id), out),
             }
         }
         if over_all {
@@ -166,27 +163,20 @@ fn result_table(
         out.close("tr");
     }
     close_table(out);
-    for scale in experiment.other_scales() {
+    for reason in &experiment.not_comparable {
         let pieces =
-            [(Some(("strong", "")), scale.label.as_str()), (None, ": "), (None, scale.note.as_str())];
+            [(Some(("strong", "")), "not comparable"), (None, ": "), (None, reason.as_str()), (None, ".")];
         out.pieces("p", &[("class", &"note")], &pieces);
     }
     files(&[("this table as CSV", &format!("tables/{}.csv", experiment.name))], out);
 }
 
-/// Writes a cell: our score as a button that shows its runs, and the paper's number below. `scale` is the label of the scale of the
-/// paper's number, if it is not comparable with ours.
-fn number_cell(
-    report: &Report,
-    found: &PlacedCell<'_>,
-    scale: Option<&str>,
-    (column, id): (&str, &str),
-    out: &mut Markup,
-) {
+/// Writes a cell: our score as a button that shows its runs, and the paper's number below.
+fn number_cell(report: &Report, found: &PlacedCell<'_>, (column, id): (&str, &str), out: &mut Markup) {
     out.open("td", &[("role", &"cell"), ("class", &"number cell"), ("data-name", &column)]);
     let Some(statistics) = &found.statistics else {
         out.leaf("span", &[("class", &"missing")], "not run");
-        paper_line(found.cell.paper, scale, out);
+        paper_line(found.cell.paper, out);
         out.close("td");
         return;
     };
@@ -210,18 +200,17 @@ fn number_cell(
         let text = format!("{} of {} seeds", statistics.n_seeds(), found.cell.n_seeds);
         out.leaf("span", &[("class", &"few")], &text);
     }
-    paper_line(found.cell.paper, scale, out);
+    paper_line(found.cell.paper, out);
     popover(report, found, statistics, id, out);
     out.close("td");
 }
 
-/// Writes the paper's number and the label of its scale.
-fn paper_line(paper: Option<PaperNumber>, scale: Option<&str>, out: &mut Markup) {
-    if let Some(paper) = paper {
-        out.leaf("span", &[("class", &"papers")], &format!("paper {}", paper_number(paper)));
-    }
-    if let Some(scale) = scale {
-        out.leaf("span", &[("class", &"scale")], scale);
+/// Writes the paper's number, marked if it is not comparable with ours.
+fn paper_line(paper: Option<PaperNumber>, out: &mut Markup) {
+    let Some(paper) = paper else { return };
+    out.leaf("span", &[("class", &"papers")], &format!("paper {}", paper_number(paper)));
+    if !paper.is_comparable {
+        out.leaf("span", &[("class", &"scale")], "not comparable");
     }
 }
 
@@ -335,7 +324,7 @@ fn groups_section(report: &Report, out: &mut Markup) {
             cell(out, "game", "number", &cell_of.game_title);
             cell(out, "evaluation", "number", &file);
             let found = PlacedCell { cell: &cell_of, statistics: Some(statistics.clone()), is_best: false };
-            number_cell(report, &found, None, ("score", &format!("group-{place}-{line}")), out);
+            number_cell(report, &found, ("score", &format!("group-{place}-{line}")), out);
             cell(out, "normalised", "number", &statistics.normalised.map_or(dash(), number::percent));
             cell(out, "seeds", "number", &statistics.n_seeds().to_string());
             out.close("tr");

@@ -59,12 +59,9 @@ struct ReferenceRow {
     seed: u64,
 }
 
-/// The paper's scores for this game from the experiment `main`, without those on another scale than this preset's.
+/// The paper's scores for this game that are comparable with this preset, from the experiment `main`.
 fn paper_numbers(main: &Experiment, game: &str, preset: &str) -> String {
-    let is_comparable = |cell: &PaperCell| {
-        let presets = cell.scale.as_ref().map(|scale| &main.scales[scale].presets);
-        presets.is_none_or(|presets| presets.iter().any(|known| known.name() == preset))
-    };
+    let is_comparable = |cell: &PaperCell| main.preset.name() == preset && cell.not_comparable.is_none();
     let number = |method: &str, label: &str| {
         let mut cells = main.paper.iter().filter(|cell| (&cell.game[..], &cell.method[..]) == (game, method));
         cells.find(|cell| is_comparable(cell)).map(|cell| format!("{label} {}", cell.mean))
