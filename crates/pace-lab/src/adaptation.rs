@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pace_games::{AnyGame, GameSpec, PoolListing, Split, TupleListing};
-use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, RunConfig, Switch, adapt};
+use pace_games::{AnyGame, GameSpec, PoolListing, Split, TupleListing, find_game};
+use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, RunConfig, Switch, adapt, chosen_on};
 use pace_report::{
     AdaptHead, AdaptRecord, DetectorHead, DisplayNamesRecord, FormatVersion, LatentsRecord, PeerHead,
     RunRecord, TrainRecord,
@@ -215,6 +215,10 @@ pub(crate) fn adapt_agent(
     let head = AdaptHead {
         game: spec.id.to_owned(),
         preset: config.preset.name().to_owned(),
+        chosen_on: Some(
+            chosen_on(find_game(&config.game)?, config.preset)?
+                .map_or("none".to_owned(), |pool| pool.to_string()),
+        ),
         method: config.method.clone(),
         pool: options.split.to_string(),
         metric: episode_rows::score_metric(spec.metric),

@@ -40,7 +40,7 @@ pub use agent::{Agent, AgentEncounter};
 pub use config::TrainConfig;
 pub use methods::{METHODS, Method, Need, find_method};
 pub use policy::Policy;
-pub use preset::resolve;
+pub use preset::{chosen_on, resolve};
 pub use run_keys::{RunConfig, RunRequest};
 pub use train::{IterationReport, MODEL_FILE, TrainError, Trainer};
 pub use update_benchmark::{BatchShape, UpdateBenchmark};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pace_games::config::{override_keys, plain_reason};
 use pace_games::old_names::with_current_names;
-use pace_games::{AnyGame, ConfigError, GameEntry, Preset};
+use pace_games::{AnyGame, ConfigError, GameEntry, Preset, Split};
 use serde_json::{Map, Value};
 
 use crate::config::TrainConfig;
@@ -32,7 +32,7 @@ fn resolve_with(
     preset: Preset,
 ) -> Result<(Map<String, Value>, TrainConfig), ConfigError> {
     let general = TrainingFile::read("the general training.toml".to_owned(), GENERAL)?;
-    let own = TrainingFile::read(format!("training.toml of {}", game.id), training)?;
+    let own = read_training_file(game, training)?;
     let mut keys = (keys_of_game(&*game.open(preset, &Map::new())?), general.complete());
     // The keys of every preset, then those of this one.
     let layers: &[Preset] = if preset == Preset::Paper { &[Preset::Paper] } else { &[Preset::Paper, preset] };
@@ -48,18 +48,36 @@ fn resolve_with(
     Ok((game_keys, keys.1))
 }
 
-/// A `training.toml`: keys by section.
+/// The peer pool with whose scores the keys of a preset were chosen for a game. `None` if they were not chosen by scores: those
+/// of the paper and of the authors' code, and the general defaults.
+pub fn chosen_on(game: &GameEntry, preset: Preset) -> Result<Option<Split>, ConfigError> {
+    let mut training = read_training_file(game, game.training)?;
+    Ok(training.chosen_on.remove(preset.name()))
+}
+
+/// The key of a preset's section that names the pool with which its keys were chosen. It is not a key of a run.
+const CHOSEN_ON: &str = "chosen_on";
+
+/// A `training.toml`: keys by section, and the pools with which the keys of presets were chosen.
 struct TrainingFile {
     file: String,
     sections: BTreeMap<String, Map<String, Value>>,
+    chosen_on: BTreeMap<String, Split>,
+}
+
+fn read_training_file(game: &GameEntry, training: &str) -> Result<TrainingFile, ConfigError> {
+    TrainingFile::read(format!("training.toml of {}", game.id), training)
 }
 
 impl TrainingFile {
     fn read(file: String, text: &str) -> Result<TrainingFile, ConfigError> {
         let sections: BTreeMap<String, Map<String, Value>> =
             toml::from_str(text).map_err(|error| not_toml(&file, text, &error))?;
-        let training = TrainingFile { file, sections };
+        let mut training = TrainingFile { file, sections, chosen_on: BTreeMap::new() };
         let presets = Preset::ALL.map(Preset::name);
+        for preset in presets {
+            training.take_chosen_on(preset)?;
+        }
         let methods = METHODS.iter().map(|method| method.id);
         for (name, section) in &training.sections {
             if presets.contains(&&name[..]) {
@@ -76,6 +94,17 @@ impl TrainingFile {
             }
         }
         Ok(training)
+    }
+
+    /// Moves [`CHOSEN_ON`] out of the keys of a preset.
+    fn take_chosen_on(&mut self, preset: &str) -> Result<(), ConfigError> {
+        let Some(pool) = self.sections.get_mut(preset).and_then(|section| section.remove(CHOSEN_ON)) else {
+            return Ok(());
+        };
+        let pool = pool.as_str().map_or_else(|| pool.to_string(), str::to_owned);
+        let split = pool.parse::<Split>().map_err(|error| self.name_file(&error))?;
+        self.chosen_on.insert(preset.to_owned(), split);
+        Ok(())
     }
 
     /// Returns the training keys of section `paper`, which must have all of them.
@@ -168,11 +197,11 @@ pub(crate) fn paper_keys(game: &str, method: &str) -> TrainConfig {
 
 #[cfg(test)]
 mod tests {
-    use pace_games::{GAMES, Preset};
+    use pace_games::{GAMES, Preset, Split};
 
-    use super::{keys_of_training, resolve_with};
+    use super::{chosen_on, keys_of_training, read_training_file, resolve_with};
     use crate::config::IdentifierTarget;
-    use crate::methods::METHODS;
+    use crate::methods::{METHODS, find_method};
 
     #[test]
     fn a_game_without_training_keys_has_the_general_defaults() {
@@ -215,8 +244,35 @@ mod tests {
     }
 
     #[test]
+    fn the_pool_of_a_choice_is_not_a_key_of_a_run() {
+        let resolved = |text: &str| resolve_with(&GAMES[0], text, &METHODS[0], Preset::Best);
+        let chosen = "[best]\nchosen_on = \"validation\"\nepochs = 4\n";
+        assert_eq!(
+            resolved(chosen).expect("good keys"),
+            resolved("[best]\nepochs = 4\n").expect("good keys")
+        );
+        let training = read_training_file(&GAMES[0], chosen).expect("a good file");
+        assert_eq!(
+            training.chosen_on.into_iter().collect::<Vec<_>>(),
+            [("best".to_owned(), Split::Validation)]
+        );
+        for game in GAMES {
+            for preset in Preset::RULES {
+                assert_eq!(chosen_on(game, preset).expect("a good file"), None, "{}", game.id);
+            }
+            let best = chosen_on(game, Preset::Best).expect("a good file");
+            assert!(
+                best.is_some(),
+                "{}: its `training.toml` must name the pool with which `best` was chosen",
+                game.id
+            );
+        }
+    }
+
+    #[test]
     fn an_error_in_training_keys_names_the_file() {
         let game = &GAMES[0];
+        let gscu = find_method("gscu").expect("a method");
         for (text, words) in [
             ("[papers]\n", "unknown section \"papers\""),
             ("[gscu.papers]\n", "unknown section \"papers\""),
@@ -224,9 +280,11 @@ mod tests {
             ("[paper]\nepochs = \"many\"\n", "key `epochs`"),
             ("[paper]\nepochs = \n", "line 2"),
             ("epochs = 1\n", "line 1"),
+            ("[best]\nchosen_on = \"tests\"\n", "unknown pool \"tests\""),
+            ("[best]\nchosen_on = 1\n", "unknown pool \"1\""),
+            ("[gscu.paper]\nchosen_on = \"test\"\n", "unknown key \"chosen_on\""),
         ] {
-            let error =
-                resolve_with(game, text, &METHODS[0], Preset::Paper).expect_err("refused").to_string();
+            let error = resolve_with(game, text, gscu, Preset::Paper).expect_err("refused").to_string();
             assert!(error.starts_with(&format!("training.toml of {}: ", game.id)), "{error}");
             assert!(error.contains(words), "{error}");
         }

@@ -52,6 +52,8 @@ pub struct AdaptHead {
     pub game: String,
     /// See [`AdaptRecord::preset`].
     pub preset: String,
+    /// See [`AdaptRecord::chosen_on`].
+    pub chosen_on: Option<String>,
     /// See [`AdaptRecord::method`].
     pub method: String,
     /// See [`AdaptRecord::pool`].
@@ -138,6 +140,7 @@ impl AdaptRecord {
             format_version: FormatVersion,
             game: head.game,
             preset: head.preset,
+            chosen_on: head.chosen_on,
             method: head.method,
             pool: head.pool,
             metric: match head.metric {
@@ -448,6 +451,7 @@ mod tests {
         AdaptHead {
             game: "kuhn-poker".to_owned(),
             preset: "paper".to_owned(),
+            chosen_on: Some("none".to_owned()),
             method: "pace".to_owned(),
             pool: "test".to_owned(),
             metric: ScoreMetric::Return,

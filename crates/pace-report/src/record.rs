@@ -24,6 +24,10 @@ pub struct AdaptRecord {
     pub game: String,
     /// The preset of the run.
     pub preset: String,
+    /// The peer pool with whose scores the keys of the preset were chosen; `none` if they were not chosen by scores. `None` in
+    /// records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_on: Option<String>,
     /// The method's id: `pace`.
     pub method: String,
     /// The peer pool: `test`, `validation`, `train` or `uniform:N`, as in `uniform:4000`.

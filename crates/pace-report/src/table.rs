@@ -45,6 +45,11 @@ pub fn headline(record: &AdaptRecord) -> String {
         (format!("{} rate", clean(&words.keypoint)), record.keypoint_rate),
     ];
     text.push('\n');
+    match record.chosen_on.as_deref() {
+        Some("none") => text.push_str("settings of the preset: not chosen by scores\n"),
+        Some(pool) => text.push_str(&format!("settings of the preset: chosen on {} peers\n", clean(pool))),
+        None => {}
+    }
     let known = shares.into_iter().filter_map(|(name, share)| Some(format!("{name} {}", percent(share?))));
     text.push_str(&known.collect::<Vec<_>>().join(", "));
     text.push('\n');

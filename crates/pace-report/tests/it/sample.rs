@@ -53,6 +53,7 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
         format_version: FormatVersion,
         game: text(),
         preset: text(),
+        chosen_on: Some(text()),
         method: text(),
         pool: text(),
         metric: ScoreMetric::Return,
@@ -137,6 +138,7 @@ pub fn switched() -> AdaptRecord {
         method: Some("PACE".to_owned()),
         ..DisplayNamesRecord::default()
     };
+    record.chosen_on = Some("validation".to_owned());
     record.episodes = 6;
     record.context_episodes = Some(3);
     record.game_keys = BTreeMap::from([("horizon_steps".to_owned(), serde_json::json!(50))]);

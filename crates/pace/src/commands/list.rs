@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 use pace_games::{GAMES, Preset, Split};
 use pace_lab::{EXPERIMENTS, Experiment};
-use pace_learn::METHODS;
+use pace_learn::{METHODS, chosen_on};
 use serde_json::{Map, json};
 
 use crate::game_args::GameArgs;
@@ -97,8 +97,18 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             .iter()
             .map(|preset| Ok((preset.name().to_owned(), entry.open(*preset, &Map::new())?.config())))
             .collect::<anyhow::Result<_>>()?;
+        let chosen_on: Map<_, _> = Preset::ALL
+            .iter()
+            .map(|preset| {
+                let pool = chosen_on(entry, *preset)?.map(|pool| pool.to_string());
+                Ok((preset.name().to_owned(), json!(pool)))
+            })
+            .collect::<anyhow::Result<_>>()?;
         if args.json {
-            entries.push(json!({ "spec": spec, "keys": keys, "references": game.reference_names() }));
+            let references = game.reference_names();
+            entries.push(json!({
+                "spec": spec, "keys": keys, "references": references, "chosen_on": chosen_on,
+            }));
             continue;
         }
         writeln!(out, "{}  {}", spec.id, spec.title)?;
@@ -126,6 +136,9 @@ fn games(args: &ListGamesArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         writeln!(out, "  references   {}", game.reference_names().join(", "))?;
         if entry.training.is_empty() {
             writeln!(out, "  training     general defaults")?;
+        }
+        for (preset, pool) in chosen_on.iter().filter_map(|(preset, pool)| Some((preset, pool.as_str()?))) {
+            writeln!(out, "  settings     of preset {preset}: chosen on {pool} peers")?;
         }
         let paper = keys["paper"].as_object().expect("keys are a map");
         for (index, (key, value)) in paper.iter().enumerate() {

@@ -44,6 +44,10 @@ fn list_games_names_all_games() {
     for (index, entry) in GAMES.iter().enumerate() {
         assert!(listed.contains(entry.id));
         assert_eq!(document["games"][index]["spec"]["id"], entry.id);
+        assert_eq!(
+            document["games"][index]["chosen_on"],
+            serde_json::json!({ "paper": null, "reference": null, "best": "test" })
+        );
     }
 }
 

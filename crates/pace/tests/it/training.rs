@@ -563,6 +563,7 @@ fn adapt_prints_what_scripts_expect() {
     for name in ["mean", "standard_error", "normalised", "share_of_bayes"] {
         assert!(document[name].is_number(), "{name}: {}", document[name]);
     }
+    assert_eq!(document["chosen_on"], "none", "no setting of preset paper was chosen by scores");
     assert_eq!(document["blocks"].as_array().map(Vec::len), Some(10));
     assert_eq!(document["peers"].as_array().map(Vec::len), Some(10));
     for agent in ["oracle", "bayes", "static", "random", "nash"] {
