@@ -245,9 +245,12 @@ pub struct TrainConfig {
     #[serde(default = "default_encoder_dropout")]
     pub encoder_dropout: f64,
     /// Whether the transformer encoder has the same dropout in rollouts, so that returns use values of the network that is
-    /// trained. Adaptation has no dropout.
+    /// trained.
     #[serde(default)]
     pub encoder_dropout_in_rollout: bool,
+    /// Whether it also has dropout in adaptation and play (M17). The mask follows from the seed of the encounter.
+    #[serde(default)]
+    pub encoder_dropout_in_evaluation: bool,
     /// Width of f, g and the latent.
     pub encoder_width: usize,
     /// Width of the hidden layers of actor and critic, and of the hidden state.
@@ -300,7 +303,8 @@ impl TrainConfig {
         }
         if self.encoder != EncoderKind::Transformer {
             // Other encoders have no dropout.
-            (self.encoder_dropout, self.encoder_dropout_in_rollout) = (default_encoder_dropout(), false);
+            self.encoder_dropout = default_encoder_dropout();
+            (self.encoder_dropout_in_rollout, self.encoder_dropout_in_evaluation) = (false, false);
         }
         if let Some(gscu) = &mut self.gscu {
             gscu.normalise_unused_keys();

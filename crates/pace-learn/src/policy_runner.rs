@@ -273,6 +273,7 @@ mod tests {
     use crate::agent::Agent;
     use crate::config::TrainConfig;
     use crate::methods::{GscuNet, LiliNet, PaceNet, RecurrentNet, find_method};
+    use crate::nets::TransformerEncoder;
     use crate::network::Network;
     use crate::preset::resolve;
 
@@ -379,6 +380,9 @@ mod tests {
     #[test]
     fn lanes_and_sessions_choose_the_same_actions() {
         check_choices::<PaceNet>("pace", Preset::Paper);
+        check_choices::<PaceNet<TransformerEncoder>>("pace-tf", Preset::Paper);
+        // With dropout in evaluation.
+        check_choices::<PaceNet<TransformerEncoder>>("pace-tf", Preset::Reference);
         check_choices::<RecurrentNet<false>>("generalist", Preset::Paper);
         check_choices::<RecurrentNet<true>>("liam", Preset::Paper);
         check_choices::<LiliNet>("lili", Preset::Paper);

@@ -246,6 +246,7 @@ const LATER_KEYS: &[&str] = &[
     "belief_rows = \"shared\"",
     "belief_updates = \"after-episode\"",
     "conservative_memory = \"encounter\"",
+    "encoder_dropout_in_evaluation = false",
     "latent_sampling = \"per-episode\"",
     "network = \"feed-forward\"",
     "value_head = \"uniform\"",

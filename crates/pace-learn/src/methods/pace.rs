@@ -76,6 +76,11 @@ impl<E: Encoder> Actor for PaceNet<E> {
         Contexts::new(self.encoder.context(window), n_lanes)
     }
 
+    fn begin(&self, state: &mut Self::State, lane: usize, seed: Seed) {
+        self.clear_context(state, lane);
+        self.encoder.enable_evaluation_dropout(&mut state.lanes[lane], dropout_key(seed));
+    }
+
     fn clear_context(&self, state: &mut Self::State, lane: usize) {
         self.encoder.clear(&mut state.lanes[lane]);
     }
@@ -85,8 +90,7 @@ impl<E: Encoder> Actor for PaceNet<E> {
     }
 
     fn reveal_tuple(&self, state: &mut Self::State, lane: usize, _tuple: usize, seed: Seed) {
-        let key = DropoutKey(u64::from(seed.stream("dropout").below(u32::MAX)));
-        self.encoder.enable_rollout_dropout(&mut state.lanes[lane], key);
+        self.encoder.enable_rollout_dropout(&mut state.lanes[lane], dropout_key(seed));
     }
 
     fn forward_policy(
@@ -124,6 +128,11 @@ impl<E: Encoder> Actor for PaceNet<E> {
         let (contexts, buffers) = (&mut state.lanes, &mut state.buffers.encoder);
         self.encoder.end_episodes(&self.weights, terminal_observations, contexts, lanes, buffers);
     }
+}
+
+/// The dropout of an encounter with this seed.
+fn dropout_key(seed: Seed) -> DropoutKey {
+    DropoutKey(u64::from(seed.stream("dropout").below(u32::MAX)))
 }
 
 impl<E: Encoder> Network for PaceNet<E> {

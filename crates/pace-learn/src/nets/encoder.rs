@@ -38,6 +38,9 @@ pub(crate) trait Encoder: Clone + Debug + Send + Sync + Sized + 'static {
     /// Enables dropout for a context of the rollout, if the keys ask for it there. Contexts that are encoded together use the key
     /// of the first.
     fn enable_rollout_dropout(&self, _context: &mut Self::Context, _key: DropoutKey) {}
+    /// Enables dropout for a context outside training, if the keys ask for it there. Every such context is encoded alone, so that
+    /// its latents depend on its own key and entries.
+    fn enable_evaluation_dropout(&self, _context: &mut Self::Context, _key: DropoutKey) {}
     /// Writes the latents of some lanes' contexts.
     fn encode(
         &self,

@@ -12,7 +12,6 @@ use pace_nn::{
 use super::encoder::{ContextChunk, Encoder, entry_parts, latent_head};
 use super::{ensure_len, orthogonal, zero_empty_contexts};
 use crate::config::{EmptyContext, EmptyEpisode, TrainConfig};
-use crate::network::copy_to;
 
 /// Heads of the attention.
 const N_HEADS: usize = 4;
@@ -30,6 +29,7 @@ pub(crate) struct TransformerEncoder {
     empty_context: EmptyContext,
     empty_episode: EmptyEpisode,
     drops_in_rollout: bool,
+    drops_in_evaluation: bool,
 }
 
 /// A position embedding, a Transformer layer and a mean: a map from each sequence to one vector.
@@ -66,8 +66,10 @@ pub(crate) struct TransformerContext {
     /// The entries of the current one, before attention.
     entries: Vec<f32>,
     width: usize,
-    /// The dropout; `None` outside training.
+    /// The dropout; `None` disables it.
     dropout: Option<DropoutKey>,
+    /// Whether the context is encoded in passes of its own.
+    is_alone: bool,
 }
 
 impl TransformerContext {
@@ -131,6 +133,7 @@ impl Encoder for TransformerEncoder {
             empty_context: config.empty_context,
             empty_episode: config.empty_episode,
             drops_in_rollout: config.encoder_dropout_in_rollout,
+            drops_in_evaluation: config.encoder_dropout_in_evaluation,
         }
     }
 
@@ -159,13 +162,13 @@ impl Encoder for TransformerEncoder {
 
     fn context(&self, window: Option<usize>) -> TransformerContext {
         let (finished, entries) = (Vec::new(), Vec::new());
-        TransformerContext { window, finished, entries, width: self.width(), dropout: None }
+        let (width, dropout) = (self.width(), None);
+        TransformerContext { window, finished, entries, width, dropout, is_alone: false }
     }
 
     fn clear(&self, context: &mut TransformerContext) {
         context.finished.clear();
         context.entries.clear();
-        context.dropout = None;
     }
 
     fn keep_last_episode(&self, context: &mut TransformerContext) {
@@ -175,6 +178,12 @@ impl Encoder for TransformerEncoder {
 
     fn enable_rollout_dropout(&self, context: &mut TransformerContext, key: DropoutKey) {
         context.dropout = self.drops_in_rollout.then_some(key);
+        context.is_alone = false;
+    }
+
+    fn enable_evaluation_dropout(&self, context: &mut TransformerContext, key: DropoutKey) {
+        context.dropout = self.drops_in_evaluation.then_some(key);
+        context.is_alone = self.drops_in_evaluation;
     }
 
     fn encode(
@@ -185,44 +194,10 @@ impl Encoder for TransformerEncoder {
         rows: &mut TransformerInferenceBuffers,
         out: &mut Vec<f32>,
     ) {
-        let (n_rows, width) = (lanes.len(), self.width());
-        let TransformerInferenceBuffers { vectors, steps, episodes, is_empty, latents, .. } = rows;
-        let key = lanes.first().and_then(|lane| contexts[*lane].key());
-        let keys = [0, 1].map(|index| key.map(|key| key.of(index)));
-        vectors.clear();
-        steps.clear();
-        for lane in lanes {
-            let entries = &contexts[*lane].entries;
-            if !entries.is_empty() {
-                steps.push_alone(vectors.len() / width, entries.len() / width, None);
-                vectors.extend_from_slice(entries);
-            }
+        out.clear();
+        for lanes in passes(contexts, lanes) {
+            self.encode_together(weights, contexts, lanes, rows, out);
         }
-        self.steps.forward(weights, vectors, keys[0], steps);
-        // The vectors of current episodes come first, then those of finished ones.
-        vectors.clear();
-        vectors.extend_from_slice(&steps.means[..steps.lengths.len() * width]);
-        episodes.clear();
-        is_empty.clear();
-        let mut current = 0u32;
-        for lane in lanes {
-            let context = &contexts[*lane];
-            let first = vectors.len() / width;
-            vectors.extend_from_slice(&context.finished);
-            let last = if context.entries.is_empty() {
-                (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(ZERO_ROW)
-            } else {
-                current += 1;
-                Some(current - 1)
-            };
-            episodes.push_alone(first, context.finished.len() / width, last);
-            is_empty.push(context.is_empty());
-        }
-        self.episodes.forward(weights, vectors, keys[1], episodes);
-        let parts = [InputPart::Dense(&episodes.means[..n_rows * width])];
-        self.g.forward(weights, &parts, n_rows, latents);
-        zero_empty_contexts(self.empty_context, is_empty, width, &mut latents.out);
-        copy_to(out, &latents.out[..n_rows * width]);
     }
 
     fn add_entries(
@@ -251,28 +226,12 @@ impl Encoder for TransformerEncoder {
         lanes: &[usize],
         rows: &mut TransformerInferenceBuffers,
     ) {
-        let width = self.width();
         let mut no_actions = std::mem::take(&mut rows.no_actions);
         no_actions.resize(lanes.len(), NO_ACTION);
         self.add_entries(weights, terminal_observations, &no_actions, contexts, lanes, rows);
         rows.no_actions = no_actions;
-        let TransformerInferenceBuffers { vectors, steps, .. } = rows;
-        let key = lanes.first().and_then(|lane| contexts[*lane].key());
-        vectors.clear();
-        steps.clear();
-        for lane in lanes {
-            let entries = &contexts[*lane].entries;
-            steps.push_alone(vectors.len() / width, entries.len() / width, None);
-            vectors.extend_from_slice(entries);
-        }
-        self.steps.forward(weights, vectors, key, steps);
-        for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
-            let TransformerContext { window, finished, entries, .. } = &mut contexts[*lane];
-            entries.clear();
-            finished.extend_from_slice(vector);
-            // The next episode counts, too.
-            let max_len = window.map_or(usize::MAX, |window| (window.max(1) - 1) * width);
-            finished.drain(..finished.len().saturating_sub(max_len));
+        for lanes in passes(contexts, lanes) {
+            self.finish_together(weights, contexts, lanes, rows);
         }
     }
 
@@ -329,7 +288,94 @@ impl Encoder for TransformerEncoder {
     }
 }
 
+/// The lanes of each pass: all of them, or one by one.
+fn passes<'a>(
+    contexts: &[TransformerContext],
+    lanes: &'a [usize],
+) -> impl Iterator<Item = &'a [usize]> + use<'a> {
+    let is_alone = lanes.first().is_some_and(|lane| contexts[*lane].is_alone);
+    lanes.chunks(if is_alone { 1 } else { lanes.len().max(1) })
+}
+
 impl TransformerEncoder {
+    /// Appends the latents of some lanes' contexts, in one pass.
+    fn encode_together(
+        &self,
+        weights: &[f32],
+        contexts: &[TransformerContext],
+        lanes: &[usize],
+        rows: &mut TransformerInferenceBuffers,
+        out: &mut Vec<f32>,
+    ) {
+        let (n_rows, width) = (lanes.len(), self.width());
+        let TransformerInferenceBuffers { vectors, steps, episodes, is_empty, latents, .. } = rows;
+        let key = lanes.first().and_then(|lane| contexts[*lane].key());
+        let keys = [0, 1].map(|index| key.map(|key| key.of(index)));
+        vectors.clear();
+        steps.clear();
+        for lane in lanes {
+            let entries = &contexts[*lane].entries;
+            if !entries.is_empty() {
+                steps.push_alone(vectors.len() / width, entries.len() / width, None);
+                vectors.extend_from_slice(entries);
+            }
+        }
+        self.steps.forward(weights, vectors, keys[0], steps);
+        // The vectors of current episodes come first, then those of finished ones.
+        vectors.clear();
+        vectors.extend_from_slice(&steps.means[..steps.lengths.len() * width]);
+        episodes.clear();
+        is_empty.clear();
+        let mut current = 0u32;
+        for lane in lanes {
+            let context = &contexts[*lane];
+            let first = vectors.len() / width;
+            vectors.extend_from_slice(&context.finished);
+            let last = if context.entries.is_empty() {
+                (self.empty_episode == EmptyEpisode::CountsAsZero).then_some(ZERO_ROW)
+            } else {
+                current += 1;
+                Some(current - 1)
+            };
+            episodes.push_alone(first, context.finished.len() / width, last);
+            is_empty.push(context.is_empty());
+        }
+        self.episodes.forward(weights, vectors, keys[1], episodes);
+        let parts = [InputPart::Dense(&episodes.means[..n_rows * width])];
+        self.g.forward(weights, &parts, n_rows, latents);
+        zero_empty_contexts(self.empty_context, is_empty, width, &mut latents.out);
+        out.extend_from_slice(&latents.out[..n_rows * width]);
+    }
+
+    /// Replaces the entries of some lanes' episodes by one vector each, in one pass.
+    fn finish_together(
+        &self,
+        weights: &[f32],
+        contexts: &mut [TransformerContext],
+        lanes: &[usize],
+        rows: &mut TransformerInferenceBuffers,
+    ) {
+        let width = self.width();
+        let TransformerInferenceBuffers { vectors, steps, .. } = rows;
+        let key = lanes.first().and_then(|lane| contexts[*lane].key());
+        vectors.clear();
+        steps.clear();
+        for lane in lanes {
+            let entries = &contexts[*lane].entries;
+            steps.push_alone(vectors.len() / width, entries.len() / width, None);
+            vectors.extend_from_slice(entries);
+        }
+        self.steps.forward(weights, vectors, key, steps);
+        for (vector, lane) in steps.means.chunks_exact(width).zip(lanes) {
+            let TransformerContext { window, finished, entries, .. } = &mut contexts[*lane];
+            entries.clear();
+            finished.extend_from_slice(vector);
+            // The next episode counts, too.
+            let max_len = window.map_or(usize::MAX, |window| (window.max(1) - 1) * width);
+            finished.drain(..finished.len().saturating_sub(max_len));
+        }
+    }
+
     /// Builds the sequences of a chunk. The lower level has every episode that has a next one, and for every selected decision
     /// the part of its episode before it. The upper level has for every selected decision the episodes up to it.
     fn gather(&self, chunk: &ContextChunk, rows: &mut TransformerTrainingBuffers) {

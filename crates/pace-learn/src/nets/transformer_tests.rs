@@ -275,6 +275,59 @@ fn only_the_rollout_has_dropout() {
 }
 
 #[test]
+fn dropout_in_evaluation_depends_on_the_own_key_alone() {
+    let recording = recording();
+    let (chunk, _) = chunk(&recording);
+    for drops in [true, false] {
+        let (encoder, parameters) = encoder_with(&recording, &recording["cases"][0], |config| {
+            (config.encoder_dropout_in_rollout, config.encoder_dropout_in_evaluation) = (false, drops);
+        });
+        // Latents of two contexts with different entries, encoded together and alone.
+        let size = chunk.observations.len() / chunk.actions.len();
+        let mut contexts = vec![encoder.context(None); 2];
+        for (context, key) in contexts.iter_mut().zip([3, 4]) {
+            encoder.enable_evaluation_dropout(context, DropoutKey(key));
+        }
+        let mut buffers = Default::default();
+        let mut entry = |contexts: &mut [_], lane: usize, row: usize| {
+            let observation = &chunk.observations[row * size..][..size];
+            let action = &chunk.actions[row..=row];
+            encoder.add_entries(&parameters.weights, observation, action, contexts, &[lane], &mut buffers);
+        };
+        for (lane, row) in [(0, 0), (1, 1), (0, 2)] {
+            entry(&mut contexts, lane, row);
+        }
+        let mut buffers = Default::default();
+        let both = [&chunk.observations[..size], &chunk.observations[size..2 * size]].concat();
+        encoder.end_episodes(&parameters.weights, &both, &mut contexts, &[0, 1], &mut buffers);
+        let mut latents = |contexts: &[_], lanes: &[usize]| {
+            let mut latents = Vec::new();
+            encoder.encode(&parameters.weights, contexts, lanes, &mut buffers, &mut latents);
+            latents
+        };
+        let together = latents(&contexts, &[0, 1]);
+        let alone = [latents(&contexts, &[0]), latents(&contexts, &[1])].concat();
+        if drops {
+            assert_eq!(together, alone);
+        } else {
+            check_near(&together, &alone);
+        }
+        // Clearing keeps the key; another key drops other values.
+        let mut other = contexts.clone();
+        encoder.enable_evaluation_dropout(&mut other[0], DropoutKey(5));
+        assert_eq!(latents(&other, &[0]) != latents(&contexts, &[0]), drops);
+        let mut entry_after = |contexts: &mut [_]| {
+            encoder.clear(&mut contexts[0]);
+            entry(contexts, 0, 0);
+            latents(contexts, &[0])
+        };
+        let same_key = entry_after(&mut contexts);
+        assert_eq!(entry_after(&mut contexts), same_key);
+        assert_eq!(entry_after(&mut other) != same_key, drops);
+    }
+}
+
+#[test]
 fn a_window_drops_the_oldest_episode_and_clearing_all_but_the_last() {
     for_every_case(|encoder, parameters, chunk, _, _| {
         // A window of two keeps the current episode and the one before it, as if there were no others.

@@ -62,10 +62,11 @@ fn tiny_trainer(
     Trainer::new(method, open(entry, preset, 3), config.clone(), 7, n_threads).expect("the keys are good")
 }
 
-/// PACE and GSCU with every preset, the other methods with the first.
+/// PACE, PACE-tf and GSCU with every preset, the other methods with the first.
 fn methods_and_presets() -> impl Iterator<Item = (&'static Method, Preset)> {
-    let n_presets =
-        |method: &Method| if ["pace", "gscu"].contains(&method.id) { Preset::ALL.len() } else { 1 };
+    let n_presets = |method: &Method| {
+        if ["pace", "pace-tf", "gscu"].contains(&method.id) { Preset::ALL.len() } else { 1 }
+    };
     METHODS.iter().flat_map(move |method| {
         Preset::ALL.into_iter().take(n_presets(method)).map(move |preset| (method, preset))
     })
