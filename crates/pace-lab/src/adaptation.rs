@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use pace_games::{AnyGame, GameSpec, PoolListing, Split, TupleListing, find_game};
+use pace_games::{AnyGame, ConfigError, GameSpec, PoolListing, Split, TupleListing, find_game};
 use pace_learn::{AdaptConfig, Agent, ClearKeeps, Detector, RunConfig, Switch, adapt, chosen_on};
 use pace_report::{
-    AdaptHead, AdaptRecord, DetectorHead, DisplayNamesRecord, FormatVersion, LatentsRecord, PeerHead,
-    RunRecord, TrainRecord,
+    AdaptHead, AdaptRecord, DetectorHead, DisplayNamesRecord, EpisodeRow, FormatVersion, LatentsRecord,
+    PeerHead, PeerRecord, RunRecord, TrainRecord,
 };
 use serde_json::{Map, Value};
 
@@ -70,6 +70,25 @@ impl AdaptOptions {
             command: String::new(),
             n_threads,
         }
+    }
+
+    /// The options of the evaluation behind a record.
+    fn of_record(record: &AdaptRecord, n_threads: usize) -> Result<AdaptOptions, LabError> {
+        let split = record.pool.parse::<Split>()?;
+        let (detector, keep_on_clear) = match &record.detection {
+            Some(detection) => (detection.detector.parse()?, detection.clear_keeps.parse()?),
+            None => (Detector::None, ClearKeeps::Last),
+        };
+        Ok(AdaptOptions {
+            episodes: Some(record.episodes),
+            context_episodes: record.context_episodes,
+            switch_at: record.switch.map(|switch| switch.after_episode),
+            detector,
+            keep_on_clear,
+            temperature: record.temperature,
+            game_keys: record.game_keys.clone().into_iter().collect(),
+            ..AdaptOptions::new(split, record.passes, record.seed.unwrap_or(1), n_threads)
+        })
     }
 
     /// Episodes per encounter, and their default.
@@ -182,10 +201,48 @@ pub(crate) fn adapt_agent(
     run: RunRecord,
     options: &AdaptOptions,
 ) -> Result<Adaptation, LabError> {
+    let Played { game, pool, rows, head, latents } = play(agent, trained, config, run, options, None)?;
+    let game = &*game;
+    let mut record = AdaptRecord::of(head, &rows);
+    for reference in game.reference_names() {
+        let evaluation = ScriptedEvaluation {
+            reference,
+            split: options.split,
+            n_tuples: pool.tuples.len(),
+            n_encounters: options.encounters_per_tuple,
+            n_episodes: record.episodes,
+            switch: options.switch_at.map(|after| Switch { after }),
+            seed: options.seed,
+            n_threads: options.n_threads,
+        };
+        record.add_reference(reference, &rows, &evaluation.play(game)?);
+    }
+    Ok(Adaptation { name: options.name(trained, game), record, latents, skipped_checkpoint: None })
+}
+
+/// The encounters of an agent, without those of the reference agents.
+struct Played {
+    game: Box<dyn AnyGame>,
+    pool: PoolListing,
+    rows: Vec<EpisodeRow>,
+    head: AdaptHead,
+    latents: Option<LatentsRecord>,
+}
+
+/// Plays an agent's encounters with all tuples, or with one of them.
+fn play(
+    agent: &Agent,
+    trained: &dyn AnyGame,
+    config: &RunConfig,
+    run: RunRecord,
+    options: &AdaptOptions,
+    only_tuple: Option<usize>,
+) -> Result<Played, LabError> {
     // The agent already applies the temperature of the run.
     let temperature = options.temperature.map_or(1.0, |given| given / config.train.temperature);
     let agent = &agent.with_temperature(temperature);
-    let game = &*config.open_game_with(&options.game_keys)?;
+    let opened = config.open_game_with(&options.game_keys)?;
+    let game = &*opened;
     let spec = game.spec();
     let shape = (spec.observation_size, spec.n_actions());
     if shape != agent.shape() {
@@ -200,6 +257,7 @@ pub(crate) fn adapt_agent(
     let episodes = options.episodes(game).n;
     let context_episodes = options.context_episodes(trained).n;
     let conditions = AdaptConfig {
+        only_tuple,
         context_episodes: Some(context_episodes),
         switch,
         detector: options.detector,
@@ -236,21 +294,27 @@ pub(crate) fn adapt_agent(
         run,
         command: options.command.clone(),
     };
-    let mut record = AdaptRecord::of(head, &rows);
-    for reference in game.reference_names() {
-        let evaluation = ScriptedEvaluation {
-            reference,
-            split: options.split,
-            n_tuples: pool.tuples.len(),
-            n_encounters: options.encounters_per_tuple,
-            n_episodes: episodes,
-            switch,
-            seed: options.seed,
-            n_threads: options.n_threads,
-        };
-        record.add_reference(reference, &rows, &evaluation.play(game)?);
-    }
-    Ok(Adaptation { name: options.name(trained, game), record, latents, skipped_checkpoint: None })
+    Ok(Played { game: opened, pool, rows, head, latents })
+}
+
+/// Plays the encounters of a record with one of its peer tuples again, to check the record. On the same instruction set the
+/// result equals the tuple's part of the record, but for the oracle and the regret, which are not computed.
+pub fn evaluate_peer_again(
+    view: &RunView,
+    record: &AdaptRecord,
+    tuple: usize,
+    n_threads: usize,
+) -> Result<PeerRecord, LabError> {
+    let TrainedAgent { agent, game, config, .. } = TrainedAgent::load(view)?;
+    let options = AdaptOptions::of_record(record, n_threads)?;
+    let played = play(&agent, &*game, &config, record.run.clone(), &options, Some(tuple))?;
+    // The tuple is the only one in these rows.
+    let rows: Vec<EpisodeRow> = played.rows.into_iter().map(|row| EpisodeRow { tuple: 0, ..row }).collect();
+    let peers = played.head.peers.into_iter().skip(tuple).take(1).collect();
+    let mut found = AdaptRecord::of(AdaptHead { peers, ..played.head }, &rows).peers;
+    let peer =
+        found.pop().ok_or_else(|| ConfigError::bad_value("tuple", &tuple, "one that the record lists"))?;
+    Ok(PeerRecord { index: tuple, ..peer })
 }
 
 /// The tuples of a pool for the record. Empty for a uniform sample, because a page with thousands of tuples is not useful.

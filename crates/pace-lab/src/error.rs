@@ -100,7 +100,7 @@ pub enum LabError {
     NotRecordable {
         /// The run folder.
         path: PathBuf,
-        /// What was found, what was expected and what to do.
+        /// The reason, with what was expected and what to do.
         reason: String,
     },
     /// A new run cannot start in a folder that contains a run.

@@ -21,7 +21,7 @@ use crate::manifest::{Manifest, RunStatus};
 use crate::plan::folders_by_id;
 use crate::records::{EMBEDDING, RECORD, RunRecords};
 use crate::run_config::id_of_run;
-use crate::run_folder::{ADAPT, CONFIG, MANIFEST, METRICS, REPLAYS, RunLock, RunView};
+use crate::run_folder::{ADAPT, CHECKPOINTS, CONFIG, MANIFEST, METRICS, REPLAYS, RunLock, RunView};
 use crate::trained_agent::{newest_checkpoint, weights_file};
 use crate::training::check_revision;
 
@@ -181,19 +181,7 @@ impl Keeper {
 
     /// Writes a record, in place of an earlier one if there is one.
     fn write(&self, files: &Files, name: &str) -> Result<(), LabError> {
-        let staged = self.into.join(format!("{STAGED}{name}"));
-        let replaced = self.into.join(format!("{REPLACED}{name}"));
-        durable::remove_folder(&staged)?;
-        for (file, contents) in files {
-            let path = staged.join(file);
-            durable::create_folder(durable::folder_of(&path))?;
-            durable::write_file(&path, contents)?;
-        }
-        for file in files.keys() {
-            durable::sync_folder(durable::folder_of(&staged.join(file)))?;
-        }
-        durable::replace_folder(&staged, &self.into.join(name), &replaced)?;
-        durable::remove_folder(&replaced)
+        write_record_folder(&self.into.join(name), files)
     }
 
     /// The name of the record of a run: that of an existing record of this run, or one made from its keys.
@@ -265,6 +253,51 @@ impl Keeper {
     }
 }
 
+/// Copies a recorded run to a folder, such as one of a lab.
+pub(crate) fn copy_record(record: &Path, folder: &Path) -> Result<(), LabError> {
+    let mut files = Files::new();
+    for part in [CONFIG, MANIFEST, METRICS, CHECKPOINTS, ADAPT, REPLAYS, fallback_agent::FOLDER] {
+        read_files(record, part, &mut files)?;
+    }
+    write_record_folder(folder, &files)
+}
+
+/// Reads a file, or all files below a folder. `part` is its path in `record`; it may be missing.
+fn read_files(record: &Path, part: &str, files: &mut Files) -> Result<(), LabError> {
+    let path = record.join(part);
+    let failed = |source| LabError::io("read", &path, source);
+    if path.is_dir() {
+        for entry in std::fs::read_dir(&path).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name().to_string_lossy().into_owned();
+            // The names of unfinished files start with a dot.
+            if !name.starts_with('.') {
+                read_files(record, &format!("{part}/{name}"), files)?;
+            }
+        }
+    } else if path.is_file() {
+        files.insert(part.to_owned(), std::fs::read(&path).map_err(failed)?);
+    }
+    Ok(())
+}
+
+/// Writes the files of a record to a folder, in place of an earlier one if there is one.
+fn write_record_folder(folder: &Path, files: &Files) -> Result<(), LabError> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let [staged, replaced] =
+        [STAGED, REPLACED].map(|prefix| folder.with_file_name(format!("{prefix}{name}")));
+    durable::remove_folder(&staged)?;
+    for (file, contents) in files {
+        let path = staged.join(file);
+        durable::create_folder(durable::folder_of(&path))?;
+        durable::write_file(&path, contents)?;
+    }
+    for file in files.keys() {
+        durable::sync_folder(durable::folder_of(&staged.join(file)))?;
+    }
+    durable::replace_folder(&staged, folder, &replaced)?;
+    durable::remove_folder(&replaced)
+}
+
 /// Whether a file of a record belongs to an evaluation or a replay.
 fn is_evaluation(file: &str) -> bool {
     (file.starts_with(ADAPT) || file.starts_with(REPLAYS)) && file.ends_with(RECORD)
@@ -283,7 +316,7 @@ fn check_recordable(view: &RunView, records: &mut RunRecords) -> Result<Checkpoi
     }
     if config.scale != 1.0 {
         let reason = format!(
-            "the run is scaled by {}, expected one at full budget; its scores are no results",
+            "the run is scaled by {}, expected one at full budget; its scores are not results",
             config.scale
         );
         return Err(not_recordable(reason));
@@ -425,4 +458,180 @@ fn variants_of_experiments(preset: Preset) -> Result<BTreeMap<String, String>, L
         }
     }
     Ok(variants)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::{Path, PathBuf};
+
+    use pace_games::Preset;
+
+    use super::{KeepOutcome, Keeper, N_ROWS, thinned, variants_of_experiments};
+    use crate::adaptation::{AdaptOptions, adapt_run};
+    use crate::durable::faults::{Fault, with};
+    use crate::error::LabError;
+    use crate::run_folder::RunView;
+    use crate::trained_agent::TrainedAgent;
+    use crate::training::TrainingRun;
+    use crate::training::tests::{config, train_one_iteration};
+
+    /// All files below a folder.
+    fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+        let mut files = BTreeMap::new();
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.path().is_dir() {
+                true => files.extend(self::files(&entry.path())),
+                false => drop(files.insert(entry.path(), std::fs::read(entry.path()).expect("readable"))),
+            }
+        }
+        files
+    }
+
+    #[test]
+    fn a_killed_keep_leaves_the_old_or_the_new_record() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let run = scratch.path().join("run");
+        train_one_iteration(&run, &config("generalist", &run));
+        let keep = |into: &Path, replaces| Keeper::open(into)?.keep(&run, Some("tiny"), replaces);
+        let (old, new) = (scratch.path().join("old"), scratch.path().join("new"));
+        keep(&old, false).expect("recorded");
+        // The same run with another fact about it, so that the records differ.
+        let manifest = run.join("manifest.json");
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        std::fs::write(&manifest, text.replace("\"n_resumes\": 0", "\"n_resumes\": 1")).expect("written");
+        let name = keep(&new, false).expect("recorded").folder;
+        let name = name.file_name().expect("a name");
+        let record = |into: &Path| -> Vec<(PathBuf, Vec<u8>)> {
+            let folder = into.join(name);
+            let relative = |path: PathBuf| path.strip_prefix(&folder).expect("below it").to_owned();
+            files(&folder).into_iter().map(|(path, bytes)| (relative(path), bytes)).collect()
+        };
+        let (of_old, of_new) = (record(&old), record(&new));
+        assert!(of_old != of_new && of_old.len() == 5, "{of_old:?}");
+        for fault in [Fault::Killed, Fault::DiskFull] {
+            for (n, n_before) in (0..).zip([0, 1].into_iter().cycle()) {
+                let into = scratch.path().join(format!("{fault:?}-{n}"));
+                if n_before == 1 {
+                    keep(&into, false).expect("recorded");
+                }
+                for (file, bytes) in of_old.iter().filter(|_| n_before == 1) {
+                    std::fs::write(into.join(name).join(file), bytes).expect("written");
+                }
+                let (kept, met) = with(fault, n, || keep(&into, true));
+                // The next process completes or undoes what is unfinished.
+                drop(Keeper::open(&into).expect("opened"));
+                let found = record(&into);
+                if !met {
+                    kept.expect("no fault was met");
+                    assert!(n > 15, "{n} operations");
+                    assert_eq!(found, of_new);
+                    break;
+                }
+                let is_old = if n_before == 1 { found == of_old } else { found.is_empty() };
+                assert!(is_old || found == of_new, "{fault:?} {n}");
+                let n_entries = std::fs::read_dir(&into).expect("readable").count();
+                assert!(n_entries <= 2, "{fault:?} {n}: the record and the lock are all that is left");
+            }
+        }
+    }
+
+    #[test]
+    fn a_recorded_run_needs_no_other_folder_and_is_checked() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let (fallback, run) = (scratch.path().join("generalist"), scratch.path().join("gscu"));
+        train_one_iteration(&fallback, &config("generalist", &fallback));
+        train_one_iteration(&run, &config("gscu", &fallback));
+        let trained = TrainedAgent::load(&RunView::open(&run).expect("a run")).expect("an agent");
+        let mut keeper = Keeper::open(&scratch.path().join("results")).expect("opened");
+        keeper.keep(&fallback, Some("tiny"), false).expect("recorded");
+        let kept = keeper.keep(&run, Some("tiny"), false).expect("recorded");
+        let folder = kept.folder;
+        std::fs::remove_dir_all(&run).expect("removed");
+        std::fs::remove_dir_all(&fallback).expect("removed");
+        let view = RunView::open(&folder).expect("a run");
+        let here = scratch.path().display().to_string();
+        for (path, bytes) in
+            files(&folder).into_iter().filter(|(path, _)| !path.ends_with("model.safetensors"))
+        {
+            assert!(!String::from_utf8(bytes).expect("text").contains(&here), "{}", path.display());
+        }
+        let again = TrainedAgent::load(&view).expect("an agent");
+        assert_eq!((again.steps, &again.fingerprint), (trained.steps, &trained.fingerprint));
+        let options = AdaptOptions::new(pace_games::Split::Test, 2, 1, 1);
+        let evaluated = adapt_run(&view, &options).expect("evaluated");
+        evaluated.save(&view).expect("saved");
+        assert!(folder.join("adapt/test.json").exists());
+        let error = TrainingRun::resume(&folder, 1).err().expect("refused");
+        assert!(matches!(error, LabError::RecordedRun { .. }), "{error}");
+        for file in view.manifest().expect("a manifest").weights.keys() {
+            let path = folder.join(file);
+            let mut bytes = std::fs::read(&path).expect("weights");
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            std::fs::write(&path, &bytes).expect("written");
+            let error = TrainedAgent::load(&view).err().expect("refused").to_string();
+            assert!(error.contains("model.safetensors"), "{error}");
+            bytes[last] ^= 1;
+            std::fs::write(&path, &bytes).expect("written");
+        }
+        TrainedAgent::load(&view).expect("whole again");
+    }
+
+    #[test]
+    fn an_evaluation_is_added_and_another_agent_replaces_all() {
+        let scratch = tempfile::tempdir().expect("a scratch folder");
+        let [run, other] = ["run", "other"].map(|name| scratch.path().join(name));
+        let keys = config("generalist", &run);
+        train_one_iteration(&run, &keys);
+        let mut keeper = Keeper::open(&scratch.path().join("results")).expect("opened");
+        let mut keep = |run: &Path, replaces| keeper.keep(run, Some("tiny"), replaces);
+        assert_eq!(keep(&run, false).expect("recorded").outcome, KeepOutcome::New);
+        let view = RunView::open(&run).expect("a run");
+        let evaluate = |view: &RunView| {
+            let options = AdaptOptions::new(pace_games::Split::Test, 2, 1, 1);
+            adapt_run(view, &options).expect("evaluated").save(view).expect("saved");
+        };
+        evaluate(&view);
+        let file = "adapt/test.json".to_owned();
+        assert_eq!(keep(&run, false).expect("recorded").outcome, KeepOutcome::Extended(vec![file.clone()]));
+        assert_eq!(keep(&run, false).expect("recorded").outcome, KeepOutcome::Unchanged);
+        // The same keys trained again are another agent if they differ in the log.
+        train_one_iteration(&other, &keys);
+        let log = other.join("metrics.jsonl");
+        let text = std::fs::read_to_string(&log).expect("a log");
+        std::fs::write(&log, text.replacen("charts/", "chart/", 1)).expect("written");
+        let error = keep(&other, false).expect_err("refused").to_string();
+        assert!(error.contains("--replace"), "{error}");
+        assert_eq!(keep(&other, true).expect("recorded").outcome, KeepOutcome::Replaced(vec![file]));
+        // An evaluation in the folder of the record is kept when another fact about the same agent changes.
+        let kept = keep(&other, false).expect("recorded").folder;
+        evaluate(&RunView::open(&kept).expect("a run"));
+        let manifest = kept.join("manifest.json");
+        let text = std::fs::read_to_string(&manifest).expect("a manifest");
+        std::fs::write(&manifest, text.replace("\"n_resumes\": 0", "\"n_resumes\": 1")).expect("written");
+        assert_eq!(keep(&other, true).expect("recorded").outcome, KeepOutcome::Replaced(Vec::new()));
+        assert!(kept.join("adapt/test.json").exists());
+    }
+
+    #[test]
+    fn long_logs_keep_their_first_and_last_row() {
+        let log: String = (0..1000).map(|row| format!("{row}\n")).collect();
+        let rows = String::from_utf8(thinned(log.as_bytes())).expect("text");
+        let rows: Vec<&str> = rows.lines().collect();
+        assert_eq!((rows.len(), rows[0], rows[N_ROWS - 1]), (N_ROWS, "0", "999"));
+        assert!(rows.is_sorted_by_key(|row| row.parse::<u32>().expect("a number")));
+        assert_eq!(thinned(b"1\n2\n"), b"1\n2\n");
+    }
+
+    #[test]
+    fn variants_are_named_as_in_the_experiments() {
+        for preset in Preset::ALL {
+            let variants = variants_of_experiments(preset).expect("experiments");
+            let names: Vec<&str> = variants.values().map(String::as_str).collect();
+            for name in ["ctx-20", "m-5", "discount-0.9", "pool-diversity-2"] {
+                assert!(names.contains(&name), "{}: no {name} in {names:?}", preset.name());
+            }
+        }
+    }
 }

@@ -83,7 +83,7 @@ mod plan;
 mod reproduce;
 mod speeds;
 
-pub use adaptation::{AdaptOptions, Adaptation, adapt_run};
+pub use adaptation::{AdaptOptions, Adaptation, adapt_run, evaluate_peer_again};
 pub use checkpoint::{
     Checkpoint, CheckpointLimits, CheckpointReader, CheckpointStore, DamagedCheckpoint, SavedCheckpoint,
 };

@@ -1,7 +1,8 @@
 //! The runs of several experiments, and their state in a lab. This module only reads; `reproduce` trains and evaluates.
 //!
 //! A lab is a folder. `runs/` has one run folder per run of the plan; its name describes the run and ends with the run's id.
-//! `logs/` has the output of the training and evaluation processes.
+//! `logs/` has the output of the training and evaluation processes. A run that is already in a folder of recorded runs (see
+//! `keep`) is not trained: `reproduce` copies its record to the lab.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +16,11 @@ use crate::checkpoint::CheckpointLimits;
 use crate::error::LabError;
 use crate::experiment::{Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun};
 use crate::manifest::RunStatus;
-use crate::records::read_record;
+use crate::records::{EMBEDDING, read_record};
 use crate::run_config::id_of_run;
 use crate::run_folder::RunView;
 use crate::speeds::{Speed, Speeds};
+use crate::trained_agent::newest_checkpoint;
 use crate::training::check_revision;
 
 /// The runs that a set of experiments needs, without duplicates.
@@ -41,6 +43,8 @@ pub struct PlannedRun {
     pub needs: Option<usize>,
     /// Its folder in the lab, which may not exist yet.
     pub folder: PathBuf,
+    /// The folder of its record among the recorded runs, if it has one there with weights and no folder in the lab.
+    pub record: Option<PathBuf>,
 }
 
 /// The state of a run in a lab.
@@ -77,13 +81,15 @@ pub enum EvaluationState {
 }
 
 impl Plan {
-    /// Merges the runs of several experiments for a lab.
+    /// Merges the runs of several experiments for a lab. `recorded` is a folder of recorded runs, which are not trained again.
     pub fn new(
         experiments: &[Experiment],
         overrides: &ExperimentOverrides,
         lab: &Path,
+        recorded: Option<&Path>,
     ) -> Result<Plan, LabError> {
         let found = folders_by_id(&runs_folder(lab));
+        let records = recorded.map(folders_by_id).unwrap_or_default();
         let mut runs: Vec<PlannedRun> = Vec::new();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for experiment in experiments {
@@ -92,8 +98,9 @@ impl Plan {
                     places.insert(run.id.clone(), runs.len());
                     let new = || runs_folder(lab).join(&run.folder_name);
                     let folder = found.get(&run.id).cloned().unwrap_or_else(new);
-                    let experiments = vec![experiment.name.clone()];
-                    runs.push(PlannedRun { run, experiments, needs: None, folder });
+                    let record = records.get(&run.id).filter(|record| !folder.exists() && is_whole(record));
+                    let (record, experiments) = (record.cloned(), vec![experiment.name.clone()]);
+                    runs.push(PlannedRun { run, experiments, needs: None, folder, record });
                     continue;
                 };
                 let planned = &mut runs[place];
@@ -142,9 +149,24 @@ impl PlannedRun {
         format!("{game} {method}{variant} {} s{seed}", preset.name())
     }
 
-    /// Reads the state of the run from its folder.
+    /// The folder to read: that in the lab, or else the record.
+    fn source(&self) -> &Path {
+        match &self.record {
+            Some(record) if !self.folder.exists() => record,
+            _ => &self.folder,
+        }
+    }
+
+    /// Whether the run was recorded, not trained in this lab.
+    pub fn is_recorded(&self) -> bool {
+        RunView::open(self.source())
+            .and_then(|view| view.manifest())
+            .is_ok_and(|manifest| manifest.is_recorded())
+    }
+
+    /// Reads the state of the run from its folder or its record.
     pub fn state(&self) -> RunState {
-        let view = match RunView::open(&self.folder) {
+        let view = match RunView::open(self.source()) {
             Ok(view) => view,
             // Also a folder without a manifest, left by a process that was killed while it created the run.
             Err(LabError::NotARun { .. }) => return RunState::Waiting,
@@ -178,7 +200,8 @@ impl PlannedRun {
 
     /// Reads the state of an evaluation of this run.
     pub fn evaluation_state(&self, evaluation: &ExperimentEvaluation) -> EvaluationState {
-        let path = evaluation.path(&self.folder);
+        let folder = self.source();
+        let path = evaluation.path(folder);
         if !path.exists() {
             return EvaluationState::Missing;
         }
@@ -186,7 +209,10 @@ impl PlannedRun {
             Ok(record) => record,
             Err(error) => return EvaluationState::Damaged(error.to_string()),
         };
-        let has_latents = !evaluation.evaluation.latents || evaluation.latents_path(&self.folder).exists();
+        // A record has latents in two dimensions only.
+        let has_latents = !evaluation.evaluation.latents
+            || evaluation.latents_path(folder).exists()
+            || (evaluation.embedding_path(folder).exists() && self.is_recorded());
         let is_enough = record.passes >= evaluation.effective_encounters()
             && record.seed.is_none_or(|seed| seed == evaluation.evaluation.seed)
             && record.run.steps >= self.newest_step();
@@ -195,7 +221,7 @@ impl PlannedRun {
 
     /// The step of the newest checkpoint; 0 if there is none.
     fn newest_step(&self) -> u64 {
-        let steps = RunView::open(&self.folder)
+        let steps = RunView::open(self.source())
             .and_then(|view| view.checkpoints(CheckpointLimits::default()).steps())
             .unwrap_or_default();
         steps.last().copied().unwrap_or(0)
@@ -254,6 +280,11 @@ impl ExperimentEvaluation {
         run.join("adapt").join(format!("{}.csv", self.name))
     }
 
+    /// The path of the latents in two dimensions in a run folder.
+    fn embedding_path(&self, run: &Path) -> PathBuf {
+        run.join("adapt").join(format!("{}{EMBEDDING}", self.name))
+    }
+
     /// The number of encounters per tuple that a record has: 1 for the tuples of a uniform sample.
     fn effective_encounters(&self) -> usize {
         let is_family = matches!(self.evaluation.pool.parse::<Split>(), Ok(Split::Uniform(_)));
@@ -309,6 +340,13 @@ impl TimeEstimate {
 /// The folder of a lab that contains the runs. `pace report` reads it as a folder of records.
 pub(crate) fn runs_folder(lab: &Path) -> PathBuf {
     lab.join("runs")
+}
+
+/// Whether a folder has a recorded run whose weights are those recorded.
+fn is_whole(record: &Path) -> bool {
+    let view = RunView::open(record);
+    let checked = view.and_then(|view| Ok((view.manifest()?.is_recorded(), newest_checkpoint(&view)?)));
+    checked.is_ok_and(|(is_recorded, _)| is_recorded)
 }
 
 /// Keys as command line arguments, `--set KEY=VALUE`.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::durable;
 use crate::error::LabError;
+use crate::keep::copy_record;
 use crate::plan::{EvaluationState, Plan, PlannedRun, RunState, runs_folder};
 use crate::progress::LabProgress;
 use crate::run_folder::{RunLock, RunView};
@@ -37,6 +38,13 @@ pub enum PlanEvent {
     Started(String),
     /// A process finished successfully, with its run or evaluation.
     Done(String),
+    /// A run was found among the recorded runs and copied to the lab.
+    Recorded {
+        /// The run.
+        what: String,
+        /// The folder of its record.
+        record: PathBuf,
+    },
     /// A run or an evaluation failed. The others continue.
     Failed {
         /// The run or evaluation.
@@ -84,6 +92,12 @@ impl PlanRunner<'_> {
             durable::create_folder(&folder)?;
         }
         let _lock = RunLock::take(self.lab)?;
+        for planned in &plan.runs {
+            if let Some(record) = planned.record.as_ref().filter(|_| !planned.folder.exists()) {
+                copy_record(record, &planned.folder)?;
+                on_event(PlanEvent::Recorded { what: planned.title(), record: record.clone() });
+            }
+        }
         let mut state = PlanState::new(self, plan, on_event)?;
         loop {
             let is_stopped = stop.requested().is_some();

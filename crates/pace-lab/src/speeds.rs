@@ -95,7 +95,9 @@ fn finished(folder: &Path) -> Option<(RunConfig, f64)> {
     let view = RunView::open(folder).ok()?;
     let manifest = view.manifest().ok()?;
     let config = RunConfig::from_toml("config.toml", &view.config().ok()?).ok()?;
-    let is_telling = manifest.status == RunStatus::Finished && manifest.wall_clock_secs >= 5.0;
+    // A recorded run may have been trained on another machine.
+    let is_telling =
+        manifest.status == RunStatus::Finished && !manifest.is_recorded() && manifest.wall_clock_secs >= 5.0;
     is_telling.then_some((config, manifest.wall_clock_secs))
 }
 

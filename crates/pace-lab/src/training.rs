@@ -211,7 +211,7 @@ pub(crate) fn check_revision(manifest: &Manifest, game: &dyn AnyGame) -> Result<
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::path::Path;
 
     use pace_learn::{METHODS, RunConfig, RunRequest};
@@ -223,7 +223,7 @@ mod tests {
     const BUILD: BuildInfo = BuildInfo { version: "0.1.0", commit: None, rustc: "1.95.0", argv: Vec::new() };
 
     /// A run of one iteration; GSCU uses the run in `fallback` as fallback policy.
-    fn config(method: &str, fallback: &Path) -> RunConfig {
+    pub(crate) fn config(method: &str, fallback: &Path) -> RunConfig {
         let mut keys = json!({
             "total_steps": 10, "encounters_per_tuple": 1, "episodes_per_encounter": 2, "epochs": 1, "minibatches": 1,
             "hidden_width": 4, "encoder_width": 4, "warm_up_steps": 0
@@ -241,14 +241,18 @@ mod tests {
         RunConfig::resolve(&request).expect("good keys")
     }
 
+    /// Trains a finished run of one iteration in a folder.
+    pub(crate) fn train_one_iteration(path: &Path, config: &RunConfig) {
+        let mut run = TrainingRun::start(path, config, &BUILD, 1).expect("a run");
+        run.advance().expect("trained");
+        run.end().expect("saved");
+    }
+
     #[test]
     fn a_run_that_dies_at_any_write_of_its_start_can_be_started_or_resumed() {
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let fallback = scratch.path().join("generalist");
-        let mut run =
-            TrainingRun::start(&fallback, &config("generalist", &fallback), &BUILD, 1).expect("a run");
-        run.advance().expect("trained");
-        run.end().expect("saved");
+        train_one_iteration(&fallback, &config("generalist", &fallback));
         for (method, fault) in
             METHODS.iter().flat_map(|method| [(method, Fault::Killed), (method, Fault::DiskFull)])
         {
@@ -287,9 +291,7 @@ mod tests {
         let fallbacks = [1, 2].map(|seed| {
             let path = scratch.path().join(format!("generalist-{seed}"));
             let config = RunConfig { seed, ..config("generalist", &path) };
-            let mut run = TrainingRun::start(&path, &config, &BUILD, 1).expect("a run");
-            run.advance().expect("trained");
-            run.end().expect("saved");
+            train_one_iteration(&path, &config);
             path
         });
         let path = scratch.path().join("gscu");

@@ -1,6 +1,5 @@
 //! A trained agent: it acts from observations, and reports its beliefs.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use pace_games::{
@@ -118,7 +117,7 @@ impl Agent {
         &self,
         game: &dyn AnyGame,
         config: &AdaptConfig,
-        encounters: Range<usize>,
+        encounters: &[usize],
     ) -> Result<Vec<EncounterOutcome>, ConfigError> {
         play_batched(&self.policy(), game, config, encounters)
     }

@@ -111,7 +111,8 @@ fn runs_of_a_lab_are_found_after_a_new_key() {
     older.set_fallback_run("runs/generalist-000000000000").expect("a key");
     let (folder, _) = create("gscu-111111111111", &older);
     let find = || {
-        let plan = Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path()).expect("a plan");
+        let plan =
+            Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path(), None).expect("a plan");
         let folder_of =
             |id: &str| plan.runs.iter().find(|run| run.run.id == id).expect("there").folder.clone();
         [folder_of(&generalist.id), folder_of(&gscu.id)]
@@ -159,7 +160,7 @@ fn runs_of_a_lab_are_found_by_old_names() {
     let of_gscu = create("gscu-111111111111", &old_text(&moved));
     std::fs::create_dir(of_gscu.join("conservative")).expect("made");
     std::fs::write(of_gscu.join("conservative/config.toml"), old_text(&generalist.config)).expect("written");
-    let plan = Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path()).expect("a plan");
+    let plan = Plan::new(std::slice::from_ref(&experiment), &overrides, lab.path(), None).expect("a plan");
     let folder_of = |id: &str| &plan.runs.iter().find(|run| run.run.id == id).expect("there").folder;
     assert_eq!([folder_of(&generalist.id), folder_of(&gscu.id)], [&of_generalist, &of_gscu]);
 }
@@ -316,7 +317,7 @@ fn experiments_share_runs() {
     let experiments: Vec<Experiment> =
         EXPERIMENTS.iter().map(|(name, text)| Experiment::parse(name, text).expect("good")).collect();
     let overrides = ExperimentOverrides { seeds: Some(2), ..ExperimentOverrides::default() };
-    let plan = Plan::new(&experiments, &overrides, Path::new("nowhere")).expect("a plan");
+    let plan = Plan::new(&experiments, &overrides, Path::new("nowhere"), None).expect("a plan");
     let ids: BTreeSet<&str> = plan.runs.iter().map(|planned| planned.run.id.as_str()).collect();
     assert_eq!(ids.len(), plan.runs.len(), "no run twice");
     // PACE in PO-Overcooked with the preset's keys is needed by most of the experiments.

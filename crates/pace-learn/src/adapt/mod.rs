@@ -26,6 +26,8 @@ pub struct AdaptConfig {
     pub split: Split,
     /// Encounters with each tuple.
     pub encounters_per_tuple: usize,
+    /// The only tuple to play with; `None` for all. Its encounters are the same in both cases.
+    pub only_tuple: Option<usize>,
     /// N_eps: episodes per encounter.
     pub episodes: usize,
     /// N_ctx: maximum number of episodes in the context, including the current one. `None` keeps the whole encounter.
@@ -52,6 +54,7 @@ impl AdaptConfig {
         AdaptConfig {
             split,
             encounters_per_tuple,
+            only_tuple: None,
             episodes,
             context_episodes: None,
             switch: None,
@@ -177,12 +180,12 @@ pub fn adapt(
     assert_eq!(shape, agent.shape(), "observation size and number of actions");
     let n_tuples = game.n_tuples(config.split);
     config.check(n_tuples)?;
-    let n_encounters = n_tuples * config.encounters_per_tuple;
-    let mut shards: Vec<(usize, Result<Vec<EncounterOutcome>, ConfigError>)> =
-        (0..n_encounters).step_by(LANES_PER_SHARD).map(|first| (first, Ok(Vec::new()))).collect();
-    for_each_shard(n_threads, &mut shards, |_, (first, outcomes)| {
-        let last = (*first + LANES_PER_SHARD).min(n_encounters);
-        *outcomes = agent.play(game, config, *first..last);
+    let is_asked = |encounter: &usize| config.only_tuple.is_none_or(|tuple| encounter % n_tuples == tuple);
+    let encounters: Vec<usize> = (0..n_tuples * config.encounters_per_tuple).filter(is_asked).collect();
+    let mut shards: Vec<(&[usize], Result<Vec<EncounterOutcome>, ConfigError>)> =
+        encounters.chunks(LANES_PER_SHARD).map(|encounters| (encounters, Ok(Vec::new()))).collect();
+    for_each_shard(n_threads, &mut shards, |_, (encounters, outcomes)| {
+        *outcomes = agent.play(game, config, encounters);
     });
     let mut all = Vec::new();
     for (_, outcomes) in shards {
@@ -196,7 +199,7 @@ pub(crate) fn play_batched(
     agent: &Policy,
     game: &dyn AnyGame,
     config: &AdaptConfig,
-    encounters: std::ops::Range<usize>,
+    encounters: &[usize],
 ) -> Result<Vec<EncounterOutcome>, ConfigError> {
     let spec = agent.spec();
     let n_tuples = game.n_tuples(config.split);
@@ -220,7 +223,7 @@ pub(crate) fn play_batched(
     let seed_of = |outcome: &EncounterOutcome| {
         Seed::new(config.seed).child("encounter", &[outcome.tuple as u64, outcome.pass as u64])
     };
-    for (lane, encounter) in encounters.enumerate() {
+    for (lane, encounter) in encounters.iter().copied().enumerate() {
         let tuple = encounter % n_tuples;
         let outcome = EncounterOutcome {
             tuple,

@@ -1,10 +1,10 @@
 //! `pace plan`: lists the runs of `pace reproduce` with their state and the estimated time left.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pace_games::Preset;
+use pace_games::{ConfigError, Preset};
 use pace_lab::experiment::SMOKE;
 use pace_lab::progress::{duration, short};
 use pace_lab::{
@@ -49,16 +49,32 @@ pub struct ExperimentArgs {
     /// Folder for runs, logs and evaluations.
     #[arg(long, default_value = "lab")]
     pub out: PathBuf,
+    /// Folder of recorded runs, which are not trained again, or `none`. Default: results, if there is such a folder.
+    #[arg(long, value_name = "FOLDER|none")]
+    recorded: Option<PathBuf>,
 }
+
+/// The folder of recorded runs that is used if it exists.
+const RESULTS: &str = "results";
 
 impl ExperimentArgs {
     /// Creates the plan of these experiments.
     pub fn plan(&self) -> Result<Plan, LabError> {
-        Plan::new(
-            &self.find()?,
-            &ExperimentOverrides { seeds: self.seeds, preset: self.preset, scale: self.scale },
-            &self.out,
-        )
+        let overrides = ExperimentOverrides { seeds: self.seeds, preset: self.preset, scale: self.scale };
+        Plan::new(&self.find()?, &overrides, &self.out, self.recorded()?)
+    }
+
+    /// The folder of recorded runs, if one is to be used.
+    pub fn recorded(&self) -> Result<Option<&Path>, LabError> {
+        match &self.recorded {
+            None => Ok(Some(Path::new(RESULTS)).filter(|results| results.is_dir())),
+            Some(none) if none.as_os_str() == "none" => Ok(None),
+            Some(folder) if folder.is_dir() => Ok(Some(folder)),
+            Some(other) => {
+                let expected = "a folder of recorded runs, or `none`";
+                Err(ConfigError::bad_value("--recorded", &other.display(), expected).into())
+            }
+        }
     }
 
     fn find(&self) -> Result<Vec<Experiment>, LabError> {
@@ -120,6 +136,10 @@ pub fn run(args: &PlanArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             if line.is_done() { "-".to_owned() } else { duration(line.secs) }
         )?;
     }
+    let n_recorded = lines.iter().filter(|line| line.planned.record.is_some()).count();
+    if let Some(recorded) = args.which.recorded()?.filter(|_| n_recorded > 0) {
+        writeln!(out, "{n_recorded} runs were found in {}; they are not trained again", recorded.display())?;
+    }
     let n_of_lab = lines.iter().filter(|line| line.of_lab).count();
     writeln!(
         out,
@@ -168,9 +188,15 @@ impl Line<'_> {
             RunState::Waiting => "waiting".to_owned(),
             RunState::Running { steps } => format!("running, {} %", percent(*steps)),
             RunState::Interrupted { steps } => format!("interrupted at {} %", percent(*steps)),
-            RunState::Trained if self.is_done() => "done".to_owned(),
             RunState::Trained => {
-                format!("trained, evaluated {}/{}", self.n_evaluated(), self.evaluations.len())
+                let is_recorded = self.planned.is_recorded();
+                let evaluated = format!("evaluated {}/{}", self.n_evaluated(), self.evaluations.len());
+                match (is_recorded, self.is_done()) {
+                    (false, true) => "done".to_owned(),
+                    (true, true) => "done, recorded".to_owned(),
+                    (false, false) => format!("trained, {evaluated}"),
+                    (true, false) => format!("recorded, {evaluated}"),
+                }
             }
             RunState::Unusable(reason) => format!("unusable: {reason}"),
         }
@@ -201,6 +227,7 @@ impl Line<'_> {
         json!({
             "id": run.id,
             "folder": run.folder_name,
+            "record": self.planned.record.as_ref().map(|record| record.display().to_string()),
             "game": run.config.game,
             "method": run.config.method,
             "variant": run.variant,

@@ -90,6 +90,9 @@ impl PlanDisplay {
             // On a terminal the progress bar shows the running processes.
             PlanEvent::Started(what) if !self.is_terminal => log_line(&format!("started {what}")),
             PlanEvent::Started(_) => {}
+            PlanEvent::Recorded { what, record } => {
+                self.line(&format!("found   {what} in {}", record.display()));
+            }
             PlanEvent::Done(what) => self.line(&format!("done    {what}")),
             PlanEvent::Failed { what, reason } => self.line(&format!("FAILED  {what}: {reason}")),
             PlanEvent::Stopping { n_processes } => {

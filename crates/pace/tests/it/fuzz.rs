@@ -37,6 +37,7 @@ const BASES: &[Base] = &[
     base("reproduce", "nowhere.toml", "--out run/config.toml"),
     base("plan", "smoke", ""),
     base("report", "run", ""),
+    base("keep", "run", "--into records --variant tiny"),
     base("inspect", "run", ""),
     base("list games", "", ""),
     base("list methods", "", ""),

@@ -294,6 +294,99 @@ fn nothing_is_lost_to_bad_files(scratch: &Path, file: &Path, finished: &Path) {
     }
 }
 
+/// Every file below a folder.
+fn all_files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            files.append(&mut all_files(&path));
+        } else {
+            files.insert(path.clone(), fs::read(&path).expect("readable"));
+        }
+    }
+    files
+}
+
+/// A run that is recorded, and a run that falls back on it.
+const RECORDED: &str = r#"
+title = "Recorded"
+reproduces = "nothing"
+view = "plain"
+preset = "paper"
+seeds = 1
+[[runs]]
+games = ["overcooked"]
+methods = ["generalist"]
+set = { total_steps = 8000, encounters_per_tuple = 1, epochs = 1, minibatches = 2, checkpoint_every = 1, episodes_per_encounter = 3 }
+evaluations = ["test", "latents"]
+[[runs]]
+games = ["overcooked"]
+methods = ["gscu"]
+set = { total_steps = 8000, encounters_per_tuple = 1, epochs = 1, minibatches = 2, checkpoint_every = 1, episodes_per_encounter = 3, "gscu.embedding_steps" = 4000, "gscu.embedding_epochs" = 1, "gscu.embedding_encounters_per_tuple" = 1 }
+[evaluations.test]
+encounters = 2
+[evaluations.latents]
+encounters = 1
+latents = true
+"#;
+
+#[test]
+fn a_recorded_run_is_not_trained_again() {
+    let (scratch, file) = with_file(RECORDED);
+    let (first, second) = (scratch.path().join("first"), scratch.path().join("second"));
+    check(&mut reproduce(&file, &first, &[]), FINISHED);
+    let run = run_of(&first, "generalist");
+    let mut keep = pace(&["keep", "--variant", "small"]);
+    let kept = check(keep.current_dir(scratch.path()).arg(&run), FINISHED);
+    let name = text(&kept.stdout).trim_end();
+    let record = scratch.path().join(name);
+    // An evaluation that is not recorded is made from the recorded weights.
+    fs::remove_file(record.join("adapt/test.json")).expect("removed");
+    let before = all_files(&record);
+
+    let plan = |more: &[&str]| -> Value {
+        let mut command = pace(&["plan", "--json", "--out", "second"]);
+        let output = check(command.current_dir(scratch.path()).arg(&file).args(more), FINISHED);
+        serde_json::from_str(text(&output.stdout)).expect("JSON")
+    };
+    assert_eq!(states(&plan(&["--recorded", "none"])), ["waiting", "waiting"]);
+    let found = plan(&[]);
+    assert_eq!(states(&found), ["trained", "waiting"]);
+    assert_eq!(found["runs"][0]["record"], name);
+    let evaluations = found["runs"][0]["evaluations"].as_array().expect("a list").iter();
+    let evaluations: Vec<&Value> = evaluations.map(|evaluation| &evaluation["state"]).collect();
+    assert_eq!(evaluations, ["missing", "done"]);
+
+    let output = check(&mut reproduce(&file, &second, &[]), FINISHED);
+    let shown = text(&output.stderr);
+    assert!(shown.contains("found   overcooked generalist") && shown.contains(name), "{shown}");
+    let copy = run_of(&second, "generalist");
+    let log = second.join("logs").join(copy.file_name().expect("a name")).with_added_extension("log");
+    let log = fs::read_to_string(log).expect("text");
+    let commands: Vec<&str> = log.lines().filter(|line| line.starts_with("$ ")).collect();
+    assert!(commands.len() == 1 && commands[0].starts_with("$ pace adapt "), "{commands:?}");
+    let test = |run: &Path| -> Value {
+        let text = fs::read_to_string(run.join("adapt/test.json")).expect("a record");
+        serde_json::from_str(&text).expect("JSON")
+    };
+    for key in ["mean", "by_episode", "peers", "references"] {
+        assert_eq!(test(&copy)[key], test(&run)[key], "{key}");
+    }
+    let metrics = |lab: &Path| fs::read_to_string(run_of(lab, "gscu").join("metrics.jsonl")).expect("a log");
+    assert_eq!(metrics(&second), metrics(&first), "the copy is the same fallback run");
+    assert!(all_files(&record) == before, "records are only read");
+    let shown = check(pace(&["plan", "--out", "second"]).current_dir(scratch.path()).arg(&file), FINISHED);
+    assert!(text(&shown.stdout).contains("done, recorded"), "{}", text(&shown.stdout));
+
+    check_error(&["plan", "smoke", "--recorded", "nowhere"], BAD_INPUT, &["--recorded", "nowhere", "`none`"]);
+    // Weights that are not those recorded are not used.
+    let weights = before.keys().find(|path| path.ends_with("model.safetensors")).expect("weights");
+    truncate(weights);
+    fs::remove_dir_all(&second).expect("removed");
+    assert_eq!(states(&plan(&[])), ["waiting", "waiting"]);
+}
+
 #[test]
 fn a_run_that_fails_is_reported_and_the_rest_continues() {
     // Recurrent methods refuse such mini-batches only when training starts.
