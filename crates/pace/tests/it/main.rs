@@ -8,6 +8,7 @@ mod lab;
 mod old_names;
 #[cfg(unix)]
 mod playing;
+mod recorded_runs;
 mod reporting;
 #[cfg(unix)]
 mod studies;
