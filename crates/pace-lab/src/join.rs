@@ -118,10 +118,17 @@ fn entry(name: String, id: String, records: RunRecords) -> RunEntry {
         status: records.manifest.status.to_string(),
         command,
         processor: spec.cpu_model.clone(),
+        n_threads: n_threads(&spec.argv),
         train: records.train,
         evaluations: records.evaluations,
         embeddings: records.embeddings,
     }
+}
+
+/// The number of threads in a command line.
+fn n_threads(arguments: &[String]) -> Option<usize> {
+    let place = arguments.iter().position(|argument| argument == "--threads")?;
+    arguments.get(place + 1)?.parse().ok()
 }
 
 /// The keys that differ from the preset and have an effect, as text.
@@ -164,7 +171,7 @@ fn experiment_result(
     for run in &planned {
         add(experiment, run, by_id.get(&run.id).copied(), runs, &mut cells)?;
     }
-    // Further runs with the same keys: other seeds, other presets, and scaled runs where there is no run with the full budget.
+    // Further runs with the same keys: other seeds, other presets, and scaled runs for seeds without the full budget.
     let is_wanted = |seed: u64| {
         experiment.first_seed.is_none() || planned.iter().any(|planned| planned.config.seed == seed)
     };

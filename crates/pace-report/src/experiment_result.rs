@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::embedding::EmbeddingRecord;
+use crate::number;
 use crate::record::{AdaptRecord, TrainRecord};
 use crate::stats::{Interval, interquartile_mean_95, mean, population_std};
 
@@ -14,8 +15,8 @@ use crate::stats::{Interval, interquartile_mean_95, mean, population_std};
 pub(crate) const MIN_SEEDS_FOR_BEST: usize = 3;
 
 /// Number of resamples of every bootstrap. The next constant is its random seed.
-const RESAMPLES: usize = 2000;
-const BOOTSTRAP_SEED: u64 = 1;
+pub(crate) const RESAMPLES: usize = 2000;
+pub(crate) const BOOTSTRAP_SEED: u64 = 1;
 
 /// A run with its records.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct RunEntry {
     pub command: String,
     /// The processor it ran on.
     pub processor: String,
+    /// The number of threads of its training, if its command gives it.
+    pub n_threads: Option<usize>,
     /// Its learning curves, seed, commit and keys.
     pub train: TrainRecord,
     /// Its evaluations, by file name without extension.
@@ -95,6 +98,8 @@ pub enum View {
     Tsne,
     /// The score with peers that have human-like errors, pauses and route changes.
     HumanLike,
+    /// Games and variants (rows) with several peer pools (columns).
+    Pools,
     /// One row per run and evaluation.
     Plain,
 }
@@ -126,6 +131,9 @@ pub struct ResultCell {
     pub runs: Vec<usize>,
 }
 
+/// The number of seeds behind every number of the paper.
+const PAPER_SEEDS: f64 = 3.0;
+
 /// A number that the paper reports.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PaperNumber {
@@ -137,8 +145,18 @@ pub struct PaperNumber {
     pub is_comparable: bool,
 }
 
+impl PaperNumber {
+    /// Our mean minus this number, in standard errors of the difference. A standard deviation with divisor n over n seeds gives a
+    /// standard error of std / √(n − 1). `None` if the numbers are not comparable, or without both standard deviations.
+    pub(crate) fn difference(self, ours: &SeedStatistics) -> Option<f64> {
+        let variance =
+            ours.std?.powi(2) / (ours.n_seeds() - 1) as f64 + self.std?.powi(2) / (PAPER_SEEDS - 1.0);
+        (self.is_comparable && variance > 0.0).then(|| (ours.mean - self.mean) / variance.sqrt())
+    }
+}
+
 /// Statistics over the seeds of a cell.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeedStatistics {
     /// For each seed, the index of its run, its score, and the standard error of the score over encounters.
     pub seeds: Vec<(usize, f64, Option<f64>)>,
@@ -148,6 +166,8 @@ pub struct SeedStatistics {
     pub std: Option<f64>,
     /// The interquartile mean over seeds with its bootstrap 95 % interval; `None` with one seed.
     pub iqm: Option<Interval>,
+    /// The mean share of the range from random (0) to oracle (1) on the same peers, and the standard deviation across seeds.
+    pub share: Option<(f64, Option<f64>)>,
     /// The mean normalised score: 0 is the score of static, 1 that of oracle, on the same peers.
     pub normalised: Option<f64>,
     /// The smallest scale of the runs; 1 if all have the full budget.
@@ -171,36 +191,42 @@ impl ResultCell {
                 self.runs.iter().filter_map(|run| Some((*run, end_of_training(&runs[*run].train)?, None))),
             );
         }
-        let mut normalised = Vec::new();
+        let (mut shares, mut normalised) = (Vec::new(), Vec::new());
         let of_runs = self.runs.iter().map(|run| runs[*run].scale);
         let scale = of_runs.fold(1.0, f64::min);
-        for (run, record) in self.records(runs) {
-            if self.is_reference {
-                let reference = record.references.get(&self.method)?;
-                seeds.push((run, reference.mean, reference.standard_error));
-            } else {
+        if self.is_reference {
+            // The peers are the same in every run, and a reference agent has no training seeds: the longest evaluation counts.
+            let (run, record) = self.longest_record(runs)?;
+            let reference = record.references.get(&self.method)?;
+            seeds.push((run, reference.mean, reference.standard_error));
+            shares.extend(record.share(reference.mean));
+        } else {
+            for (run, record) in self.records(runs) {
                 seeds.push((run, record.mean, record.standard_error));
+                shares.extend(record.share(record.mean));
                 normalised.extend(record.normalised);
-            }
-            if self.is_reference {
-                // The peers are the same in every run, and a reference agent has no training seeds.
-                break;
             }
         }
         if seeds.is_empty() {
             return None;
         }
         let values: Vec<f64> = seeds.iter().map(|(_, value, _)| *value).collect();
-        let is_spread = values.len() > 1;
+        let spread = |values: &[f64]| (values.len() > 1).then(|| population_std(values));
         Some(SeedStatistics {
             mean: mean(&values),
-            std: is_spread.then(|| population_std(&values)),
-            iqm: is_spread
+            std: spread(&values),
+            iqm: (values.len() > 1)
                 .then(|| interquartile_mean_95(std::slice::from_ref(&values), RESAMPLES, BOOTSTRAP_SEED)),
+            share: (shares.len() == values.len()).then(|| (mean(&shares), spread(&shares))),
             normalised: (!normalised.is_empty()).then(|| mean(&normalised)),
             scale,
             seeds,
         })
+    }
+
+    /// The record with the most encounters, with the index of its run.
+    pub(crate) fn longest_record<'a>(&'a self, runs: &'a [RunEntry]) -> Option<(usize, &'a AdaptRecord)> {
+        self.records(runs).reduce(|one, other| if other.1.passes > one.1.passes { other } else { one })
     }
 
     /// The name of its row: method, variant, and the preset if it differs from `usual_preset`.
@@ -228,6 +254,17 @@ impl SeedStatistics {
     /// The number of seeds.
     pub(crate) fn n_seeds(&self) -> usize {
         self.seeds.len()
+    }
+
+    /// The lowest score of a seed; `None` with one seed.
+    pub(crate) fn worst_seed(&self) -> Option<f64> {
+        let scores = self.seeds.iter().map(|(_, score, _)| *score);
+        (self.n_seeds() > 1).then(|| scores.fold(f64::INFINITY, f64::min))
+    }
+
+    /// The number of decimals that the standard deviation allows, or with one seed the standard error.
+    pub(crate) fn decimals(&self) -> usize {
+        number::decimals_of_two_figures(self.std.filter(|std| *std > 0.0).or(self.seeds[0].2))
     }
 
     /// Whether any of the runs is scaled.
@@ -261,6 +298,8 @@ pub(crate) struct PlacedCell<'a> {
     pub statistics: Option<SeedStatistics>,
     /// Whether it has the highest mean of its column; only set if at least two cells have enough seeds.
     pub is_best: bool,
+    /// The oracle's score, if it differs from that under the experiment's preset: the rules are others, and only shares are comparable.
+    pub other_oracle: Option<f64>,
 }
 
 impl ExperimentResult {
@@ -288,6 +327,12 @@ impl ExperimentResult {
                 "episodes in the test",
                 Box::new(|cell: &ResultCell| (cell.evaluation.clone(), cell.row_name(usual))),
             ),
+            View::Pools => (
+                "game",
+                Box::new(|cell: &ResultCell| {
+                    (format!("{}: {}", cell.game_title, cell.row_name(usual)), cell.evaluation.clone())
+                }),
+            ),
             _ => ("method", Box::new(|cell: &ResultCell| (cell.row_name(usual), column(cell)))),
         };
         let mut table = ResultTable { corner, columns: Vec::new(), rows: Vec::new() };
@@ -300,12 +345,30 @@ impl ExperimentResult {
             });
             let cells = &mut table.rows[down].1;
             cells.resize_with(cells.len().max(across + 1), || None);
-            cells[across] = Some(PlacedCell { cell, statistics: cell.statistics(runs), is_best: false });
+            cells[across] = Some(PlacedCell {
+                cell,
+                statistics: cell.statistics(runs),
+                is_best: false,
+                other_oracle: self.other_oracle(cell, runs),
+            });
         }
         let n_columns = table.columns.len();
         table.rows.iter_mut().for_each(|(_, cells)| cells.resize_with(n_columns, || None));
         table.mark_best(usual);
         table
+    }
+
+    /// The oracle's score in a cell of another preset, if the cell of the experiment's preset has other reference scores or none.
+    pub(crate) fn other_oracle(&self, cell: &ResultCell, runs: &[RunEntry]) -> Option<f64> {
+        let (_, record) = cell.longest_record(runs).filter(|_| cell.preset != self.preset)?;
+        let is_same = |other: &&ResultCell| {
+            other.preset == self.preset
+                && (&other.game, &other.evaluation, &other.variant)
+                    == (&cell.game, &cell.evaluation, &cell.variant)
+        };
+        let usual = self.cells.iter().filter(is_same).find_map(|other| other.longest_record(runs));
+        let is_other = usual.is_none_or(|(_, usual)| record.other_scale_than(usual).is_some());
+        Some(record.references.get("oracle")?.mean).filter(|_| is_other)
     }
 
     /// Counts the cells with results under the experiment's preset. Reference agents do not count.
@@ -375,17 +438,6 @@ impl ResultTable<'_> {
             all.filter_map(|found| found.statistics.as_ref()).filter(|statistics| statistics.is_scaled());
         scales.map(|statistics| statistics.scale).min_by(f64::total_cmp)
     }
-}
-
-/// The interquartile mean of a method's normalised scores over all games, with the interval of a bootstrap stratified by game.
-pub(crate) fn over_games(cells: &[&ResultCell], runs: &[RunEntry]) -> Option<Interval> {
-    let strata: Vec<Vec<f64>> = cells
-        .iter()
-        .map(|cell| cell.records(runs).filter_map(|(_, record)| record.normalised).collect())
-        .collect();
-    let is_complete =
-        strata.len() > 1 && strata.iter().all(|stratum: &Vec<f64>| stratum.len() >= MIN_SEEDS_FOR_BEST);
-    is_complete.then(|| interquartile_mean_95(&strata, RESAMPLES, BOOTSTRAP_SEED))
 }
 
 /// The elements without duplicates, in the order of their first appearance.

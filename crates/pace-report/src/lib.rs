@@ -25,6 +25,9 @@ mod replay;
 pub mod stats;
 pub mod tsne;
 
+mod aggregate;
+mod details;
+
 mod csv;
 mod number;
 pub mod table;
@@ -35,6 +38,7 @@ pub mod svg;
 pub mod figures;
 pub mod report;
 
+pub mod claims;
 pub mod markdown;
 pub mod marl_eval;
 pub mod page;

@@ -12,6 +12,10 @@ use serde_json::Value;
 
 use crate::stats;
 
+/// Two records are on one scale if the scores of their reference agents differ by less than this share of the range from static to
+/// oracle; sampling noise is smaller.
+const SAME_SCALE: f64 = 0.05;
+
 /// The only format version that this build writes and reads.
 pub const FORMAT_VERSION: u32 = 1;
 
@@ -96,6 +100,9 @@ pub struct AdaptRecord {
     pub peers: Vec<PeerRecord>,
     /// The training run of the agent.
     pub run: RunRecord,
+    /// The pool on which settings of the run or its checkpoint were chosen: `none`, `validation`, `test`. Older records lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chosen_on: Option<String>,
     /// The command that wrote this record.
     pub command: String,
 }
@@ -416,6 +423,30 @@ impl AdaptRecord {
         for peer in &mut self.peers {
             peer.regret = peer.oracle.map(|oracle| oracle - peer.mean);
         }
+    }
+
+    /// A score as a share of the range from random (0) to oracle (1); `None` without these reference agents.
+    pub(crate) fn share(&self, score: f64) -> Option<f64> {
+        let mean = |name: &str| Some(self.references.get(name)?.mean);
+        stats::normalised(score, mean("random")?, mean("oracle")?)
+    }
+
+    /// The scores of oracle and static, if they differ from those of `other`: the scores of the two records are on different scales,
+    /// because the game has other rules or other peers.
+    pub(crate) fn other_scale_than(&self, other: &AdaptRecord) -> Option<(f64, f64)> {
+        let ends = |record: &AdaptRecord| {
+            let of = |name: &str| Some(record.references.get(name)?.mean);
+            Some((of("oracle")?, of("static")?))
+        };
+        let ((oracle, fixed), (high, low)) = (ends(self)?, ends(other)?);
+        let near = SAME_SCALE * (high - low).abs();
+        ((oracle - high).abs() > near || (fixed - low).abs() > near).then_some((oracle, fixed))
+    }
+
+    /// The pool on which its settings were chosen. In older records those of the preset `best` were chosen with test scores in sight.
+    pub(crate) fn chosen_on(&self) -> &str {
+        let of_preset = if self.preset == "best" { "test" } else { "none" };
+        self.chosen_on.as_deref().unwrap_or(of_preset)
     }
 
     /// The display name of the method.

@@ -4,11 +4,15 @@
 
 use std::fmt::Write;
 
+use crate::aggregate::Aggregate;
 use crate::csv::{optional, quoted, quoted_row};
-use crate::experiment_result::{ExperimentResult, ResultCell, RunEntry, SeedStatistics, View, distinct};
+use crate::experiment_result::{
+    ExperimentResult, PlacedCell, ResultCell, RunEntry, SeedStatistics, View, distinct,
+};
 use crate::figures::comparison::{self, Group};
 use crate::figures::heatmap::HeatMap;
 use crate::figures::intervals::Intervals;
+use crate::figures::ranges::Ranges;
 use crate::figures::scatter::Scatter;
 use crate::figures::{Figure, other_scales};
 use crate::record::{AdaptRecord, TrainRecord};
@@ -68,10 +72,14 @@ impl Report {
                     let ends = known.filter(|(name, _)| ["oracle", "static"].contains(name));
                     ends.map(|(name, reference)| (name, reference.mean)).collect()
                 });
-                let map = HeatMap::of(title, axes, &experiment.table(&self.runs), &references);
+                // The paper's table has no rows of other presets.
+                let mut usual = experiment.clone();
+                usual.cells.retain(|cell| cell.preset == experiment.preset);
+                let map = HeatMap::of(title, axes, &usual.table(&self.runs), &references);
                 vec![("heatmap".to_owned(), map.map(Figure::Heat))]
             }
             View::Tsne => self.latents(experiment),
+            View::Pools => self.pools(experiment),
             View::MainTable
             | View::Ablation
             | View::PeerCount
@@ -79,7 +87,9 @@ impl Report {
             | View::HumanLike
             | View::Plain => self.means(experiment),
         };
-        let named = figures.into_iter().filter_map(|(name, figure)| Some((name, figure?)));
+        let aggregates = self.aggregates(experiment);
+        let figures = figures.into_iter().chain(aggregates);
+        let named = figures.filter_map(|(name, figure)| Some((name, figure?)));
         let is_scaled =
             experiment.cells.iter().flat_map(|cell| &cell.runs).any(|run| self.runs[*run].scale != 1.0);
         named
@@ -92,14 +102,24 @@ impl Report {
             .collect()
     }
 
+    /// The cells with lines in a chart: those of the experiment's preset, and of `best` where the game has the same rules.
+    fn drawn<'a>(&self, experiment: &'a ExperimentResult) -> Vec<&'a ResultCell> {
+        let is_drawn = |cell: &&ResultCell| {
+            let is_best = cell.preset == "best" && experiment.other_oracle(cell, &self.runs).is_none();
+            !cell.is_reference && (cell.preset == experiment.preset || is_best)
+        };
+        experiment.cells.iter().filter(is_drawn).collect()
+    }
+
     /// A chart per game, with a line per row of the experiment.
     fn by_game(
         &self,
         experiment: &ExperimentResult,
         chart: fn(&str, &[Group<'_, AdaptRecord>]) -> Option<crate::svg::Chart>,
     ) -> Vec<(String, Option<Figure>)> {
+        let drawn = self.drawn(experiment);
         let of_game = |(game, title): (String, String)| {
-            let cells = experiment.cells.iter().filter(|cell| cell.game == game && !cell.is_reference);
+            let cells = drawn.iter().filter(|cell| cell.game == game);
             let groups: Vec<Group<'_, AdaptRecord>> = cells
                 .map(|cell| {
                     (
@@ -116,9 +136,9 @@ impl Report {
     fn sudden_change(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
         let switched =
             |cell: &&ResultCell| cell.records(&self.runs).any(|(_, record)| record.switch.is_some());
-        let groups: Vec<Group<'_, AdaptRecord>> = experiment
-            .cells
-            .iter()
+        let groups: Vec<Group<'_, AdaptRecord>> = self
+            .drawn(experiment)
+            .into_iter()
             .filter(switched)
             .map(|cell| {
                 let name = format!("{}, {}", cell.row_name(&experiment.preset), cell.evaluation);
@@ -127,6 +147,36 @@ impl Report {
             .collect();
         let chart = comparison::adaptation("Score by episode, with a replacement of the peers", &groups);
         vec![("episodes".to_owned(), chart.map(Figure::Lines))]
+    }
+
+    /// Interquartile means, probabilities of improvement and performance profiles over the columns of the table.
+    fn aggregates(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
+        let table = experiment.table(&self.runs);
+        let Some(aggregate) = Aggregate::of(experiment, &table, &self.runs) else { return Vec::new() };
+        let columns = aggregate.columns.join(", ");
+        let first = &aggregate.rows[0].name;
+        let iqm = Ranges {
+            title: format!("Interquartile mean over {columns}"),
+            label: "share of the range from random to oracle".to_owned(),
+            rows: aggregate.rows.iter().map(|row| (row.name.clone(), row.iqm)).collect(),
+            mark: 1.0,
+        };
+        let improvement = Ranges {
+            title: format!("Probability that a run of {first} is better, over {columns}"),
+            label: format!("share of pairs of runs in which {first} has the higher score"),
+            rows: aggregate
+                .rows
+                .iter()
+                .filter_map(|row| Some((row.name.clone(), row.improvement?)))
+                .collect(),
+            mark: 0.5,
+        };
+        let profile = comparison::profiles(&format!("Performance profiles over {columns}"), &aggregate.rows);
+        vec![
+            ("iqm".to_owned(), Some(Figure::Ranges(iqm))),
+            ("improvement".to_owned(), Some(Figure::Ranges(improvement))),
+            ("profile".to_owned(), Some(Figure::Lines(profile))),
+        ]
     }
 
     fn training(
@@ -138,7 +188,7 @@ impl Report {
         for (game, game_title) in experiment.games() {
             // A run may have several evaluations; its curve is drawn once.
             let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
-            for cell in experiment.cells.iter().filter(|cell| cell.game == game && !cell.is_reference) {
+            for cell in self.drawn(experiment).into_iter().filter(|cell| cell.game == game) {
                 let group = (cell.row_name(&experiment.preset), cell.runs.clone());
                 if !cell.runs.is_empty() && !groups.contains(&group) {
                     groups.push(group);
@@ -186,13 +236,43 @@ impl Report {
         figures
     }
 
+    /// Means per game, with a row for each pool and variant.
+    fn pools(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
+        let of_game = |(game, title): (String, String)| {
+            let cells: Vec<&ResultCell> =
+                self.drawn(experiment).into_iter().filter(|cell| cell.game == game).collect();
+            let record = cells.iter().find_map(|cell| cell.longest_record(&self.runs));
+            let figure = record.map(|(_, record)| Intervals {
+                title,
+                label: record.words.score.clone(),
+                limits: record.metric.limits(),
+                rows: cells
+                    .iter()
+                    .map(|cell| {
+                        let name = format!("{}, {}", cell.row_name(&experiment.preset), cell.evaluation);
+                        (name, cell.statistics(&self.runs), cell.paper)
+                    })
+                    .collect(),
+                references: Vec::new(),
+                note: String::new(),
+            });
+            (game, figure.map(Figure::Means))
+        };
+        experiment.games().into_iter().map(of_game).collect()
+    }
+
     /// Means per game and evaluation, the methods below each other.
     fn means(&self, experiment: &ExperimentResult) -> Vec<(String, Option<Figure>)> {
         let table = experiment.table(&self.runs);
         let mut figures = Vec::new();
         for (across, column) in table.columns.iter().enumerate() {
-            let cells: Vec<_> =
-                table.rows.iter().filter_map(|(name, cells)| Some((name, cells[across].as_ref()?))).collect();
+            // One axis holds one scale.
+            let is_shown = |found: &&PlacedCell<'_>| found.other_oracle.is_none();
+            let cells: Vec<_> = table
+                .rows
+                .iter()
+                .filter_map(|(name, cells)| Some((name, cells[across].as_ref().filter(is_shown)?)))
+                .collect();
             let Some(record) = cells.iter().find_map(|(_, found)| found.cell.records(&self.runs).next())
             else {
                 continue;
@@ -264,8 +344,8 @@ impl Report {
 
     /// An experiment as CSV, one row per cell: our score, the number of seeds, and the paper's number.
     pub fn table_csv(&self, experiment: &ExperimentResult) -> String {
-        let mut text = "study,game,method,preset,variant,evaluation,seeds,seeds_wanted,mean,std,iqm,iqm_low,iqm_high,normalised,\
-                        scale,paper_mean,paper_std,paper_comparable,runs\n"
+        let mut text = "study,game,method,preset,variant,evaluation,seeds,seeds_wanted,mean,std,iqm,iqm_low,iqm_high,share,\
+                        normalised,scale,paper_mean,paper_std,paper_comparable,difference_in_standard_errors,runs\n"
             .to_owned();
         for cell in &experiment.cells {
             let statistics = cell.statistics(&self.runs);
@@ -280,7 +360,7 @@ impl Report {
                 [&experiment.name, &cell.game, &cell.method, &cell.preset, &cell.variant, &cell.evaluation];
             writeln!(
                 text,
-                "{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 quoted_row(&place.map(String::as_str)),
                 statistics.as_ref().map_or(0, SeedStatistics::n_seeds),
                 cell.n_seeds,
@@ -289,16 +369,49 @@ impl Report {
                 number(|statistics| Some(statistics.iqm?.value)),
                 number(|statistics| Some(statistics.iqm?.low)),
                 number(|statistics| Some(statistics.iqm?.high)),
+                number(|statistics| Some(statistics.share?.0)),
                 number(|statistics| statistics.normalised),
                 number(|statistics| Some(statistics.scale)),
                 optional(cell.paper.map(|paper| paper.mean)),
                 optional(cell.paper.and_then(|paper| paper.std)),
                 cell.paper.map_or(String::new(), |paper| paper.is_comparable.to_string()),
+                optional(
+                    cell.paper.zip(statistics.as_ref()).and_then(|(paper, ours)| paper.difference(ours))
+                ),
                 quoted(&runs.join(" "))
             )
             .expect("a string takes any text");
         }
         text
+    }
+
+    /// The scores with single peers as CSV, one row per cell and peer; `None` if no record has them.
+    pub fn peers_csv(&self, experiment: &ExperimentResult) -> Option<String> {
+        let mut text =
+            "study,game,method,preset,variant,evaluation,seed,peer,description,mean,standard_error,oracle\n"
+                .to_owned();
+        let n_head = text.len();
+        for cell in experiment.cells.iter().filter(|cell| !cell.is_reference) {
+            let place =
+                [&experiment.name, &cell.game, &cell.method, &cell.preset, &cell.variant, &cell.evaluation];
+            let place = quoted_row(&place.map(String::as_str));
+            for (run, record) in cell.records(&self.runs) {
+                for peer in &record.peers {
+                    writeln!(
+                        text,
+                        "{place},{},{},{},{},{},{}",
+                        self.runs[run].train.seed,
+                        peer.index,
+                        quoted(&peer.description),
+                        peer.mean,
+                        optional(peer.standard_error),
+                        optional(peer.oracle)
+                    )
+                    .expect("a string takes any text");
+                }
+            }
+        }
+        (text.len() > n_head).then_some(text)
     }
 
     /// All runs as CSV, one row per run and evaluation.

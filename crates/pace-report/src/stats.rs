@@ -3,6 +3,8 @@
 //! Every function depends only on its arguments. The bootstrap has its own random generator, so the same values give the same
 //! interval on every machine.
 
+use std::cmp::Ordering;
+
 /// A mean with its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
@@ -146,30 +148,94 @@ pub(crate) fn interquartile_mean(values: &[f64]) -> f64 {
 }
 
 /// The interquartile mean over all values of all strata (one stratum per game or pool, one value per seed), with the 95 %
-/// interval of a stratified bootstrap. Every resample draws from each stratum as many values as it has.
+/// interval of a stratified bootstrap.
 ///
 /// # Panics
 /// If a stratum is empty or there are no resamples.
 pub(crate) fn interquartile_mean_95(strata: &[Vec<f64>], n_resamples: usize, seed: u64) -> Interval {
+    bootstrap_95(strata, n_resamples, seed, |strata| interquartile_mean(&strata.concat()))
+}
+
+/// The probability that a run of the first method has a higher score than a run of the second with the same stratum, averaged over
+/// strata; ties count as half. With the 95 % interval of a stratified bootstrap.
+///
+/// # Panics
+/// If the methods have different numbers of strata, a stratum is empty, or there are no resamples.
+pub(crate) fn probability_of_improvement_95(
+    first: &[Vec<f64>],
+    second: &[Vec<f64>],
+    n_resamples: usize,
+    seed: u64,
+) -> Interval {
+    assert_eq!(first.len(), second.len(), "both methods need the same strata");
+    let strata = [first, second].concat();
+    bootstrap_95(&strata, n_resamples, seed, |strata| {
+        let (first, second) = strata.split_at(strata.len() / 2);
+        let of_strata = first.iter().zip(second).map(|(first, second)| share_of_wins(first, second));
+        mean(&of_strata.collect::<Vec<_>>())
+    })
+}
+
+/// The share of pairs in which the first value is higher; ties count as half.
+fn share_of_wins(first: &[f64], second: &[f64]) -> f64 {
+    let pairs = first.iter().flat_map(|one| second.iter().map(move |other| one.total_cmp(other)));
+    let points: f64 = pairs
+        .map(|order| match order {
+            Ordering::Greater => 1.0,
+            Ordering::Equal => 0.5,
+            Ordering::Less => 0.0,
+        })
+        .sum();
+    points / (first.len() * second.len()) as f64
+}
+
+/// A performance profile: for every threshold, the share of runs with a score above it, averaged over strata, with the 95 % interval
+/// of a stratified bootstrap.
+///
+/// # Panics
+/// If a stratum is empty or there are no resamples.
+pub(crate) fn performance_profile_95(
+    strata: &[Vec<f64>],
+    thresholds: &[f64],
+    n_resamples: usize,
+    seed: u64,
+) -> Vec<Interval> {
+    let above = |strata: &[Vec<f64>], threshold: f64| {
+        let share = |values: &Vec<f64>| {
+            values.iter().filter(|value| **value > threshold).count() as f64 / values.len() as f64
+        };
+        mean(&strata.iter().map(share).collect::<Vec<_>>())
+    };
+    let interval =
+        |threshold: &f64| bootstrap_95(strata, n_resamples, seed, |strata| above(strata, *threshold));
+    thresholds.iter().map(interval).collect()
+}
+
+/// A statistic of all strata, with the 95 % interval of a stratified bootstrap. Every resample draws from each stratum as many values
+/// as it has.
+fn bootstrap_95(
+    strata: &[Vec<f64>],
+    n_resamples: usize,
+    seed: u64,
+    statistic: impl Fn(&[Vec<f64>]) -> f64,
+) -> Interval {
     assert!(n_resamples > 0, "a bootstrap needs resamples");
     assert!(strata.iter().all(|stratum| !stratum.is_empty()), "a stratum needs values");
-    let value = interquartile_mean(&strata.concat());
     let mut counter = 0;
-    let mut resample = Vec::new();
-    let mut means: Vec<f64> = (0..n_resamples)
+    let mut resample = strata.to_vec();
+    let mut found: Vec<f64> = (0..n_resamples)
         .map(|_| {
-            resample.clear();
-            for stratum in strata {
-                for _ in stratum {
-                    resample.push(stratum[random_index(seed, counter, stratum.len())]);
+            for (drawn, stratum) in resample.iter_mut().zip(strata) {
+                for value in drawn {
+                    *value = stratum[random_index(seed, counter, stratum.len())];
                     counter += 1;
                 }
             }
-            interquartile_mean(&resample)
+            statistic(&resample)
         })
         .collect();
-    means.sort_by(f64::total_cmp);
-    Interval { value, low: quantile(&means, 0.025), high: quantile(&means, 0.975) }
+    found.sort_by(f64::total_cmp);
+    Interval { value: statistic(strata), low: quantile(&found, 0.025), high: quantile(&found, 0.975) }
 }
 
 /// `score` as a share of the range from the static score (0) to the oracle's (1); `None` if these are equal.
@@ -219,8 +285,9 @@ fn mix(mut bits: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        Estimate, confidence_95, interquartile_mean, interquartile_mean_95, mean, normalised, population_std,
-        quantile, sample_std, share_of_bayes, standard_error, student_t_975,
+        Estimate, confidence_95, interquartile_mean, interquartile_mean_95, mean, normalised,
+        performance_profile_95, population_std, probability_of_improvement_95, quantile, sample_std,
+        share_of_bayes, standard_error, student_t_975,
     };
 
     #[track_caller]
@@ -323,6 +390,34 @@ mod tests {
         // resamples, and one of them has the mean −1, which is more than 2.5 %: the lower end is −1.
         let interval = interquartile_mean_95(&[vec![-1.0, 0.0, 1.0]], 20_000, 7);
         assert_eq!((interval.low, interval.value, interval.high), (-1.0, 0.0, 1.0));
+    }
+
+    #[test]
+    fn probability_of_improvement_counts_pairs_within_strata() {
+        // Stratum 1: of four pairs, two wins, one tie, one loss. Stratum 2: all lost, whatever the scale.
+        let first = [vec![1.0, 3.0], vec![-9.0]];
+        let second = [vec![1.0, 2.0], vec![50.0, 60.0]];
+        let found = probability_of_improvement_95(&first, &second, 500, 1);
+        close(found.value, (2.5 / 4.0 + 0.0) / 2.0);
+        assert!(found.low < found.value && found.value < found.high, "{found:?}");
+        let reverse = probability_of_improvement_95(&second, &first, 500, 1);
+        close(found.value + reverse.value, 1.0);
+        // Strata without overlap are decided in every resample.
+        let sure = probability_of_improvement_95(&[vec![2.0, 3.0, 4.0]], &[vec![0.0, 1.0]], 100, 1);
+        assert_eq!((sure.low, sure.value, sure.high), (1.0, 1.0, 1.0));
+    }
+
+    #[test]
+    fn a_performance_profile_is_the_share_of_runs_above_a_threshold() {
+        let strata = [vec![0.1, 0.5], vec![0.5, 0.9, 0.9, 0.9]];
+        let shares: Vec<f64> = performance_profile_95(&strata, &[0.0, 0.3, 0.5, 0.9], 200, 1)
+            .into_iter()
+            .map(|interval| interval.value)
+            .collect();
+        // Strata have equal weight, and a score equal to the threshold is not above it.
+        assert_eq!(shares, [1.0, 0.75, 0.375, 0.0]);
+        let [all] = performance_profile_95(&strata, &[0.0], 200, 1)[..] else { panic!("one threshold") };
+        assert_eq!((all.low, all.high), (1.0, 1.0));
     }
 
     #[test]

@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use crate::aggregate::AggregateRow;
 use crate::csv::{optional, quoted};
 use crate::figures::adaptation::{episode_axis, reference_points, switch_mark};
 use crate::figures::training::{TITLES, thin};
 use crate::figures::{limits, other_scales};
 use crate::number;
 use crate::record::{AdaptRecord, BlockRecord, TrainRecord};
-use crate::stats::{mean, population_std};
+use crate::stats::{Interval, mean, population_std};
 use crate::svg::{Axis, Chart, ChartPoint, LineStyle, Series, Ticks};
 
 /// The name of a line, and the records of its seeds.
@@ -136,6 +137,46 @@ pub(crate) fn training(
         band: band_label(groups),
         marks: Vec::new(),
     })
+}
+
+/// The performance profiles of several rows: the share of runs with a score above each threshold.
+pub(crate) fn profiles(title: &str, rows: &[AggregateRow]) -> Chart {
+    let point = |(x, share): (f64, Interval)| ChartPoint {
+        x,
+        y: share.value,
+        band: Some((share.low, share.high)),
+        note: None,
+    };
+    let series = rows
+        .iter()
+        .enumerate()
+        .filter_map(|(number, row)| line(&row.name, number, row.profile().into_iter().map(point).collect()));
+    let above_half = |row: &AggregateRow| {
+        let half = row.profile().into_iter().rfind(|(_, share)| share.value >= 0.5);
+        half.map(|(threshold, _)| {
+            format!("half of the runs of {} are above {}", row.name, number::percent(threshold))
+        })
+    };
+    Chart {
+        title: title.to_owned(),
+        subtitle: String::new(),
+        description: format!("{}.", rows.iter().filter_map(above_half).collect::<Vec<_>>().join("; ")),
+        x: Axis {
+            label: "share of the range from random to oracle".to_owned(),
+            domain: None,
+            limits: None,
+            ticks: Ticks::Percent,
+        },
+        y: Axis {
+            label: "share of runs above it".to_owned(),
+            domain: None,
+            limits: Some((0.0, 1.0)),
+            ticks: Ticks::Percent,
+        },
+        series: series.collect(),
+        band: Some("95\u{a0}% interval".to_owned()),
+        marks: Vec::new(),
+    }
 }
 
 /// One of the compared lines; `None` without points.

@@ -225,11 +225,11 @@ mod tests {
                 seeds: vec![(0, mean, None)],
                 mean,
                 std: Some(0.002),
-                iqm: None,
-                normalised: None,
                 scale: 1.0,
+                ..SeedStatistics::default()
             }),
             is_best: false,
+            other_oracle: None,
         };
         let table = ResultTable {
             corner: "",

@@ -25,7 +25,8 @@ pub struct Intervals {
     pub note: String,
 }
 
-const ROW: f64 = 34.0;
+/// The height of a row.
+pub(super) const ROW: f64 = 34.0;
 const LABEL_LINE: f64 = 14.0;
 
 /// The name of a reference agent above its line.
@@ -55,6 +56,43 @@ fn draw_references(labels: &[ReferenceLabel], (top, bottom): (f64, f64), out: &m
             &[("class", &class), ("x", &at.0), ("y", &at.1), ("text-anchor", &"middle")],
             &label.name,
         );
+    }
+}
+
+/// Draws the ticks of a horizontal axis with their lines, and its label.
+pub(super) fn draw_axis(
+    ticks: &[f64],
+    format: Ticks,
+    x: &impl Fn(f64) -> f64,
+    (top, bottom, right): (f64, f64, f64),
+    label: &str,
+    out: &mut Markup,
+) {
+    let step = ticks.get(1).map_or(1.0, |second| second - ticks[0]);
+    for tick in ticks {
+        let path = format!("M{} {}V{}", Px(x(*tick)), Px(top), Px(bottom));
+        out.empty("path", &[("class", &"grid"), ("d", &path)]);
+        let at = (Px(x(*tick)), Px(bottom + 16.0));
+        out.leaf(
+            "text",
+            &[("class", &"quiet"), ("x", &at.0), ("y", &at.1), ("text-anchor", &"middle")],
+            &format.label(*tick, step),
+        );
+    }
+    out.leaf(
+        "text",
+        &[("class", &"quiet"), ("x", &Px(right)), ("y", &Px(bottom + 33.0)), ("text-anchor", &"end")],
+        label,
+    );
+}
+
+/// Draws the name of the row at height `y`, in as many lines as the space to its left needs.
+pub(super) fn draw_row_name(name: &str, class: &str, (y, left): (f64, f64), out: &mut Markup) {
+    let lines = wrap(name, TEXT_SIZE, left - 8.0);
+    let first = y + 4.0 - (lines.len() - 1) as f64 * LABEL_LINE / 2.0;
+    for (line, text) in lines.iter().enumerate() {
+        let y = Px(first + line as f64 * LABEL_LINE);
+        out.leaf("text", &[("class", &class), ("x", &0), ("y", &y)], text);
     }
 }
 
@@ -120,32 +158,13 @@ impl Intervals {
         let height = bottom + 40.0;
         let mut out = Markup::new();
         out.open("g", &[("class", &"compared")]);
-        let step = ticks.get(1).map_or(1.0, |second| second - ticks[0]);
-        for tick in ticks.iter().filter(|tick| (low - 1e-9..=high + 1e-9).contains(*tick)) {
-            let path = format!("M{} {}V{}", Px(x(*tick)), Px(top), Px(bottom));
-            out.empty("path", &[("class", &"grid"), ("d", &path)]);
-            let at = (Px(x(*tick)), Px(bottom + 16.0));
-            out.leaf(
-                "text",
-                &[("class", &"quiet"), ("x", &at.0), ("y", &at.1), ("text-anchor", &"middle")],
-                &Ticks::Plain.label(*tick, step),
-            );
-        }
-        out.leaf(
-            "text",
-            &[("class", &"quiet"), ("x", &Px(right)), ("y", &Px(bottom + 33.0)), ("text-anchor", &"end")],
-            &self.label,
-        );
+        let shown: Vec<f64> =
+            ticks.into_iter().filter(|tick| (low - 1e-9..=high + 1e-9).contains(tick)).collect();
+        draw_axis(&shown, Ticks::Plain, &x, (top, bottom, right), &self.label, &mut out);
         draw_references(&labels, (top, bottom), &mut out);
         for (place, ((name, statistics, paper), shown)) in self.rows.iter().zip(&names).enumerate() {
             let y = top + (place as f64 + 0.5) * ROW;
-            let lines = wrap(shown, TEXT_SIZE, left - 8.0);
-            let first = y + 4.0 - (lines.len() - 1) as f64 * LABEL_LINE / 2.0;
-            for (line, text) in lines.iter().enumerate() {
-                let class = if statistics.is_some() { "" } else { "quiet" };
-                let y = Px(first + line as f64 * LABEL_LINE);
-                out.leaf("text", &[("class", &class), ("x", &0), ("y", &y)], text);
-            }
+            draw_row_name(shown, if statistics.is_some() { "" } else { "quiet" }, (y, left), &mut out);
             if let Some(paper) = comparable(*paper) {
                 let y = y + 7.0;
                 if let Some(std) = paper.std {
@@ -229,9 +248,8 @@ mod tests {
             seeds: vec![(0, 0.95, None), (1, 0.85, None)],
             mean: 0.9,
             std: Some(0.2),
-            iqm: None,
-            normalised: None,
             scale: 1.0,
+            ..SeedStatistics::default()
         };
         let paper = PaperNumber { mean: 0.553, std: None, is_comparable };
         Intervals {

@@ -6,6 +6,7 @@ pub(crate) mod heatmap;
 pub mod identification;
 pub(crate) mod intervals;
 pub mod keypoint;
+pub(crate) mod ranges;
 pub(crate) mod scatter;
 pub mod training;
 
@@ -29,28 +30,16 @@ pub(crate) fn limits(metric: &str) -> Option<(f64, f64)> {
     SHARES.contains(&metric).then_some((0.0, 1.0))
 }
 
-/// Two records are on one scale if the scores of their reference agents differ by less than this share of the range from static to
-/// oracle; sampling noise is smaller.
-const SAME_SCALE: f64 = 0.05;
-
-/// A sentence that names the rows on another scale than `first`: their reference agents have other scores, because the game has
-/// other rules or other peers. Empty if all rows are on one scale.
+/// A sentence that names the rows on another scale than `first`; empty if there are none.
 pub(crate) fn other_scales<'a>(
     first: &AdaptRecord,
     rows: impl Iterator<Item = (&'a str, &'a AdaptRecord)>,
 ) -> String {
-    let ends = |record: &AdaptRecord| {
-        let of = |name: &str| Some(record.references.get(name)?.mean);
-        Some((of("oracle")?, of("static")?))
-    };
-    let Some((oracle, fixed)) = ends(first) else { return String::new() };
-    let near = SAME_SCALE * (oracle - fixed).abs();
     let others: Vec<String> = rows
         .filter_map(|(name, record)| {
-            let (here, fixed_here) = ends(record)?;
-            let is_other = (here - oracle).abs() > near || (fixed_here - fixed).abs() > near;
-            let [here, fixed_here] = [here, fixed_here].map(|value| number::typeset(value, 3));
-            is_other.then(|| format!("{name} (oracle {here}, static {fixed_here})"))
+            let (oracle, fixed) = record.other_scale_than(first)?;
+            let [oracle, fixed] = [oracle, fixed].map(|value| number::typeset(value, 3));
+            Some(format!("{name} (oracle {oracle}, static {fixed})"))
         })
         .collect();
     if others.is_empty() {
@@ -70,6 +59,8 @@ pub enum Figure {
     Points(scatter::Scatter),
     /// Means with standard deviations, and the paper's numbers.
     Means(intervals::Intervals),
+    /// Shares with intervals.
+    Ranges(ranges::Ranges),
 }
 
 impl Figure {
@@ -80,6 +71,7 @@ impl Figure {
             Figure::Heat(map) => &map.title,
             Figure::Points(scatter) => &scatter.title,
             Figure::Means(intervals) => &intervals.title,
+            Figure::Ranges(ranges) => &ranges.title,
         }
     }
 
@@ -90,6 +82,7 @@ impl Figure {
             Figure::Heat(map) => map.title.push_str(suffix),
             Figure::Points(scatter) => scatter.title.push_str(suffix),
             Figure::Means(intervals) => intervals.title.push_str(suffix),
+            Figure::Ranges(ranges) => ranges.title.push_str(suffix),
         }
     }
 
@@ -100,6 +93,7 @@ impl Figure {
             Figure::Heat(map) => map.description.clone(),
             Figure::Points(scatter) => scatter.description.clone(),
             Figure::Means(intervals) => intervals.description(),
+            Figure::Ranges(ranges) => ranges.description(),
         }
     }
 
@@ -128,6 +122,7 @@ impl Figure {
             Figure::Heat(map) => map.csv(),
             Figure::Points(scatter) => scatter.csv(),
             Figure::Means(intervals) => intervals.csv(),
+            Figure::Ranges(ranges) => ranges.csv(),
         }
     }
 
@@ -146,6 +141,7 @@ impl Figure {
             Figure::Heat(map) => map.draw(width),
             Figure::Points(scatter) => scatter.draw(width),
             Figure::Means(intervals) => intervals.draw(width),
+            Figure::Ranges(ranges) => ranges.draw(width),
         }
     }
 }

@@ -4,8 +4,9 @@
 use super::replay::{self, GamePage};
 use super::run::{command, scaled_note};
 use super::{both, cell, close_table, config_details, counted, dash, facts, files, open_table, shell};
+use crate::details::{DetailTable, detail_tables, peer_tables};
 use crate::experiment_result::{
-    ExperimentResult, MIN_SEEDS_FOR_BEST, PaperNumber, PlacedCell, RunEntry, SeedStatistics, View, over_games,
+    ExperimentResult, MIN_SEEDS_FOR_BEST, PaperNumber, PlacedCell, RunEntry, SeedStatistics, View,
 };
 use crate::markup::Markup;
 use crate::number;
@@ -68,7 +69,27 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
     }
     out.leaf("a", &[("href", &"#runs")], "Runs");
     out.close("nav");
+    share_switch(out);
     out.close("header");
+}
+
+/// Writes the choice between scores and shares in all tables. The style sheet applies it.
+fn share_switch(out: &mut Markup) {
+    out.open("fieldset", &[("class", &"switch")]);
+    out.leaf("legend", &[], "Tables show");
+    let choices = [
+        ("as-scores", "scores"),
+        ("as-shares", "shares of the range from random (0\u{a0}%) to oracle (100\u{a0}%)"),
+    ];
+    for (place, (id, label)) in choices.into_iter().enumerate() {
+        out.open("label", &[("for", &id)]);
+        let input: [(&str, &dyn std::fmt::Display); 4] =
+            [("type", &"radio"), ("name", &"tables"), ("id", &id), ("checked", &"")];
+        out.empty("input", if place == 0 { &input } else { &input[..3] });
+        out.leaf("span", &[], label);
+        out.close("label");
+    }
+    out.close("fieldset");
 }
 
 fn experiment_section(report: &Report, number: usize, experiment: &ExperimentResult, out: &mut Markup) {
@@ -134,11 +155,8 @@ fn result_table(
     table: &crate::experiment_result::ResultTable<'_>,
     out: &mut Markup,
 ) {
-    let runs = &report.runs;
-    let over_all = experiment.view == View::MainTable;
-    let all_games = "normalised, IQM";
     let columns = std::iter::once(table.corner).chain(table.columns.iter().map(String::as_str));
-    let headings: Vec<_> = columns.chain(over_all.then_some(all_games)).map(|name| ("", name)).collect();
+    let headings: Vec<_> = columns.map(|name| ("", name)).collect();
     open_table("grid", &headings, out);
     for (down, (name, cells)) in table.rows.iter().enumerate() {
         out.open("tr", &[("role", &"row")]);
@@ -150,25 +168,57 @@ fn result_table(
                 Some(found) => number_cell(report, found, (column, &id), out),
             }
         }
-        if over_all {
-            let of_row: Vec<_> = cells.iter().flatten().map(|found| found.cell).collect();
-            let is_reference = of_row.iter().any(|cell| cell.is_reference);
-            let interval = if is_reference { None } else { over_games(&of_row, runs) };
-            let text = interval.map_or(dash(), |interval| {
-                let [value, low, high] = [interval.value, interval.low, interval.high].map(number::percent);
-                format!("{value} ({low} to {high})")
-            });
-            cell(out, all_games, "number", &text);
-        }
         out.close("tr");
     }
     close_table(out);
+    if table.rows.iter().flat_map(|(_, cells)| cells).flatten().any(|found| found.is_best) {
+        let rule = format!(
+            ": the highest score of a column among the rows with the preset of the experiment, if at least two of them have \
+             {MIN_SEEDS_FOR_BEST} seeds with the full budget."
+        );
+        out.pieces("p", &[("class", &"note")], &[(Some(("strong", "")), "Bold"), (None, &rule)]);
+    }
     for reason in &experiment.not_comparable {
         let pieces =
             [(Some(("strong", "")), "not comparable"), (None, ": "), (None, reason.as_str()), (None, ".")];
         out.pieces("p", &[("class", &"note")], &pieces);
     }
-    files(&[("this table as CSV", &format!("tables/{}.csv", experiment.name))], out);
+    let table_file = format!("tables/{}.csv", experiment.name);
+    let peers_file = format!("tables/{}-peers.csv", experiment.name);
+    let peers = peer_tables(experiment, &report.runs);
+    let links = [("this table as CSV", table_file.as_str()), ("every seed and peer as CSV", &peers_file)];
+    files(if peers.is_empty() { &links[..1] } else { &links }, out);
+    let details = detail_tables(experiment, &report.runs);
+    folded_tables("First and last episodes, shares, intervals, worst seeds and peers, cost", &details, out);
+    folded_tables("Every peer: mean over seeds (worst seed)", &peers, out);
+}
+
+/// Writes tables of texts in an element that is closed at first.
+fn folded_tables(summary: &str, tables: &[DetailTable], out: &mut Markup) {
+    if tables.is_empty() {
+        return;
+    }
+    out.open("details", &[("class", &"tables")]);
+    out.leaf("summary", &[], summary);
+    for table in tables {
+        out.leaf("h3", &[], &table.title);
+        out.open(
+            "div",
+            &[("class", &"scroll"), ("tabindex", &"0"), ("role", &"region"), ("aria-label", &table.title)],
+        );
+        let headings: Vec<(&str, &str)> = table.headings.iter().map(|name| ("", name.as_str())).collect();
+        open_table("wide", &headings, out);
+        for row in &table.rows {
+            out.open("tr", &[("role", &"row")]);
+            for (place, (text, name)) in row.iter().zip(&table.headings).enumerate() {
+                cell(out, name, if place == 0 { "row" } else { "number" }, text);
+            }
+            out.close("tr");
+        }
+        close_table(out);
+        out.close("div");
+    }
+    out.close("details");
 }
 
 /// Writes a cell: our score as a button that shows its runs, and the paper's number below.
@@ -176,7 +226,7 @@ fn number_cell(report: &Report, found: &PlacedCell<'_>, (column, id): (&str, &st
     out.open("td", &[("role", &"cell"), ("class", &"number cell"), ("data-name", &column)]);
     let Some(statistics) = &found.statistics else {
         out.leaf("span", &[("class", &"missing")], "not run");
-        paper_line(found.cell.paper, out);
+        paper_line(found, report, out);
         out.close("td");
         return;
     };
@@ -190,27 +240,61 @@ fn number_cell(report: &Report, found: &PlacedCell<'_>, (column, id): (&str, &st
     }
     let label =
         format!("{mean}{std}, from {}; show the runs", counted(statistics.n_seeds(), "seed", "seeds"));
-    let pieces = [(Some(("span", "score")), mean.as_str()), (Some(("span", "error")), std.as_str())];
+    let share = statistics.share.map(|(share, std)| {
+        let std = std.map_or(String::new(), |std| format!(" ± {}", number::percent(std)));
+        (number::percent(share), std)
+    });
+    // Without a share, the score is always shown.
+    let raw = |class: &'static str, with_share| if share.is_some() { with_share } else { class };
+    let (score, error) = (raw("score", "score raw"), raw("error", "error raw"));
+    let mut pieces = vec![(Some(("span", score)), mean.as_str()), (Some(("span", error)), std.as_str())];
+    if let Some((share, std)) = &share {
+        pieces.extend([
+            (Some(("span", "score share")), share.as_str()),
+            (Some(("span", "error share")), std.as_str()),
+        ]);
+    }
     out.pieces(
         "button",
         &[("type", &"button"), ("class", &class), ("popovertarget", &id), ("aria-label", &label)],
         &pieces,
     );
-    if !found.cell.is_reference && statistics.n_seeds() < found.cell.n_seeds {
-        let text = format!("{} of {} seeds", statistics.n_seeds(), found.cell.n_seeds);
-        out.leaf("span", &[("class", &"few")], &text);
+    if !found.cell.is_reference {
+        let n = statistics.n_seeds();
+        let (class, of) = if n < found.cell.n_seeds {
+            ("few", format!("{n} of {}", found.cell.n_seeds))
+        } else {
+            ("seeds", n.to_string())
+        };
+        let unit = if n == 1 && class == "seeds" { "seed" } else { "seeds" };
+        out.leaf("span", &[("class", &class)], &format!("{of} {unit}"));
     }
-    paper_line(found.cell.paper, out);
+    if let Some(oracle) = found.other_oracle {
+        let text = format!("other rules: oracle {}", number::typeset(oracle, statistics.decimals().min(3)));
+        out.leaf("span", &[("class", &"rules")], &text);
+    }
+    paper_line(found, report, out);
     popover(report, found, statistics, id, out);
     out.close("td");
 }
 
-/// Writes the paper's number, marked if it is not comparable with ours.
-fn paper_line(paper: Option<PaperNumber>, out: &mut Markup) {
-    let Some(paper) = paper else { return };
-    out.leaf("span", &[("class", &"papers")], &format!("paper {}", paper_number(paper)));
+/// Writes the paper's number, with the difference from ours or the mark that it is not comparable.
+fn paper_line(found: &PlacedCell<'_>, report: &Report, out: &mut Markup) {
+    let Some(paper) = found.cell.paper else { return };
+    let text = format!("paper {}", paper_number(paper));
+    let share = found.cell.longest_record(&report.runs).and_then(|(_, record)| record.share(paper.mean));
+    match share.filter(|_| paper.is_comparable) {
+        None => out.leaf("span", &[("class", &"papers")], &text),
+        Some(share) => {
+            out.leaf("span", &[("class", &"papers raw")], &text);
+            out.leaf("span", &[("class", &"papers share")], &format!("paper {}", number::percent(share)));
+        }
+    }
     if !paper.is_comparable {
-        out.leaf("span", &[("class", &"scale")], "not comparable");
+        out.leaf("span", &[("class", &"rules")], "not comparable");
+    }
+    if let Some(value) = found.statistics.as_ref().and_then(|ours| paper.difference(ours)) {
+        out.leaf("span", &[("class", &"difference")], &difference(value));
     }
 }
 
@@ -222,10 +306,15 @@ pub(crate) fn paper_number(paper: PaperNumber) -> String {
     format!("{}{std}", number::typeset(paper.mean, decimals))
 }
 
+/// A difference in standard errors as text: `+0.4 SE`.
+pub(crate) fn difference(value: f64) -> String {
+    let sign = if value > 0.0 { "+" } else { "" };
+    format!("{sign}{}\u{a0}SE", number::typeset(value, 1))
+}
+
 /// The mean and the standard deviation as text, with the decimals that the standard deviation allows.
 pub(crate) fn mean_and_std(statistics: &SeedStatistics) -> (String, String) {
-    let error = statistics.std.filter(|std| *std > 0.0).or(statistics.seeds[0].2);
-    let decimals = number::decimals_of_two_figures(error);
+    let decimals = statistics.decimals();
     let std = statistics.std.map_or(String::new(), |std| format!(" ± {}", number::typeset(std, decimals)));
     (number::typeset(statistics.mean, decimals), std)
 }
@@ -258,6 +347,9 @@ fn popover(report: &Report, found: &PlacedCell<'_>, statistics: &SeedStatistics,
                 number::typeset(iqm.low, 4),
                 number::typeset(iqm.high, 4)
             ));
+        }
+        if let Some((share, _)) = statistics.share {
+            text.push_str(&format!("; {} of the range from random to oracle", number::percent(share)));
         }
         if let Some(share) = statistics.normalised {
             text.push_str(&format!("; {} of the range from static to oracle", number::percent(share)));
@@ -323,7 +415,12 @@ fn groups_section(report: &Report, out: &mut Markup) {
             cell(out, "runs", "words", &group.name);
             cell(out, "game", "number", &cell_of.game_title);
             cell(out, "evaluation", "number", &file);
-            let found = PlacedCell { cell: &cell_of, statistics: Some(statistics.clone()), is_best: false };
+            let found = PlacedCell {
+                cell: &cell_of,
+                statistics: Some(statistics.clone()),
+                is_best: false,
+                other_oracle: None,
+            };
             number_cell(report, &found, ("score", &format!("group-{place}-{line}")), out);
             cell(out, "normalised", "number", &statistics.normalised.map_or(dash(), number::percent));
             cell(out, "seeds", "number", &statistics.n_seeds().to_string());
@@ -353,6 +450,7 @@ fn runs_section(report: &Report, out: &mut Markup) {
             ("share of the budget", scale),
             ("steps", Some(number::count(run.steps))),
             ("training time", Some(number::duration(run.train.wall_clock_secs))),
+            ("threads", run.n_threads.map(|n| n.to_string())),
             ("processor", Some(run.processor.clone())),
             ("commit", run.train.commit.clone()),
             ("id", Some(run.id.clone())),
@@ -377,18 +475,21 @@ fn runs_section(report: &Report, out: &mut Markup) {
 fn reading_section(report: &Report, out: &mut Markup) {
     out.open("section", &[("id", &"reading")]);
     out.leaf("h2", &[], "How to read the numbers");
-    let few = format!(
-        "± is the standard deviation across training seeds (divisor n), as in the paper; it is missing with one seed. Intervals are \
-         those of the interquartile mean, by a stratified bootstrap with a fixed seed. The highest score of a column is bold, among \
-         the methods with the preset of the experiment, if at least two of them have {MIN_SEEDS_FOR_BEST} seeds or more with the full \
-         budget."
-    );
-    let normalised = "A normalised score is 0 if the agent scores as much as static, a reference agent that never adapts, and 1 if it \
-                      scores as much as oracle, a reference agent that knows its peers. Both are scripted and play with the same \
-                      peers. They are not limits: an agent may score less than static or more than oracle. The paper's peer \
-                      pools and ours come from the same distribution but may differ; compare normalised scores rather than raw ones.";
+    let rows = "A row without the name of a preset has the preset of the experiment: reference, which follows the authors' program. The \
+                paper's numbers come from it and stand next to these rows alone, each with our mean minus it in standard errors (SE) of \
+                the difference. best has the keys that worked best here; paper follows the paper's text. Where a row has other rules, \
+                the oracle's score under them is given; compare its share instead of its score.";
+    let spread = "± is the standard deviation across training seeds (divisor n), as in the paper; it is missing with one seed. Intervals are \
+                  those of a stratified bootstrap with a fixed seed. The worst tenth of peers is the mean score with the tenth of the peers \
+                  that it is lowest with.";
+    let share = "A share is 0\u{a0}% if the agent scores as much as random, which acts uniformly, and 100\u{a0}% if it scores as much as oracle, \
+                 which knows its peers; a normalised score starts from static, which never adapts, instead of random. All are scripted and \
+                 play with the same peers. They are not limits: an agent may score less than random or more than oracle. The paper's \
+                 peer pools and ours come from the same distribution but may differ.";
+    let chosen = "Chosen on: the peers whose scores decided on keys or checkpoints. none: the keys are those of the paper or of the authors' \
+                  program. test: test scores were in sight, so they favour the agent.";
     let folders = "The commands are the recorded ones, with the current folders, relative to the folder of the records.";
-    for text in [few.as_str(), normalised, folders] {
+    for text in [rows, spread, share, chosen, folders] {
         out.leaf("p", &[("class", &"note")], text);
     }
     if !report.command.is_empty() {

@@ -220,16 +220,28 @@ fn numbers_of_the_paper_stand_next_to_preset_reference_alone() {
 fn the_committed_results_are_made_from_the_records() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let file = scratch.path().join("RESULTS.md");
-    let output = pace_in(&root(), &["report", "results", "--markdown", file.to_str().expect("UTF-8")]);
+    let readme = scratch.path().join("README.md");
+    std::fs::copy(root().join("README.md"), &readme).expect("copied");
+    let text = |path: &Path| path.to_str().expect("UTF-8").to_owned();
+    let output =
+        pace_in(&root(), &["report", "results", "--markdown", &text(&file), "--claims", &text(&readme)]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let made = std::fs::read_to_string(&file).expect("a file");
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        std::fs::write(root().join("RESULTS.md"), &made).expect("written");
+    for (name, made) in [("RESULTS.md", &file), ("README.md", &readme)] {
+        let made = std::fs::read_to_string(made).expect("a file");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(root().join(name), &made).expect("written");
+        }
+        let committed = std::fs::read_to_string(root().join(name)).expect("a file");
+        assert!(
+            committed == made,
+            "{name} is out of date; write it with `pace report results --markdown RESULTS.md --claims README.md`"
+        );
     }
-    let committed = std::fs::read_to_string(root().join("RESULTS.md")).expect("RESULTS.md");
-    assert!(
-        committed == made,
-        "RESULTS.md is out of date; write it with `pace report results --markdown RESULTS.md`"
+    // A page without markers stays unchanged.
+    check_error(
+        &["report", &text(&root().join("results")), "--claims", &text(&file)],
+        2,
+        &["--claims", "found no markers"],
     );
 }
 

@@ -8,12 +8,13 @@ pub mod run_page;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
 use pace_games::GAMES;
 use pace_lab::{LabError, create_folder, join_with_experiments, write_atomically};
 use pace_report::page::{GamePage, overview};
 use pace_report::report::Report;
-use pace_report::{ReplayRecord, markdown, marl_eval};
+use pace_report::{ReplayRecord, claims, markdown, marl_eval};
 
 use crate::log_line;
 
@@ -30,6 +31,9 @@ pub struct ReportArgs {
     /// Write only the tables, as Markdown, to this file.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write only the claims about PACE, between the markers in this Markdown file. With --markdown, both are written.
+    #[arg(long, value_name = "FILE")]
+    claims: Option<PathBuf>,
 }
 
 pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -38,18 +42,26 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
         None => default_records_folder()?,
     };
     if records.join("manifest.json").is_file() {
-        anyhow::ensure!(args.markdown.is_none(), "--markdown: found a run folder, expected a folder of runs");
+        for (option, file) in [("--markdown", &args.markdown), ("--claims", &args.claims)] {
+            anyhow::ensure!(file.is_none(), "{option}: found a run folder, expected a folder of runs");
+        }
         return run_page::write(&records, args.out.as_deref().unwrap_or(&records), out);
     }
     let (report, replays) = join_with_experiments(&records, &args.experiments)?;
-    let written = match &args.markdown {
-        Some(file) => {
-            write_atomically(file, markdown::render(&report).as_bytes())?;
-            file.clone()
-        }
-        None => write_report(&report, &replays, args.out.as_deref().unwrap_or(Path::new("report")))?,
-    };
-    writeln!(out, "{}", written.display())?;
+    if let Some(file) = &args.markdown {
+        write_atomically(file, markdown::render(&report).as_bytes())?;
+    }
+    if let Some(file) = &args.claims {
+        write_claims(&report, file)?;
+    }
+    let mut written: Vec<PathBuf> = [&args.markdown, &args.claims].into_iter().flatten().cloned().collect();
+    if written.is_empty() {
+        let folder = args.out.as_deref().unwrap_or(Path::new("report"));
+        written.push(write_report(&report, &replays, folder)?);
+    }
+    for path in written {
+        writeln!(out, "{}", path.display())?;
+    }
     log_line(&format!("{} runs read, {} files unreadable", report.runs.len(), report.damaged.len()));
     // The report is complete but for these files; the exit code tells scripts that some were skipped.
     match report.damaged.first() {
@@ -59,6 +71,15 @@ pub fn run(args: &ReportArgs, out: &mut dyn Write) -> anyhow::Result<()> {
             Err(LabError::FilesSkipped { n, first: first.clone() }.into())
         }
     }
+}
+
+fn write_claims(report: &Report, file: &Path) -> anyhow::Result<()> {
+    let page = std::fs::read_to_string(file).with_context(|| format!("--claims: {}", file.display()))?;
+    let page = claims::update(&page, report).ok_or_else(|| {
+        let path = file.display();
+        anyhow::anyhow!("--claims: {path}: found no markers, or no main table among the experiments; expected both, as in README.md")
+    })?;
+    Ok(write_atomically(file, page.as_bytes())?)
 }
 
 fn default_records_folder() -> anyhow::Result<PathBuf> {
@@ -78,6 +99,9 @@ fn write_report(report: &Report, replays: &[ReplayRecord], folder: &Path) -> Res
             &tables.join(format!("{}.csv", experiment.name)),
             report.table_csv(experiment).as_bytes(),
         )?;
+        if let Some(peers) = report.peers_csv(experiment) {
+            write_atomically(&tables.join(format!("{}-peers.csv", experiment.name)), peers.as_bytes())?;
+        }
         for found in report.figures_of(experiment) {
             write_atomically(
                 &figures.join(format!("{}.svg", found.name)),
