@@ -176,7 +176,6 @@ impl AdaptRecord {
             references: BTreeMap::new(),
             peers: head.peers.into_iter().enumerate().map(peer).collect(),
             run: head.run,
-            chosen_on: None,
             command: head.command,
         }
     }

@@ -100,9 +100,6 @@ pub struct AdaptRecord {
     pub peers: Vec<PeerRecord>,
     /// The training run of the agent.
     pub run: RunRecord,
-    /// The pool on which settings of the run or its checkpoint were chosen: `none`, `validation`, `test`. Older records lack it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub chosen_on: Option<String>,
     /// The command that wrote this record.
     pub command: String,
 }

@@ -105,7 +105,6 @@ pub fn hostile() -> (AdaptRecord, TrainRecord) {
             config_hash: Some(text()),
             ..RunRecord::default()
         },
-        chosen_on: Some(text()),
         command: text(),
     };
     let train = TrainRecord {
