@@ -1,4 +1,7 @@
-//! A training batch: whole encounters, one contiguous block per field, ragged with offsets.
+//! A training batch: encounters, one contiguous block per field, ragged with offsets.
+//!
+//! Encounters are whole, unless the keys ask for rollouts of a fixed number of steps (`rollout_steps`). Then an encounter may go on
+//! in the next batch. That batch has its earlier decisions again, as context only.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,10 +45,24 @@ pub(crate) struct Batch {
     pub(crate) tuples: Vec<u32>,
     /// The index of the symmetry transform of each encounter.
     pub(crate) sides: Vec<u8>,
+    /// The number of first decisions of each encounter that an earlier batch was learned from.
+    pub(crate) n_earlier: Vec<usize>,
+    /// The cut at the end of each encounter that goes on in the next batch.
+    pub(crate) cuts: Vec<Option<Cut>>,
     /// Filled in by [`Batch::index_observations`] if there are few distinct observations.
     pub(crate) numbers: Option<ObservationIndices>,
     decision_starts: Vec<usize>,
     episode_starts: Vec<usize>,
+}
+
+/// The end of a rollout within an encounter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Cut {
+    /// The value of the critic at the next decision.
+    pub(crate) next_value: f32,
+    /// Whether the last episode goes on. Its terminal observation in the batch is then that of the next decision, and its ending
+    /// has no meaning.
+    pub(crate) is_within_episode: bool,
 }
 
 /// The index of the distinct observation at every decision and at every end of an episode.
@@ -71,13 +88,22 @@ pub(crate) struct Segment {
 }
 
 impl Batch {
-    /// Cuts every encounter into segments of this many decisions; the last one may be shorter.
+    /// One segment for every encounter.
+    pub(crate) fn whole_encounters(&self) -> Vec<Segment> {
+        let segment = |encounter| {
+            let (decisions, episode) = (self.decisions(encounter), self.episodes(encounter).start);
+            Segment { decisions, episode, n_before: 0 }
+        };
+        (0..self.n_encounters()).map(segment).collect()
+    }
+
+    /// Cuts the new decisions of every encounter into segments of this many; the last one may be shorter.
     pub(crate) fn cut(&self, n_steps: usize) -> Vec<Segment> {
         let mut segments = Vec::new();
         for encounter in 0..self.n_encounters() {
-            let range = self.decisions(encounter);
+            let range = self.new_decisions(encounter);
             let mut episode = self.episodes(encounter).start;
-            let mut episode_start = range.start;
+            let mut episode_start = self.decisions(encounter).start;
             for start in range.clone().step_by(n_steps) {
                 while episode_start + self.episode_lengths[episode] as usize <= start {
                     episode_start += self.episode_lengths[episode] as usize;
@@ -114,6 +140,35 @@ impl Batch {
         self.decision_starts[encounter]..end
     }
 
+    /// The decisions of an encounter that are learned from.
+    pub(crate) fn new_decisions(&self, encounter: usize) -> Range<usize> {
+        let decisions = self.decisions(encounter);
+        decisions.start + self.n_earlier[encounter]..decisions.end
+    }
+
+    /// The number of decisions that are learned from.
+    pub(crate) fn n_new_decisions(&self) -> usize {
+        self.n_decisions() - self.n_earlier.iter().sum::<usize>()
+    }
+
+    /// The values of a field, one per decision, at the decisions that are learned from.
+    pub(crate) fn at_new_decisions<'a>(&'a self, field: &'a [f32]) -> impl Iterator<Item = f32> + 'a {
+        (0..self.n_encounters()).flat_map(|encounter| &field[self.new_decisions(encounter)]).copied()
+    }
+
+    /// The episodes that ended in this rollout.
+    pub(crate) fn ended_episodes(&self) -> impl Iterator<Item = usize> {
+        (0..self.n_encounters()).flat_map(move |encounter| {
+            let first_new = self.new_decisions(encounter).start;
+            let last = self.episodes(encounter).end - 1;
+            let goes_on = self.cuts[encounter].is_some_and(|cut| cut.is_within_episode);
+            let is_ended = move |(episode, decisions): &(usize, Range<usize>)| {
+                decisions.end > first_new && !(goes_on && *episode == last)
+            };
+            self.episode_decisions(encounter).filter(is_ended).map(|(episode, _)| episode)
+        })
+    }
+
     /// The episodes of an encounter.
     pub(crate) fn episodes(&self, encounter: usize) -> Range<usize> {
         let end = self.episode_starts.get(encounter + 1).copied().unwrap_or(self.episode_lengths.len());
@@ -141,13 +196,15 @@ impl Batch {
         self.episode_starts.push(self.episode_lengths.len());
         self.tuples.push(tuple);
         self.sides.push(side);
+        self.n_earlier.push(0);
+        self.cuts.push(None);
     }
 
-    /// A batch with room for this many encounters, to be filled by its [`EncounterWriter`]s. Rows that are never written take no
-    /// physical memory.
-    pub(crate) fn with_room(n_encounters: usize, room: EncounterRoom) -> Batch {
+    /// A batch with room for this many lanes, to be filled by its [`LaneWriter`]s. Rows that are never written take no physical
+    /// memory.
+    pub(crate) fn with_room(n_lanes: usize, room: LaneRoom) -> Batch {
         let mut batch = Batch::default();
-        let (n_decisions, n_episodes) = (n_encounters * room.max_decisions, n_encounters * room.n_episodes);
+        let (n_decisions, n_episodes) = (n_lanes * room.max_decisions, n_lanes * room.max_episodes);
         for (column, width) in batch.float_columns(room) {
             *column = vec![0.0; n_decisions * width];
         }
@@ -161,10 +218,10 @@ impl Batch {
         batch
     }
 
-    /// A writer for each encounter that there is room for, in order.
-    pub(crate) fn writers(&mut self, room: EncounterRoom) -> impl Iterator<Item = EncounterWriter<'_>> {
-        let EncounterRoom { max_decisions, n_episodes, observation, n_peers, peer_observation } = room;
-        let n_encounters = self.actions.len() / max_decisions;
+    /// A writer for each lane that there is room for, in order.
+    pub(crate) fn writers(&mut self, room: LaneRoom) -> impl Iterator<Item = LaneWriter<'_>> {
+        let LaneRoom { max_decisions, max_episodes, observation, n_peers, peer_observation } = room;
+        let n_lanes = self.actions.len() / max_decisions;
         let mut observations = &mut self.observations[..];
         let mut actions = &mut self.actions[..];
         let mut peer_actions = &mut self.peer_actions[..];
@@ -177,11 +234,11 @@ impl Batch {
         let mut episode_lengths = &mut self.episode_lengths[..];
         let mut endings = &mut self.endings[..];
         let mut keypoints_visited = &mut self.keypoints_visited[..];
-        (0..n_encounters).map(move |_| EncounterWriter {
-            tuple: 0,
-            side: 0,
+        (0..n_lanes).map(move |_| LaneWriter {
+            encounters: Vec::new(),
             n_decisions: 0,
-            episode: 0,
+            n_episodes: 0,
+            is_within_episode: false,
             saved_states: Vec::new(),
             observations: take_front(&mut observations, max_decisions * observation),
             actions: take_front(&mut actions, max_decisions),
@@ -191,34 +248,45 @@ impl Batch {
             values: take_front(&mut values, max_decisions),
             task_rewards: take_front(&mut task_rewards, max_decisions),
             exploration_rewards: take_front(&mut exploration_rewards, max_decisions),
-            terminal_observations: take_front(&mut terminal_observations, n_episodes * observation),
-            episode_lengths: take_front(&mut episode_lengths, n_episodes),
-            endings: take_front(&mut endings, n_episodes),
-            keypoints_visited: take_front(&mut keypoints_visited, n_episodes),
+            terminal_observations: take_front(&mut terminal_observations, max_episodes * observation),
+            episode_lengths: take_front(&mut episode_lengths, max_episodes),
+            endings: take_front(&mut endings, max_episodes),
+            keypoints_visited: take_front(&mut keypoints_visited, max_episodes),
         })
     }
 
-    /// Closes the gaps behind encounters with fewer decisions than there is room for.
-    pub(crate) fn close_gaps(&mut self, room: EncounterRoom, encounters: Vec<WrittenEncounter>) {
+    /// Closes the gaps behind lanes with fewer decisions or episodes than there is room for.
+    pub(crate) fn close_gaps(&mut self, room: LaneRoom, lanes: Vec<WrittenLane>) {
+        let (n_decisions, n_episodes): (Vec<usize>, Vec<usize>) =
+            lanes.iter().map(|lane| (lane.n_decisions, lane.n_episodes)).unzip();
         for (column, width) in self.float_columns(room) {
-            close_gaps_of(column, width, room.max_decisions, &encounters);
+            close_gaps_of(column, width, room.max_decisions, &n_decisions);
         }
         for (column, width) in self.action_columns(room) {
-            close_gaps_of(column, width, room.max_decisions, &encounters);
+            close_gaps_of(column, width, room.max_decisions, &n_decisions);
         }
-        let mut n_decisions = 0;
-        for (encounter, written) in encounters.into_iter().enumerate() {
-            self.decision_starts.push(n_decisions);
-            self.episode_starts.push(encounter * room.n_episodes);
-            self.tuples.push(written.tuple);
-            self.sides.push(written.side);
-            self.saved_states.extend(written.saved_states);
-            n_decisions += written.n_decisions;
+        close_gaps_of(&mut self.terminal_observations, room.observation, room.max_episodes, &n_episodes);
+        close_gaps_of(&mut self.episode_lengths, 1, room.max_episodes, &n_episodes);
+        close_gaps_of(&mut self.endings, 1, room.max_episodes, &n_episodes);
+        close_gaps_of(&mut self.keypoints_visited, 1, room.max_episodes, &n_episodes);
+        let (mut first_decision, mut first_episode) = (0, 0);
+        for lane in lanes {
+            for written in lane.encounters {
+                self.decision_starts.push(first_decision + written.first_decision);
+                self.episode_starts.push(first_episode + written.first_episode);
+                self.tuples.push(written.tuple);
+                self.sides.push(written.side);
+                self.n_earlier.push(written.n_earlier);
+                self.cuts.push(written.cut);
+            }
+            self.saved_states.extend(lane.saved_states);
+            first_decision += lane.n_decisions;
+            first_episode += lane.n_episodes;
         }
     }
 
     /// The fields of numbers with one row per decision, and the width of a row.
-    fn float_columns(&mut self, room: EncounterRoom) -> [(&mut Vec<f32>, usize); 6] {
+    fn float_columns(&mut self, room: LaneRoom) -> [(&mut Vec<f32>, usize); 6] {
         [
             (&mut self.observations, room.observation),
             (&mut self.peer_observations, room.n_peers * room.peer_observation),
@@ -230,7 +298,7 @@ impl Batch {
     }
 
     /// The fields of actions with one row per decision, and the width of a row.
-    fn action_columns(&mut self, room: EncounterRoom) -> [(&mut Vec<Action>, usize); 2] {
+    fn action_columns(&mut self, room: LaneRoom) -> [(&mut Vec<Action>, usize); 2] {
         [(&mut self.actions, 1), (&mut self.peer_actions, room.n_peers)]
     }
 }
@@ -281,18 +349,13 @@ fn hash_of(observation: &[f32]) -> u64 {
     observation.iter().fold(0xcbf2_9ce4_8422_2325, add)
 }
 
-/// Moves the rows of every encounter behind those of the encounter before it.
-fn close_gaps_of<T: Copy>(
-    column: &mut Vec<T>,
-    width: usize,
-    max_decisions: usize,
-    encounters: &[WrittenEncounter],
-) {
+/// Moves the rows of every lane behind those of the lane before it.
+fn close_gaps_of<T: Copy>(column: &mut Vec<T>, width: usize, max_rows: usize, n_rows: &[usize]) {
     let mut end = 0;
-    for (encounter, written) in encounters.iter().enumerate() {
-        let start = encounter * max_decisions * width;
-        column.copy_within(start..start + written.n_decisions * width, end);
-        end += written.n_decisions * width;
+    for (lane, n_rows) in n_rows.iter().enumerate() {
+        let start = lane * max_rows * width;
+        column.copy_within(start..start + n_rows * width, end);
+        end += n_rows * width;
     }
     column.truncate(end);
 }
@@ -304,11 +367,11 @@ fn take_front<'a, T>(rest: &mut &'a mut [T], n: usize) -> &'a mut [T] {
     front
 }
 
-/// The memory that a rollout reserves for each encounter of a batch, so that every lane can write to the batch itself.
+/// The memory that a rollout reserves for each lane of a batch, so that every lane can write to the batch itself.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct EncounterRoom {
+pub(crate) struct LaneRoom {
     pub(crate) max_decisions: usize,
-    pub(crate) n_episodes: usize,
+    pub(crate) max_episodes: usize,
     /// Size of an observation.
     pub(crate) observation: usize,
     pub(crate) n_peers: usize,
@@ -316,17 +379,17 @@ pub(crate) struct EncounterRoom {
     pub(crate) peer_observation: usize,
 }
 
-/// One encounter's rows of a batch, written decision by decision.
+/// One lane's rows of a batch, written decision by decision: one encounter after the other.
 #[derive(Debug)]
-pub(crate) struct EncounterWriter<'a> {
-    pub(crate) tuple: u32,
-    /// The side that the ego looks from.
-    pub(crate) side: u8,
+pub(crate) struct LaneWriter<'a> {
+    encounters: Vec<WrittenEncounter>,
     /// Appended to by [`crate::network::Actor::save_state`].
     pub(crate) saved_states: Vec<f32>,
     n_decisions: usize,
-    /// The current episode.
-    episode: usize,
+    /// Episodes before the current one.
+    n_episodes: usize,
+    /// Whether the current episode has a decision.
+    is_within_episode: bool,
     observations: &'a mut [f32],
     actions: &'a mut [Action],
     peer_actions: &'a mut [Action],
@@ -356,16 +419,39 @@ pub(crate) struct DecisionRow<'a> {
     pub(crate) keypoint_visited: bool,
 }
 
-/// The properties of an encounter whose rows are written.
+/// The rows of a lane that is written.
 #[derive(Debug)]
-pub(crate) struct WrittenEncounter {
-    tuple: u32,
-    side: u8,
+pub(crate) struct WrittenLane {
+    encounters: Vec<WrittenEncounter>,
     n_decisions: usize,
+    n_episodes: usize,
     saved_states: Vec<f32>,
 }
 
-impl EncounterWriter<'_> {
+/// The place of an encounter in the rows of its lane, and its properties.
+#[derive(Debug)]
+struct WrittenEncounter {
+    tuple: u32,
+    side: u8,
+    first_decision: usize,
+    first_episode: usize,
+    n_earlier: usize,
+    cut: Option<Cut>,
+}
+
+impl LaneWriter<'_> {
+    /// Starts an encounter with a tuple, which the ego looks at from a side.
+    pub(crate) fn open_encounter(&mut self, tuple: usize, side: usize) {
+        self.encounters.push(WrittenEncounter {
+            tuple: tuple as u32,
+            side: side as u8,
+            first_decision: self.n_decisions,
+            first_episode: self.n_episodes,
+            n_earlier: 0,
+            cut: None,
+        });
+    }
+
     /// Writes a decision of the current episode.
     pub(crate) fn add(&mut self, row: &DecisionRow<'_>) {
         let index = self.n_decisions;
@@ -377,26 +463,41 @@ impl EncounterWriter<'_> {
         self.values[index] = row.value;
         self.task_rewards[index] = row.task_reward;
         self.exploration_rewards[index] = row.exploration_reward;
-        self.episode_lengths[self.episode] += 1;
-        self.keypoints_visited[self.episode] |= row.keypoint_visited;
+        self.episode_lengths[self.n_episodes] += 1;
+        self.keypoints_visited[self.n_episodes] |= row.keypoint_visited;
         self.n_decisions += 1;
+        self.is_within_episode = true;
+    }
+
+    /// Marks all decisions of the current encounter so far as those of an earlier batch.
+    pub(crate) fn mark_as_earlier(&mut self) {
+        let n_decisions = self.n_decisions;
+        let encounter = self.encounters.last_mut().expect("an encounter was opened");
+        encounter.n_earlier = n_decisions - encounter.first_decision;
     }
 
     /// Ends the current episode.
     pub(crate) fn end_episode(&mut self, terminal_observation: &[f32], ending: Ending) {
-        write_row(self.terminal_observations, self.episode, terminal_observation);
-        self.endings[self.episode] = ending;
-        self.episode += 1;
+        write_row(self.terminal_observations, self.n_episodes, terminal_observation);
+        self.endings[self.n_episodes] = ending;
+        self.n_episodes += 1;
+        self.is_within_episode = false;
     }
 
-    /// Ends the encounter.
-    pub(crate) fn finish(self) -> WrittenEncounter {
-        WrittenEncounter {
-            tuple: self.tuple,
-            side: self.side,
-            n_decisions: self.n_decisions,
-            saved_states: self.saved_states,
+    /// Ends the rollout within the current encounter, before a decision with this observation and value.
+    pub(crate) fn cut(&mut self, next_observation: &[f32], next_value: f32) {
+        let is_within_episode = self.is_within_episode;
+        if is_within_episode {
+            self.end_episode(next_observation, Ending::Finished);
         }
+        let encounter = self.encounters.last_mut().expect("an encounter was opened");
+        encounter.cut = Some(Cut { next_value, is_within_episode });
+    }
+
+    /// Ends the rollout.
+    pub(crate) fn finish(self) -> WrittenLane {
+        let LaneWriter { encounters, n_decisions, n_episodes, saved_states, .. } = self;
+        WrittenLane { encounters, n_decisions, n_episodes, saved_states }
     }
 }
 
@@ -408,24 +509,19 @@ fn write_row<T: Copy>(column: &mut [T], index: usize, row: &[T]) {
 mod tests {
     use pace_games::Ending;
 
-    use super::{Batch, DecisionRow, EncounterRoom, EncounterWriter, ObservationIndex, Segment, hash_of};
+    use super::{Batch, Cut, DecisionRow, LaneRoom, LaneWriter, ObservationIndex, Segment, hash_of};
 
     #[test]
     fn writers_leave_no_gaps() {
-        let room = EncounterRoom {
-            max_decisions: 3,
-            n_episodes: 2,
-            observation: 2,
-            n_peers: 1,
-            peer_observation: 0,
-        };
+        let room =
+            LaneRoom { max_decisions: 3, max_episodes: 2, observation: 2, n_peers: 1, peer_observation: 0 };
         let mut batch = Batch::with_room(3, room);
         let mut writers: Vec<_> = batch.writers(room).collect();
         // Encounters with episodes of these lengths, written in reverse order.
         let lengths = [[1, 1], [2, 1], [1, 1]];
         for (encounter, lengths) in lengths.iter().enumerate().rev() {
             let writer = &mut writers[encounter];
-            writer.tuple = 7 + encounter as u32;
+            writer.open_encounter(7 + encounter, 0);
             let mut number = 10.0 * encounter as f32;
             for length in lengths {
                 for _ in 0..*length {
@@ -446,7 +542,7 @@ mod tests {
             }
             writer.saved_states.push(number);
         }
-        let encounters = writers.into_iter().map(EncounterWriter::finish).collect();
+        let encounters = writers.into_iter().map(LaneWriter::finish).collect();
         batch.close_gaps(room, encounters);
         let numbers = [1.0, 2.0, 11.0, 12.0, 13.0, 21.0, 22.0];
         let plus = |offset: f32| numbers.map(|number| number + offset);
@@ -521,7 +617,63 @@ mod tests {
             segment(10..12, 4, 0),
         ];
         assert_eq!(batch.cut(3), expected);
-        assert_eq!(batch.cut(usize::MAX), [segment(0..8, 0, 0), segment(8..10, 3, 0), segment(10..12, 4, 0)]);
+        let whole = [segment(0..8, 0, 0), segment(8..10, 3, 0), segment(10..12, 4, 0)];
+        assert_eq!((batch.cut(usize::MAX), batch.whole_encounters()), (whole.to_vec(), whole.to_vec()));
         assert_eq!(batch.cut(1).len(), 12);
+        // Only new decisions are cut, and the first segment may start within an episode.
+        batch.n_earlier = vec![5, 0, 1];
+        let cut = [segment(5..8, 2, 1), segment(8..10, 3, 0), segment(11..12, 5, 0)];
+        assert_eq!((batch.cut(3), batch.whole_encounters()), (cut.to_vec(), whole.to_vec()));
+        assert_eq!(batch.n_new_decisions(), 6);
+    }
+
+    #[test]
+    fn a_lane_may_have_several_encounters_and_parts_of_them() {
+        let room =
+            LaneRoom { max_decisions: 9, max_episodes: 9, observation: 1, n_peers: 1, peer_observation: 0 };
+        let mut batch = Batch::with_room(2, room);
+        let mut writers: Vec<_> = batch.writers(room).collect();
+        let add = |writer: &mut LaneWriter<'_>, number: f32| {
+            writer.add(&DecisionRow {
+                observation: &[number],
+                action: 0,
+                peer_actions: &[0],
+                peer_observations: &[],
+                log_probability: 0.0,
+                value: number,
+                task_reward: 0.0,
+                exploration_reward: 0.0,
+                keypoint_visited: false,
+            });
+        };
+        // The end of an encounter that began earlier, and the beginning of one that goes on.
+        let lane = &mut writers[0];
+        lane.open_encounter(3, 0);
+        add(lane, 1.0);
+        lane.end_episode(&[1.5], Ending::Succeeded);
+        add(lane, 2.0);
+        lane.mark_as_earlier();
+        add(lane, 3.0);
+        lane.end_episode(&[3.5], Ending::Succeeded);
+        lane.open_encounter(3, 0);
+        add(lane, 4.0);
+        lane.cut(&[5.0], 0.5);
+        // A cut between two episodes.
+        let lane = &mut writers[1];
+        lane.open_encounter(6, 0);
+        add(lane, 7.0);
+        lane.end_episode(&[7.5], Ending::TimedOut);
+        lane.cut(&[8.0], 0.8);
+        let lanes = writers.into_iter().map(LaneWriter::finish).collect();
+        batch.close_gaps(room, lanes);
+        assert_eq!(batch.observations, [1.0, 2.0, 3.0, 4.0, 7.0]);
+        assert_eq!(batch.terminal_observations, [1.5, 3.5, 5.0, 7.5]);
+        assert_eq!((&batch.tuples[..], &batch.episode_lengths[..]), (&[3, 3, 6][..], &[1, 2, 1, 1][..]));
+        let ranges: Vec<_> = (0..3).map(|one| (batch.decisions(one), batch.new_decisions(one))).collect();
+        assert_eq!(ranges, [(0..3, 2..3), (3..4, 3..4), (4..5, 4..5)]);
+        let cut = |next_value, is_within_episode| Some(Cut { next_value, is_within_episode });
+        assert_eq!([0, 1, 2].map(|one| batch.cuts[one]), [None, cut(0.5, true), cut(0.8, false)]);
+        assert_eq!(batch.ended_episodes().collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(batch.at_new_decisions(&batch.values).collect::<Vec<_>>(), [3.0, 4.0, 7.0]);
     }
 }

@@ -159,8 +159,12 @@ pub enum ExplorationMode {
 pub struct TrainConfig {
     /// Ego decisions to train for.
     pub total_steps: u64,
-    /// Whole encounters per training tuple in a batch.
+    /// Whole encounters per training tuple in a batch; with `rollout_steps`, lanes per training tuple.
     pub encounters_per_tuple: usize,
+    /// Steps of every lane in a batch. Encounters follow each other in a lane, and one that is not over goes on in the next batch
+    /// (D4). 0 means whole encounters.
+    #[serde(default)]
+    pub rollout_steps: usize,
     /// Indices of the training tuples to train with; empty for all. Classes are those of the whole pool in any case.
     #[serde(default)]
     pub train_tuples: Vec<usize>,
@@ -264,6 +268,9 @@ pub struct TrainConfig {
     pub gscu: Option<GscuConfig>,
 }
 
+/// The maximum of `rollout_steps`.
+const MAX_ROLLOUT_STEPS: usize = 100_000;
+
 // Values of keys for runs that were recorded before the key existed.
 
 fn default_minibatches_per_encounter() -> usize {
@@ -335,6 +342,10 @@ impl TrainConfig {
         };
         count("total_steps", self.total_steps, 1_000_000_000_000)?;
         count("encounters_per_tuple", self.encounters_per_tuple as u64, 100_000)?;
+        if self.rollout_steps > MAX_ROLLOUT_STEPS {
+            let expected = format!("a number from 0 to {MAX_ROLLOUT_STEPS}, where 0 means whole encounters");
+            return Err(ConfigError::bad_value("rollout_steps", &self.rollout_steps, &expected));
+        }
         count("epochs", self.epochs as u64, 1000)?;
         count("minibatches", self.minibatches as u64, 100_000)?;
         count("minibatches_per_encounter", self.minibatches_per_encounter as u64, 100_000)?;

@@ -1,7 +1,7 @@
-//! Generalised advantage estimation over whole encounters.
+//! Generalised advantage estimation over encounters.
 //!
 //! Returns continue across the ends of episodes and stop with the encounter. For methods with returns per episode they stop
-//! with every episode.
+//! with every episode. Where a rollout cuts an encounter, the value of the next decision stands for the rest.
 
 use pace_games::Ending;
 
@@ -18,19 +18,23 @@ pub(crate) fn estimate_advantages(batch: &mut Batch, exploration_weight: f64, co
     batch.targets.clear();
     batch.targets.resize(n_decisions, 0.0);
     for encounter in 0..batch.n_encounters() {
+        let cut = batch.cuts[encounter];
         let mut advantage = 0.0;
-        let mut next_value = 0.0;
-        let mut end = batch.decisions(encounter).end;
+        let mut next_value = cut.map_or(0.0, |cut| cut.next_value);
+        let mut goes_on = cut.is_some_and(|cut| cut.is_within_episode);
+        let new_decisions = batch.new_decisions(encounter);
+        let mut end = new_decisions.end;
         for episode in batch.episodes(encounter).rev() {
             let start = end - batch.episode_lengths[episode] as usize;
-            let is_cut = config.return_span == Span::Episode;
-            if is_cut {
+            let is_over = config.return_span == Span::Episode && !goes_on;
+            goes_on = false;
+            if is_over {
                 (advantage, next_value) = (0.0, 0.0);
             }
-            let is_zeroed = is_cut
+            let is_zeroed = is_over
                 && config.timeout_advantage == TimeoutAdvantage::Zero
                 && batch.endings[episode] == Ending::TimedOut;
-            for step in (start..end).rev() {
+            for step in (start.max(new_decisions.start)..end).rev() {
                 let reward = batch.task_rewards[step] + exploration_weight * batch.exploration_rewards[step];
                 let td_error = reward + discount * next_value - batch.values[step];
                 advantage = td_error + discount * gae_lambda * advantage;
@@ -41,12 +45,16 @@ pub(crate) fn estimate_advantages(batch: &mut Batch, exploration_weight: f64, co
                 batch.advantages[step] = advantage;
                 batch.targets[step] = advantage + batch.values[step];
             }
+            if start <= new_decisions.start {
+                break;
+            }
             end = start;
         }
     }
-    let n = n_decisions as f64;
-    let mean = batch.advantages.iter().map(|value| f64::from(*value)).sum::<f64>() / n;
-    let squares = batch.advantages.iter().map(|value| (f64::from(*value) - mean).powi(2)).sum::<f64>();
+    let n = batch.n_new_decisions() as f64;
+    let new_advantages = || batch.at_new_decisions(&batch.advantages).map(f64::from);
+    let mean = new_advantages().sum::<f64>() / n;
+    let squares = new_advantages().map(|value| (value - mean).powi(2)).sum::<f64>();
     // The sample standard deviation, as in PyTorch. It is 0 for a single decision.
     let standard_deviation = (squares / (n - 1.0).max(1.0)).sqrt();
     for advantage in &mut batch.advantages {
@@ -59,7 +67,7 @@ mod tests {
     use pace_games::Ending;
 
     use super::estimate_advantages;
-    use crate::batch::Batch;
+    use crate::batch::{Batch, Cut};
     use crate::config::{Span, TimeoutAdvantage, TrainConfig};
     use crate::preset::paper_keys;
 
@@ -141,6 +149,46 @@ mod tests {
                 check(&[&[2, -3, 1], &[-4, -1]], &keys(return_span, timeout_advantage));
             }
         }
+    }
+
+    #[test]
+    fn the_next_value_stands_for_the_rest_of_a_cut_encounter() {
+        let keys = |return_span| keys(return_span, TimeoutAdvantage::Kept);
+        // The targets of the decisions after the first `n_earlier`, from a batch that is cut behind its last decision.
+        let targets = |lengths: &[i32], n_earlier: usize, is_within_episode: bool, return_span| {
+            let mut batch = sample(&[lengths]);
+            batch.n_earlier[0] = n_earlier;
+            batch.cuts[0] = Some(Cut { next_value: 0.7, is_within_episode });
+            estimate_advantages(&mut batch, 0.0, &keys(return_span));
+            batch.targets[n_earlier..].to_vec()
+        };
+        // One more decision with a value of 0.7 and an advantage of 0 is the same as a cut before it.
+        let longer = |lengths: &[i32], return_span| {
+            let mut batch = sample(&[lengths]);
+            let n = batch.n_decisions();
+            (batch.values[n - 1], batch.task_rewards[n - 1]) = (0.7, 0.7);
+            estimate_advantages(&mut batch, 0.0, &keys(return_span));
+            batch.targets[..n - 1].to_vec()
+        };
+        let near = |one: &[f32], other: &[f32]| {
+            assert_eq!(one.len(), other.len());
+            one.iter()
+                .zip(other)
+                .for_each(|(one, other)| assert!((one - other).abs() < 1e-5, "{one} {other}"));
+        };
+        for span in [Span::Encounter, Span::Episode] {
+            near(&targets(&[2, 3], 0, true, span), &longer(&[2, 4], span));
+            near(&targets(&[2, 3], 3, true, span), &longer(&[2, 4], span)[3..]);
+            near(&targets(&[2, 3], 1, true, span), &longer(&[2, 4], span)[1..]);
+        }
+        // Between two episodes, only returns of encounters go on.
+        near(&targets(&[2, 3], 0, false, Span::Encounter), &longer(&[2, 3, 1], Span::Encounter));
+        near(&targets(&[2, 3], 2, false, Span::Episode), &longer(&[2, 3, 1], Span::Episode)[2..]);
+        // Earlier decisions have no part in the normalisation.
+        let mut batch = sample(&[&[2, 3]]);
+        batch.n_earlier[0] = 2;
+        estimate_advantages(&mut batch, 0.0, &keys(Span::Encounter));
+        assert!(batch.advantages[2..].iter().sum::<f32>().abs() < 1e-5);
     }
 
     #[test]

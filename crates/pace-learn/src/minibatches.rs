@@ -16,13 +16,18 @@ pub(crate) struct Minibatches<'a> {
     /// The training tuple of every segment.
     tuples: Vec<u32>,
     n_decisions: usize,
+    /// The decisions that are learned from; `None` if all are.
+    new_decisions: Option<Vec<usize>>,
     /// The segments, in the order of this epoch.
     order: Vec<u32>,
-    /// The part of its segment that each decision belongs to, if segments are divided.
+    /// The part of its segment that each decision belongs to, if segments are divided; [`EARLIER`] if it is not learned from.
     parts: Option<Vec<u32>>,
     /// The range of `order` and the part of every mini-batch.
     plan: Vec<(Range<usize>, u32)>,
 }
+
+/// The part of decisions that are context only.
+const EARLIER: u32 = u32::MAX;
 
 /// The decisions of one gradient step.
 pub(crate) struct MinibatchSegments<'a> {
@@ -34,11 +39,11 @@ pub(crate) struct MinibatchSegments<'a> {
 
 impl<'a> Minibatches<'a> {
     pub(crate) fn new(config: &TrainConfig, batch: &Batch, segments: &'a [Segment]) -> Minibatches<'a> {
-        let (n, n_decisions) = (segments.len(), batch.n_decisions());
+        let (n, n_decisions, n_new) = (segments.len(), batch.n_decisions(), batch.n_new_decisions());
         let spread = config.minibatches_per_encounter.min(config.minibatches);
         let plan = match config.minibatch_unit {
             MinibatchUnit::Steps => {
-                (0..config.minibatches.min(n_decisions)).map(|part| (0..n, part as u32)).collect()
+                (0..config.minibatches.min(n_new)).map(|part| (0..n, part as u32)).collect()
             }
             MinibatchUnit::Encounters | MinibatchUnit::Balanced | MinibatchUnit::Chunks => {
                 let n_groups = (config.minibatches / spread).min(n);
@@ -66,6 +71,9 @@ impl<'a> Minibatches<'a> {
             segments,
             tuples,
             n_decisions,
+            new_decisions: (n_new < n_decisions).then(|| {
+                (0..batch.n_encounters()).flat_map(|encounter| batch.new_decisions(encounter)).collect()
+            }),
             order,
             parts: None,
             plan,
@@ -79,19 +87,32 @@ impl<'a> Minibatches<'a> {
             MinibatchUnit::Balanced => self.balance(rng),
             MinibatchUnit::Steps => {
                 // Equal parts of a random order; the remainder is dropped, as in the authors' code.
-                let size = self.n_decisions / self.plan.len();
-                let mut parts: Vec<u32> = (0..self.n_decisions).map(|index| (index / size) as u32).collect();
+                let n_new = self.new_decisions.as_ref().map_or(self.n_decisions, Vec::len);
+                let size = n_new / self.plan.len();
+                let mut parts: Vec<u32> = (0..n_new).map(|index| (index / size) as u32).collect();
                 rng.shuffle(&mut parts);
-                self.parts = Some(parts);
+                self.parts = Some(match &self.new_decisions {
+                    None => parts,
+                    Some(new_decisions) => {
+                        let mut of_all = vec![EARLIER; self.n_decisions];
+                        new_decisions.iter().zip(parts).for_each(|(decision, part)| of_all[*decision] = part);
+                        of_all
+                    }
+                });
                 return;
             }
         }
-        if self.spread > 1 {
+        if self.spread > 1 || self.new_decisions.is_some() {
             let mut parts = vec![0; self.n_decisions];
             for segment in self.segments {
                 let parts = &mut parts[segment.decisions.clone()];
                 parts.iter_mut().enumerate().for_each(|(index, part)| *part = (index % self.spread) as u32);
                 rng.shuffle(parts);
+            }
+            if let Some(new_decisions) = &self.new_decisions {
+                let mut of_all = vec![EARLIER; self.n_decisions];
+                new_decisions.iter().for_each(|decision| of_all[*decision] = parts[*decision]);
+                parts = of_all;
             }
             self.parts = Some(parts);
         }
@@ -144,6 +165,16 @@ mod tests {
     use crate::preset::paper_keys;
 
     fn drawn(minibatch: MinibatchUnit, minibatches: usize, spread: usize) -> Vec<(Vec<u32>, Vec<usize>)> {
+        drawn_after(minibatch, minibatches, spread, 0)
+    }
+
+    /// The segments and decisions of every mini-batch, if an earlier batch had the first `n_earlier` decisions of each encounter.
+    fn drawn_after(
+        minibatch: MinibatchUnit,
+        minibatches: usize,
+        spread: usize,
+        n_earlier: usize,
+    ) -> Vec<(Vec<u32>, Vec<usize>)> {
         let preset = paper_keys("overcooked", "pace");
         let config = TrainConfig {
             minibatch_unit: minibatch,
@@ -158,7 +189,8 @@ mod tests {
             batch.actions.extend([0; 7]);
             batch.episode_lengths.push(7);
         }
-        let segments = batch.cut(usize::MAX);
+        batch.n_earlier.fill(n_earlier);
+        let segments = batch.whole_encounters();
         let mut plan = Minibatches::new(&config, &batch, &segments);
         plan.sample(&mut Seed::new(3).stream("order"));
         (0..plan.len())
@@ -192,6 +224,22 @@ mod tests {
             let mut all: Vec<usize> = drawn.into_iter().flat_map(|(_, decisions)| decisions).collect();
             all.sort_unstable();
             assert_eq!(all, (0..84).collect::<Vec<usize>>(), "{minibatch:?} {spread}");
+        }
+    }
+
+    #[test]
+    fn earlier_decisions_are_in_no_minibatch() {
+        for (minibatch, spread) in
+            [(MinibatchUnit::Encounters, 1), (MinibatchUnit::Balanced, 3), (MinibatchUnit::Steps, 1)]
+        {
+            let drawn = drawn_after(minibatch, 6, spread, 4);
+            let mut all: Vec<usize> = drawn.into_iter().flat_map(|(_, decisions)| decisions).collect();
+            all.sort_unstable();
+            assert_eq!(
+                all,
+                (0..84).filter(|decision| decision % 7 >= 4).collect::<Vec<usize>>(),
+                "{minibatch:?}"
+            );
         }
     }
 

@@ -144,6 +144,13 @@ pub(crate) trait Actor: Debug + Send + Sync + 'static {
 
     /// Appends the part of a lane's context before a decision that [`Network::accumulate`] needs.
     fn save_state(&self, _state: &Self::State, _lane: usize, _saved: &mut Vec<f32>) {}
+
+    /// Appends the part of a lane's context that continues in the next rollout as it is. The rest is computed again from the
+    /// encounter, with the weights of that rollout.
+    fn carry(&self, _state: &Self::State, _lane: usize, _carried: &mut Vec<f32>) {}
+
+    /// Sets that part after the encounter was played again up to the start of a rollout.
+    fn resume(&self, _state: &mut Self::State, _lane: usize, _carried: &[f32]) {}
 }
 
 /// The contexts of some lanes.
@@ -217,7 +224,7 @@ pub(crate) trait Network: Actor + Clone + Sized {
 
     /// The segments that mini-batches are made of.
     fn segments(&self, batch: &Batch) -> Vec<Segment> {
-        batch.cut(usize::MAX)
+        batch.whole_encounters()
     }
 
     /// Replaces the advantages that `gae` estimated, if the method uses others.

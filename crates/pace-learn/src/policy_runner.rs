@@ -167,17 +167,30 @@ impl<A: Actor> PolicyRunner<A> {
         actor.keep_last_episode(&mut self.state, lane);
     }
 
-    /// Computes the action probabilities of all active lanes and samples the actions. Returns `false` when all encounters are
-    /// over, and an error if the actor's output is not a distribution over actions.
-    pub(crate) fn select_actions(&mut self, actor: &A) -> Result<bool, ConfigError> {
+    /// Gives the ego of a lane another random stream.
+    pub(crate) fn reseed(&mut self, lane: usize, seed: Seed) {
+        self.rngs[lane] = Some(seed.stream("ego"));
+    }
+
+    /// The last actions in the game's numbering, one per lane.
+    pub(crate) fn game_actions(&self) -> &[Action] {
+        &self.actions
+    }
+
+    /// Sets the part of a lane's context that was carried over from the last rollout.
+    pub(crate) fn resume(&mut self, actor: &A, lane: usize, carried: &[f32]) {
+        actor.resume(&mut self.state, lane, carried);
+    }
+
+    /// Passes the observations of all active lanes through the actor. Returns `false` when all encounters are over.
+    pub(crate) fn forward_policy(&mut self, actor: &A) -> bool {
         let spec = actor.spec();
-        let NetworkDims { observation: size, n_actions, .. } = spec.sizes;
+        let size = spec.sizes.observation;
         self.active.clear();
         let idle = self.arena.idle();
         self.active.extend((0..idle.len()).filter(|lane| !idle[*lane]));
-        let n_rows = self.active.len();
-        if n_rows == 0 {
-            return Ok(false);
+        if self.active.is_empty() {
+            return false;
         }
         self.observations.clear();
         for lane in &self.active {
@@ -185,6 +198,34 @@ impl<A: Actor> PolicyRunner<A> {
             append_transformed(spec.transform(self.sides[*lane]), observation, &mut self.observations);
         }
         actor.forward_policy(&self.observations, &self.active, &mut self.state, &mut self.outputs);
+        true
+    }
+
+    /// Passes the observations of all active lanes through the actor, and chooses actions that were played before. `action` gives
+    /// that of a lane in the game's numbering. Returns `false` when all encounters are over.
+    pub(crate) fn repeat_actions(&mut self, actor: &A, action: impl Fn(usize) -> Action) -> bool {
+        if !self.forward_policy(actor) {
+            return false;
+        }
+        // The rows of a step have log-probabilities, which are not needed again.
+        self.log_probabilities.resize(self.active.len() * actor.spec().sizes.n_actions, 0.0);
+        self.ego_actions.clear();
+        for lane in &self.active {
+            let (action, transform) = (action(*lane), actor.spec().transform(self.sides[*lane]));
+            self.ego_actions.push(transform.map_or(action, |transform| transform.transform_action(action)));
+            self.actions[*lane] = action;
+        }
+        true
+    }
+
+    /// Computes the action probabilities of all active lanes and samples the actions. Returns `false` when all encounters are
+    /// over, and an error if the actor's output is not a distribution over actions.
+    pub(crate) fn select_actions(&mut self, actor: &A) -> Result<bool, ConfigError> {
+        if !self.forward_policy(actor) {
+            return Ok(false);
+        }
+        let (spec, n_rows) = (actor.spec(), self.active.len());
+        let n_actions = spec.sizes.n_actions;
         self.log_probabilities.resize(n_rows * n_actions, 0.0);
         self.probabilities.resize(n_rows * n_actions, 0.0);
         let logits = &self.outputs.logits[..n_rows * n_actions];

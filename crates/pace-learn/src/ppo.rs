@@ -1,25 +1,29 @@
-//! PPO over whole encounters: one iteration of Algorithm 1, and the terms of the loss that all methods share.
+//! PPO over encounters: one iteration of Algorithm 1, and the terms of the loss that all methods share.
 //!
 //! The other terms of a method's loss are in its file under `methods`; a gradient step is in `learner`.
 
 use std::collections::BTreeMap;
 
+use pace_games::config::plain_reason;
 use pace_games::{AnyGame, ConfigError, Ending, PeerObservationMode, PoolListing, Seed};
 use pace_nn::DropoutKey;
 use pace_nn::loss::{PolicyLoss, clipped_value, softmax_rows};
 use pace_nn::threads::for_each_shard;
 
 use crate::agent::Agent;
-use crate::batch::{Batch, EncounterRoom, EncounterWriter};
+use crate::batch::{Batch, LaneRoom, LaneWriter};
 use crate::config::TrainConfig;
 use crate::gae::estimate_advantages;
 use crate::learner::{Learner, LossWeights, UpdateJob, UpdateSums};
 use crate::minibatches::{MinibatchSegments, Minibatches};
 use crate::network::Network;
-use crate::rollout::RolloutShard;
+use crate::rollout::{CarriedEncounter, RolloutShard};
 use crate::train::{
     IterationContext, IterationResult, NamedBytes, TrainError, TrainingAlgorithm, read_weights, weight_files,
 };
+
+/// The encounters that are carried over to the next rollout, in a checkpoint.
+const ENCOUNTERS_FILE: &str = "encounters.json";
 
 /// The training of a network with PPO: the learner with the weights, and the rollout.
 pub(crate) struct Ppo<N: Network> {
@@ -27,6 +31,8 @@ pub(crate) struct Ppo<N: Network> {
     rollout: Vec<RolloutShard<N>>,
     /// Maximum number of decisions in an encounter.
     max_decisions: usize,
+    /// Whether encounters are carried over from one rollout to the next.
+    carries_encounters: bool,
     /// The classes of each training tuple.
     classes: Vec<Vec<usize>>,
 }
@@ -55,20 +61,55 @@ impl<N: Network> Ppo<N> {
         let training_tuples = config.training_tuples(pool.tuples.len())?;
         Ok(Ppo {
             max_decisions: net.spec().training_episodes * game.spec().horizon_steps,
+            carries_encounters: config.rollout_steps > 0,
             rollout: RolloutShard::split(game, &net, config, &training_tuples),
             learner: Learner::new(net, config, Seed::new(seed), n_threads),
             classes: pool.tuples.iter().map(|tuple| tuple.classes.clone()).collect(),
         })
     }
 
+    /// The encounters that go on in the next rollout, by lane.
+    fn carried(&self) -> Vec<Option<CarriedEncounter>> {
+        self.rollout.iter().flat_map(RolloutShard::carried).cloned().collect()
+    }
+
+    fn set_carried(&mut self, mut carried: &[Option<CarriedEncounter>]) {
+        for shard in &mut self.rollout {
+            let (own, rest) = carried.split_at(shard.n_lanes());
+            shard.set_carried(own);
+            carried = rest;
+        }
+    }
+
+    /// Reads the file of a checkpoint with the carried encounters.
+    fn read_carried(&self, bytes: &[u8]) -> Result<Vec<Option<CarriedEncounter>>, TrainError> {
+        let reason = |reason: &str| TrainError::State { reason: format!("{ENCOUNTERS_FILE}: {reason}") };
+        let carried: Vec<Option<CarriedEncounter>> =
+            serde_json::from_slice(bytes).map_err(|error| reason(&plain_reason(&error.to_string())))?;
+        let (net, n_lanes) =
+            (&self.learner.net, self.rollout.iter().map(RolloutShard::n_lanes).sum::<usize>());
+        if carried.len() != n_lanes {
+            return Err(reason(&format!("{} lanes, this run has {n_lanes}", carried.len())));
+        }
+        let mut memory = Vec::new();
+        net.carry(&net.new_state(1, None), 0, &mut memory);
+        let (n_actions, n_slots) = (net.spec().sizes.n_actions, net.spec().slots.len());
+        let fits = |one: &CarriedEncounter| one.fits(self.max_decisions, n_actions, n_slots, memory.len());
+        match carried.iter().flatten().all(fits) {
+            true => Ok(carried),
+            false => Err(reason("an encounter of another game or network")),
+        }
+    }
+
     /// Rollout of one iteration: plays the encounters of one batch.
     pub(crate) fn play(&mut self, at: &IterationContext<'_>) -> Result<Batch, TrainError> {
-        let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
-        let (net, config, classes) = (&self.learner.net, at.config, &self.classes);
+        let (net, classes) = (&self.learner.net, &self.classes);
         let spec = net.spec();
-        let room = EncounterRoom {
-            max_decisions: self.max_decisions,
-            n_episodes: spec.training_episodes,
+        let n_steps = at.config.rollout_steps;
+        let room = LaneRoom {
+            // One encounter, or the beginning of one and as many steps as a rollout has, with an episode each at most.
+            max_decisions: self.max_decisions + n_steps,
+            max_episodes: spec.training_episodes + n_steps,
             observation: spec.sizes.observation,
             n_peers: spec.sizes.n_peers,
             peer_observation: match spec.rollout_sight {
@@ -76,24 +117,24 @@ impl<N: Network> Ppo<N> {
                 PeerObservationMode::Skipped => 0,
             },
         };
-        let n_encounters = self.rollout.iter().map(RolloutShard::n_encounters).sum();
-        let mut batch = Batch::with_room(n_encounters, room);
+        let n_lanes = self.rollout.iter().map(RolloutShard::n_lanes).sum();
+        let mut batch = Batch::with_room(n_lanes, room);
         let mut writers = batch.writers(room);
         let mut shards: Vec<_> = self
             .rollout
             .iter_mut()
-            .map(|shard| (writers.by_ref().take(shard.n_encounters()).collect::<Vec<_>>(), shard))
+            .map(|shard| (writers.by_ref().take(shard.n_lanes()).collect::<Vec<_>>(), shard))
             .collect();
         drop(writers);
         for_each_shard(self.learner.n_threads(), &mut shards, |_, (writers, shard)| {
-            shard.failure = shard.play(net, config, classes, seed, writers).err();
+            shard.failure = shard.play(net, classes, at, writers).err();
         });
-        let encounters: Vec<_> =
-            shards.into_iter().flat_map(|(writers, _)| writers).map(EncounterWriter::finish).collect();
+        let lanes: Vec<_> =
+            shards.into_iter().flat_map(|(writers, _)| writers).map(LaneWriter::finish).collect();
         for shard in &self.rollout {
             at.check_output(shard.failure.as_ref())?;
         }
-        batch.close_gaps(room, encounters);
+        batch.close_gaps(room, lanes);
         batch.index_observations(spec.sizes.observation);
         Ok(batch)
     }
@@ -120,10 +161,12 @@ impl<N: Network> Ppo<N> {
         let rate = config.learning_rate_decay.apply(config.learning_rate, progress);
         let entropy_weight = config.entropy_decay.apply(config.entropy_weight, progress);
         let mut metrics = batch_metrics(&batch);
+        let n_new = batch.n_new_decisions();
         if !self.learner.net.spec().slots.is_empty() {
+            let rewards = batch.at_new_decisions(&batch.exploration_rewards).map(f64::from);
             metrics.extend([
                 ("explore/coef", exploration_weight),
-                ("explore/reward", mean(&batch.exploration_rewards)),
+                ("explore/reward", rewards.sum::<f64>() / n_new as f64),
             ]);
         }
         metrics.extend([
@@ -138,7 +181,7 @@ impl<N: Network> Ppo<N> {
             ("losses/gradient_norm", gradient_norm),
         ]);
         metrics.extend(own());
-        Ok(IterationResult { n_steps: batch.n_decisions() as u64, metrics })
+        Ok(IterationResult { n_steps: n_new as u64, metrics })
     }
 
     /// Runs all epochs and mini-batches. Returns the sums of the last epoch and the mean gradient norm of all epochs.
@@ -201,7 +244,10 @@ impl<N: Network> TrainingAlgorithm for Ppo<N> {
     }
 
     fn roll_out(&mut self, at: &IterationContext<'_>) -> Result<usize, TrainError> {
-        Ok(self.play(at)?.n_decisions())
+        let carried = self.carried();
+        let n_decisions = self.play(at)?.n_new_decisions();
+        self.set_carried(&carried);
+        Ok(n_decisions)
     }
 
     fn iterate(
@@ -217,7 +263,12 @@ impl<N: Network> TrainingAlgorithm for Ppo<N> {
     fn save(&self) -> (Vec<NamedBytes>, Vec<u64>) {
         let Learner { net, adam, .. } = &self.learner;
         let buffers = [net.weights(), &adam.first_moment, &adam.second_moment];
-        (weight_files(&net.spec().layout, buffers), adam.n_steps.clone())
+        let mut files = weight_files(&net.spec().layout, buffers);
+        if self.carries_encounters {
+            let carried = serde_json::to_vec(&self.carried()).expect("encounters are plain data");
+            files.push((ENCOUNTERS_FILE, carried));
+        }
+        (files, adam.n_steps.clone())
     }
 
     fn restore(
@@ -225,11 +276,17 @@ impl<N: Network> TrainingAlgorithm for Ppo<N> {
         read: &dyn Fn(&str) -> Result<Vec<u8>, TrainError>,
         adam_steps: Vec<u64>,
     ) -> Result<(), TrainError> {
+        let carried = if self.carries_encounters {
+            self.read_carried(&read(ENCOUNTERS_FILE)?)?
+        } else {
+            self.carried()
+        };
         let Learner { net, adam, .. } = &mut self.learner;
         let [weights, first, second] =
             read_weights(&net.spec().layout, read, &adam_steps, adam.n_steps.len())?;
         *net.weights_mut() = weights;
         (adam.first_moment, adam.second_moment, adam.n_steps) = (first, second, adam_steps);
+        self.set_carried(&carried);
         Ok(())
     }
 
@@ -297,33 +354,44 @@ fn mean(values: &[f32]) -> f64 {
 
 /// Metrics of the rollout.
 fn batch_metrics(batch: &Batch) -> BTreeMap<&'static str, f64> {
-    let n_episodes = batch.episode_lengths.len() as f64;
+    let ended: Vec<usize> = batch.ended_episodes().collect();
+    let n_episodes = ended.len().max(1) as f64;
     let share = |n: usize| n as f64 / n_episodes;
     // Adaptation shows as a difference between the first and the last tenth of every encounter's decisions.
     let (mut first, mut last) = (Vec::new(), Vec::new());
-    for encounter in 0..batch.n_encounters() {
+    for encounter in (0..batch.n_encounters()).filter(|encounter| batch.cuts[*encounter].is_none()) {
         let range = batch.decisions(encounter);
         let tenth = (range.len() / 10).max(1);
         first.extend_from_slice(&batch.task_rewards[range.start..range.start + tenth]);
         last.extend_from_slice(&batch.task_rewards[range.end - tenth..range.end]);
     }
-    let steps_per_episode = batch.n_decisions() as f64 / n_episodes;
-    let variance = |values: &dyn Fn(usize) -> f64| {
-        let n = batch.n_decisions();
-        let mean = (0..n).map(values).sum::<f64>() / n as f64;
-        (0..n).map(|index| (values(index) - mean).powi(2)).sum::<f64>() / n as f64
+    let n_decisions = batch.n_new_decisions() as f64;
+    let steps_per_episode = n_decisions / n_episodes;
+    let task_reward = batch.at_new_decisions(&batch.task_rewards).map(f64::from).sum::<f64>() / n_decisions;
+    let variance = |values: &dyn Fn() -> Vec<f64>| {
+        let values = values();
+        let mean = values.iter().sum::<f64>() / n_decisions;
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n_decisions
     };
-    let target_variance = variance(&|index| f64::from(batch.targets[index]));
-    let error_variance = variance(&|index| f64::from(batch.targets[index]) - f64::from(batch.values[index]));
-    let n_successes = batch.endings.iter().filter(|ending| **ending == Ending::Succeeded).count();
-    let n_visits = batch.keypoints_visited.iter().filter(|visited| **visited).count();
-    BTreeMap::from([
-        ("charts/episodic_return", mean(&batch.task_rewards) * steps_per_episode),
+    let targets = || batch.at_new_decisions(&batch.targets).map(f64::from);
+    let values = || batch.at_new_decisions(&batch.values).map(f64::from);
+    let target_variance = variance(&|| targets().collect());
+    let error_variance =
+        variance(&|| targets().zip(values()).map(|(target, value)| target - value).collect());
+    let n_successes = ended.iter().filter(|episode| batch.endings[**episode] == Ending::Succeeded).count();
+    let n_visits = ended.iter().filter(|episode| batch.keypoints_visited[**episode]).count();
+    let mut metrics = BTreeMap::from([
+        ("charts/episodic_return", task_reward * steps_per_episode),
         ("charts/episodic_length", steps_per_episode),
         ("charts/success", share(n_successes)),
         ("charts/keypoint", share(n_visits)),
-        ("adapt/first_tenth", mean(&first) * steps_per_episode),
-        ("adapt/last_tenth", mean(&last) * steps_per_episode),
         ("losses/explained_variance", 1.0 - error_variance / target_variance.max(1e-12)),
-    ])
+    ]);
+    if !first.is_empty() {
+        metrics.extend([
+            ("adapt/first_tenth", mean(&first) * steps_per_episode),
+            ("adapt/last_tenth", mean(&last) * steps_per_episode),
+        ]);
+    }
+    metrics
 }

@@ -1,115 +1,281 @@
-//! Rollout: whole encounters with every training tuple, written to a batch.
+//! Rollout: encounters with every training tuple, written to a batch.
+//!
+//! They are whole, unless the keys ask for a fixed number of steps (`rollout_steps`). Then a rollout ends within encounters, which
+//! the next rollout continues: it plays their actions so far again, in the same game with the same seed, and so computes their
+//! contexts with its weights. Between two rollouts an encounter is therefore a list of actions ([`CarriedEncounter`]).
 
 use std::ops::Range;
 
-use pace_games::{AnyGame, Boundary, ConfigError, Seed, Split};
+use pace_games::{Action, AnyGame, Boundary, ConfigError, Seed, Split};
+use serde::{Deserialize, Serialize};
 
-use crate::batch::{DecisionRow, EncounterWriter};
+use crate::batch::{DecisionRow, LaneWriter};
 use crate::config::{ExplorationMode, TrainConfig};
 use crate::network::{Actor, NetworkDims};
 use crate::policy_runner::PolicyRunner;
+use crate::train::IterationContext;
 
-/// The encounters of a rollout that one thread plays.
+/// The lanes of a rollout that one thread plays.
 pub(crate) struct RolloutShard<A: Actor> {
     runner: PolicyRunner<A>,
-    /// The indices of this shard's encounters in the batch.
-    encounters: Range<usize>,
+    /// The indices of this shard's lanes among all lanes, whose number is `n_all`.
+    lanes: Range<usize>,
+    n_all: usize,
     /// The training tuple of each of them.
     tuples: Vec<usize>,
     /// The highest posterior of each peer's class so far, by lane and slot.
     highest: Vec<f32>,
+    /// The current encounter of every lane, in rollouts of a fixed number of steps; between rollouts those that go on.
+    current: Vec<Option<CarriedEncounter>>,
     /// The error that ended the last play.
     pub(crate) failure: Option<ConfigError>,
 }
 
+/// An encounter that goes on in the next rollout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CarriedEncounter {
+    /// The iteration in which it began, and its number there, which determine its seed.
+    iteration: u64,
+    number: u64,
+    /// The ego's actions so far, in the game's numbering.
+    actions: Vec<Action>,
+    /// The highest posterior of each peer's class so far, as bits.
+    highest: Vec<u32>,
+    /// The part of the context that is not computed again ([`Actor::carry`]), as bits.
+    memory: Vec<u32>,
+}
+
+fn to_bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+fn from_bits(bits: &[u32]) -> Vec<f32> {
+    bits.iter().map(|bits| f32::from_bits(*bits)).collect()
+}
+
+impl CarriedEncounter {
+    /// Whether it can be one of a game and an actor with these sizes.
+    pub(crate) fn fits(&self, max_decisions: usize, n_actions: usize, n_slots: usize, memory: usize) -> bool {
+        (1..max_decisions).contains(&self.actions.len())
+            && self.actions.iter().all(|action| usize::from(*action) < n_actions)
+            && self.highest.len() == n_slots
+            && self.memory.len() == memory
+    }
+}
+
 impl<A: Actor> RolloutShard<A> {
-    /// Cuts the encounters of a batch, with these tuples in turn, into shards of nearly equal size.
+    /// Divides the lanes of a rollout, with these tuples in turn, into shards of nearly equal size.
     pub(crate) fn split(
         game: &dyn AnyGame,
         actor: &A,
         config: &TrainConfig,
         training_tuples: &[usize],
     ) -> Vec<RolloutShard<A>> {
-        let spec = actor.spec();
         cut_encounters(training_tuples, config.encounters_per_tuple, config.shards)
-            .map(|(encounters, tuples)| RolloutShard {
-                runner: PolicyRunner::new(game, Split::Train, tuples.len(), actor, None, spec.rollout_sight),
-                highest: vec![0.0; tuples.len() * spec.slots.len()],
+            .map(|(lanes, tuples)| RolloutShard {
+                runner: new_runner(game, actor, tuples.len()),
+                highest: vec![0.0; tuples.len() * actor.spec().slots.len()],
+                current: vec![None; tuples.len()],
                 failure: None,
+                n_all: training_tuples.len() * config.encounters_per_tuple,
                 tuples,
-                encounters,
+                lanes,
             })
             .collect()
     }
 
-    pub(crate) fn n_encounters(&self) -> usize {
+    pub(crate) fn n_lanes(&self) -> usize {
         self.tuples.len()
     }
 
-    /// Plays every encounter of the shard to its end and writes each with its own writer. Returns an error if the actor's
-    /// output is not a distribution over actions.
+    /// The encounters that go on in the next rollout, by lane.
+    pub(crate) fn carried(&self) -> &[Option<CarriedEncounter>] {
+        &self.current
+    }
+
+    pub(crate) fn set_carried(&mut self, carried: &[Option<CarriedEncounter>]) {
+        self.current = carried.to_vec();
+    }
+
+    /// Plays the rollout of an iteration and writes each lane with its own writer. Returns an error if the actor's output is not a
+    /// distribution over actions.
     pub(crate) fn play(
         &mut self,
         actor: &A,
-        config: &TrainConfig,
         classes: &[Vec<usize>],
-        seed: Seed,
-        writers: &mut [EncounterWriter<'_>],
+        at: &IterationContext<'_>,
+        writers: &mut [LaneWriter<'_>],
     ) -> Result<(), ConfigError> {
-        let (spec, runner) = (actor.spec(), &mut self.runner);
-        let n_slots = spec.slots.len();
-        self.highest.fill(0.0);
-        for (lane, encounter) in self.encounters.clone().enumerate() {
-            let tuple = self.tuples[lane];
-            let seed = seed.child("encounter", &[encounter as u64]);
-            runner.begin(actor, lane, tuple, spec.training_episodes, seed);
-            runner.reveal_tuple(actor, lane, tuple, seed);
-            (writers[lane].tuple, writers[lane].side) = (tuple as u32, runner.side(lane) as u8);
+        let (n_steps, n_slots) = (at.config.rollout_steps, actor.spec().slots.len());
+        if n_steps > 0 {
+            // Encounters of the last rollout are still running in the lanes.
+            self.runner = new_runner(at.game, actor, self.n_lanes());
         }
-        let NetworkDims { observation: size, n_actions, n_peers } = spec.sizes;
-        while runner.select_actions(actor)? {
-            for lane in runner.active() {
-                actor.save_state(runner.state(), *lane, &mut writers[*lane].saved_states);
+        let none = vec![None; self.n_lanes()];
+        let carried = std::mem::replace(&mut self.current, none);
+        self.repeat(actor, classes, at, &carried, writers);
+        for (lane, carried) in carried.into_iter().enumerate() {
+            let number = self.lanes.start + lane;
+            let Some(carried) = carried else {
+                self.open(actor, lane, at, (at.iteration, number as u64), writers);
+                continue;
+            };
+            writers[lane].mark_as_earlier();
+            self.runner.resume(actor, lane, &from_bits(&carried.memory));
+            let seed = Seed::new(at.seed).child("rollout", &[at.iteration]);
+            self.runner.reseed(lane, seed.child("carried", &[number as u64]));
+            self.highest[lane * n_slots..][..n_slots].copy_from_slice(&from_bits(&carried.highest));
+            self.current[lane] = Some(carried);
+        }
+        let mut n_opened = vec![1; self.n_lanes()];
+        let mut step = 0;
+        while (n_steps == 0 || step < n_steps) && self.runner.select_actions(actor)? {
+            for lane in self.runner.active() {
+                actor.save_state(self.runner.state(), *lane, &mut writers[*lane].saved_states);
             }
-            runner.step(actor);
-            let (steps, outputs) = (runner.steps(), runner.outputs());
-            let peer_values = runner.peer_observations().len() / runner.active().len();
-            let mut terminal_observations = runner.terminal_observations().chunks_exact(size);
-            for (row, &lane) in runner.active().iter().enumerate() {
-                // Eq. 6, from the latent the action was chosen with: the identifier's probability of the true peers.
-                let mut confidence = 0.0;
-                for (slot, class) in classes[self.tuples[lane]].iter().enumerate().take(n_slots) {
-                    let class = spec.class_from(runner.side(lane), slot, *class);
-                    let now = actor.confidence(outputs, row, slot, class);
-                    let highest = &mut self.highest[lane * n_slots + slot];
-                    *highest = highest.max(now);
-                    confidence += match config.exploration_mode {
-                        ExplorationMode::Instant => now,
-                        ExplorationMode::RunningMax => *highest,
-                    };
+            self.step(actor, classes, at.config, writers);
+            step += 1;
+            if n_steps == 0 {
+                continue;
+            }
+            for lane in self.runner.active().to_vec() {
+                let encounter = self.current[lane].as_mut().expect("the lane has an encounter");
+                encounter.actions.push(self.runner.game_actions()[lane]);
+                if self.runner.steps().boundaries[lane] != Boundary::EncounterEnd {
+                    continue;
                 }
-                let action = runner.ego_actions()[row];
-                let log_probabilities = &runner.log_probabilities()[row * n_actions..][..n_actions];
-                writers[lane].add(&DecisionRow {
-                    observation: &runner.observations()[row * size..][..size],
-                    action,
-                    peer_actions: &runner.peer_actions()[row * n_peers..][..n_peers],
-                    peer_observations: &runner.peer_observations()[row * peer_values..][..peer_values],
-                    log_probability: log_probabilities[usize::from(action)],
-                    value: outputs.values[row],
-                    task_reward: steps.task_rewards[lane],
-                    exploration_reward: confidence / n_slots.max(1) as f32,
-                    keypoint_visited: steps.keypoints_visited[lane],
-                });
-                if steps.boundaries[lane] != Boundary::WithinEpisode {
-                    let terminal = terminal_observations.next().expect("one for every episode that ended");
-                    let ending = steps.endings[lane].expect("an episode that ended has an ending");
-                    writers[lane].end_episode(terminal, ending);
+                self.current[lane] = None;
+                if step < n_steps {
+                    let number = self.lanes.start + lane + n_opened[lane] * self.n_all;
+                    n_opened[lane] += 1;
+                    self.open(actor, lane, at, (at.iteration, number as u64), writers);
                 }
             }
+        }
+        if n_steps > 0 && self.runner.forward_policy(actor) {
+            self.cut(actor, writers);
         }
         Ok(())
     }
+
+    /// Starts an encounter in a lane: the one with this number of this iteration.
+    fn open(
+        &mut self,
+        actor: &A,
+        lane: usize,
+        at: &IterationContext<'_>,
+        (iteration, number): (u64, u64),
+        writers: &mut [LaneWriter<'_>],
+    ) {
+        let (tuple, n_slots) = (self.tuples[lane], actor.spec().slots.len());
+        let seed = Seed::new(at.seed).child("rollout", &[iteration]).child("encounter", &[number]);
+        self.runner.begin(actor, lane, tuple, actor.spec().training_episodes, seed);
+        self.runner.reveal_tuple(actor, lane, tuple, seed);
+        writers[lane].open_encounter(tuple, self.runner.side(lane));
+        self.highest[lane * n_slots..][..n_slots].fill(0.0);
+        if at.config.rollout_steps > 0 {
+            let (actions, highest, memory) = (Vec::new(), Vec::new(), Vec::new());
+            self.current[lane] = Some(CarriedEncounter { iteration, number, actions, highest, memory });
+        }
+    }
+
+    /// Plays the actions so far of carried encounters again. The encounters start one after the other, so that all of them arrive
+    /// at their next decision together.
+    fn repeat(
+        &mut self,
+        actor: &A,
+        classes: &[Vec<usize>],
+        at: &IterationContext<'_>,
+        carried: &[Option<CarriedEncounter>],
+        writers: &mut [LaneWriter<'_>],
+    ) {
+        let actions: Vec<&[Action]> =
+            carried.iter().map(|one| one.as_ref().map_or(&[][..], |one| &one.actions)).collect();
+        let longest = actions.iter().map(|actions| actions.len()).max().unwrap_or(0);
+        for step in 0..longest {
+            for (lane, carried) in carried.iter().enumerate() {
+                if let Some(CarriedEncounter { iteration, number, actions, .. }) = carried
+                    && actions.len() + step == longest
+                {
+                    self.open(actor, lane, at, (*iteration, *number), writers);
+                }
+            }
+            let action = |lane: usize| actions[lane][step + actions[lane].len() - longest];
+            if self.runner.repeat_actions(actor, action) {
+                self.step(actor, classes, at.config, writers);
+            }
+        }
+    }
+
+    /// Steps the lanes with the chosen actions and writes their rows.
+    fn step(
+        &mut self,
+        actor: &A,
+        classes: &[Vec<usize>],
+        config: &TrainConfig,
+        writers: &mut [LaneWriter<'_>],
+    ) {
+        let (spec, runner) = (actor.spec(), &mut self.runner);
+        let n_slots = spec.slots.len();
+        let NetworkDims { observation: size, n_actions, n_peers } = spec.sizes;
+        runner.step(actor);
+        let (steps, outputs) = (runner.steps(), runner.outputs());
+        let peer_values = runner.peer_observations().len() / runner.active().len();
+        let mut terminal_observations = runner.terminal_observations().chunks_exact(size);
+        for (row, &lane) in runner.active().iter().enumerate() {
+            // Eq. 6, from the latent the action was chosen with: the identifier's probability of the true peers.
+            let mut confidence = 0.0;
+            for (slot, class) in classes[self.tuples[lane]].iter().enumerate().take(n_slots) {
+                let class = spec.class_from(runner.side(lane), slot, *class);
+                let now = actor.confidence(outputs, row, slot, class);
+                let highest = &mut self.highest[lane * n_slots + slot];
+                *highest = highest.max(now);
+                confidence += match config.exploration_mode {
+                    ExplorationMode::Instant => now,
+                    ExplorationMode::RunningMax => *highest,
+                };
+            }
+            let action = runner.ego_actions()[row];
+            let log_probabilities = &runner.log_probabilities()[row * n_actions..][..n_actions];
+            writers[lane].add(&DecisionRow {
+                observation: &runner.observations()[row * size..][..size],
+                action,
+                peer_actions: &runner.peer_actions()[row * n_peers..][..n_peers],
+                peer_observations: &runner.peer_observations()[row * peer_values..][..peer_values],
+                log_probability: log_probabilities[usize::from(action)],
+                value: outputs.values[row],
+                task_reward: steps.task_rewards[lane],
+                exploration_reward: confidence / n_slots.max(1) as f32,
+                keypoint_visited: steps.keypoints_visited[lane],
+            });
+            if steps.boundaries[lane] != Boundary::WithinEpisode {
+                let terminal = terminal_observations.next().expect("one for every episode that ended");
+                let ending = steps.endings[lane].expect("an episode that ended has an ending");
+                writers[lane].end_episode(terminal, ending);
+            }
+        }
+    }
+
+    /// Ends the rollout in the lanes whose encounters go on, after a forward pass of their next decisions.
+    fn cut(&mut self, actor: &A, writers: &mut [LaneWriter<'_>]) {
+        let (runner, n_slots) = (&self.runner, actor.spec().slots.len());
+        let observations = runner.observations().chunks_exact(actor.spec().sizes.observation);
+        for ((lane, observation), value) in
+            runner.active().iter().zip(observations).zip(&runner.outputs().values)
+        {
+            writers[*lane].cut(observation, *value);
+            let mut memory = Vec::new();
+            actor.carry(runner.state(), *lane, &mut memory);
+            let encounter = self.current[*lane].as_mut().expect("a lane that goes on has an encounter");
+            encounter.memory = to_bits(&memory);
+            encounter.highest = to_bits(&self.highest[lane * n_slots..][..n_slots]);
+        }
+    }
+}
+
+fn new_runner<A: Actor>(game: &dyn AnyGame, actor: &A, n_lanes: usize) -> PolicyRunner<A> {
+    PolicyRunner::new(game, Split::Train, n_lanes, actor, None, actor.spec().rollout_sight)
 }
 
 /// Divides encounters, with these tuples in turn, into at most `n_shards` shards of nearly equal size. Returns the indices of

@@ -249,6 +249,7 @@ const LATER_KEYS: &[&str] = &[
     "encoder_dropout_in_evaluation = false",
     "latent_sampling = \"per-episode\"",
     "network = \"feed-forward\"",
+    "rollout_steps = 0",
     "value_head = \"uniform\"",
     "window = 8",
 ];

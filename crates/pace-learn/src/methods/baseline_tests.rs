@@ -11,7 +11,7 @@ use super::recorded::{
 use super::recurrent::{RecurrentNet, RecurrentState};
 use super::{MethodInputs, PaceNet, find_method};
 use crate::batch::Batch;
-use crate::config::{EmptyContext, Span, TrainConfig};
+use crate::config::{EmptyContext, ExplorationMode, Span, TrainConfig};
 use crate::gae::estimate_advantages;
 use crate::learner::{LossWeights, UpdateJob};
 use crate::nets::TransformerEncoder;
@@ -127,6 +127,11 @@ pub(super) fn check_replay_of<N: Network>(
     ppo.learner.net.weights_mut().iter_mut().for_each(|weight| *weight = 2.0 * rng.unit() as f32 - 1.0);
     let at = IterationContext { game, config, seed: 1, iteration: 0, steps: 0 };
     let mut batch = ppo.play(&at).expect("finite weights");
+    if config.rollout_steps > 0 {
+        let second = ppo.play(&IterationContext { iteration: 1, steps: 1, ..at }).expect("finite weights");
+        check_continuation(&batch, &second, config, label);
+        batch = second;
+    }
     estimate_advantages(&mut batch, 0.0, config);
     let policy = pace_nn::loss::PolicyLoss { clip: 1e-3, entropy_weight: 0.0 };
     let weights =
@@ -135,15 +140,81 @@ pub(super) fn check_replay_of<N: Network>(
         game.pool(Split::Train).tuples.iter().map(|tuple| tuple.classes.clone()).collect();
     // Values are their own targets, so that the value loss compares them one by one.
     batch.targets = batch.values.clone();
+    // Decisions of the rollout before are context only.
+    let mut parts = vec![1; batch.n_decisions()];
+    (0..batch.n_encounters()).for_each(|encounter| parts[batch.new_decisions(encounter)].fill(0));
     with_all_segments(&ppo.learner.net, &batch, &classes, weights, |job| {
-        let sums = gradient(&ppo.learner.net, job).sums;
-        assert_eq!(sums.n, batch.n_decisions() as f64, "{label}");
+        let sums =
+            gradient(&ppo.learner.net, &UpdateJob { minibatch_of_decision: Some((&parts, 0)), ..*job }).sums;
+        assert_eq!(sums.n, batch.n_new_decisions() as f64, "{label}");
         assert!(sums.entropy / sums.n < 0.99 * (game.spec().n_actions() as f64).ln(), "{label}");
         assert_eq!(sums.clipped, 0.0, "{label}");
         assert!(sums.approx_kl / sums.n < 1e-6, "{label}: {}", sums.approx_kl / sums.n);
         assert!(sums.value_loss / sums.n < 1e-8, "{label}: {}", sums.value_loss / sums.n);
     });
     batch
+}
+
+/// The second rollout continues the first.
+fn check_continuation(first: &Batch, second: &Batch, config: &TrainConfig, label: &str) {
+    let n_lanes = first.tuples.len() - first.cuts.iter().filter(|cut| cut.is_none()).count();
+    for batch in [first, second] {
+        // Lanes that end with an encounter have no cut.
+        assert!(batch.n_new_decisions().is_multiple_of(config.rollout_steps), "{label}");
+        assert!(n_lanes * config.rollout_steps <= batch.n_new_decisions(), "{label}");
+    }
+    assert!(first.n_earlier.iter().all(|n| *n == 0), "{label}");
+    let cut = (0..first.n_encounters()).filter(|one| first.cuts[*one].is_some());
+    let carried = (0..second.n_encounters()).filter(|one| second.n_earlier[*one] > 0);
+    let size = first.observations.len() / first.n_decisions();
+    let mut n_carried = 0;
+    for (before, after) in cut.zip(carried) {
+        n_carried += 1;
+        let (before_rows, n) = (first.decisions(before), second.n_earlier[after]);
+        let after_rows = second.decisions(after).start..second.decisions(after).start + n;
+        assert_eq!(before_rows.len(), n, "{label}");
+        assert_eq!((first.tuples[before], first.sides[before]), (second.tuples[after], second.sides[after]));
+        assert_eq!(first.actions[before_rows.clone()], second.actions[after_rows.clone()], "{label}");
+        let observations = |batch: &Batch, rows: &std::ops::Range<usize>| {
+            batch.observations[rows.start * size..rows.end * size].to_vec()
+        };
+        assert!(observations(first, &before_rows) == observations(second, &after_rows), "{label}");
+        assert_eq!(first.task_rewards[before_rows], second.task_rewards[after_rows.clone()], "{label}");
+        // With the same weights, the value that stands for the rest is that of the next decision.
+        let next_value = first.cuts[before].expect("a cut").next_value;
+        assert!((next_value - second.values[after_rows.end]).abs() < 1e-5, "{label}");
+        let next_observation = &second.observations[after_rows.end * size..][..size];
+        if first.cuts[before].expect("a cut").is_within_episode {
+            let last = first.episodes(before).end - 1;
+            assert!(first.terminal_observations[last * size..][..size] == *next_observation, "{label}");
+        }
+    }
+    assert!(n_carried > 0, "{label}");
+    assert_eq!(n_carried, second.n_earlier.iter().filter(|n| **n > 0).count(), "{label}");
+}
+
+#[test]
+fn rollouts_of_a_number_of_steps_continue_encounters() {
+    for rollout_steps in [17, 23] {
+        let keys =
+            move |config: &mut TrainConfig| (config.rollout_steps, config.bptt_steps) = (rollout_steps, 7);
+        check_replay::<PaceNet>("pace", move |config| {
+            keys(config);
+            (config.warm_up_steps, config.exploration_mode) = (0, ExplorationMode::RunningMax);
+        });
+        check_replay::<PaceNet<TransformerEncoder>>("pace-tf", move |config| {
+            keys(config);
+            config.encoder_dropout_in_rollout = false;
+        });
+        check_replay::<LiliNet>("lili", keys);
+        check_replay::<GeneralistNet>("generalist", keys);
+        check_replay::<GeneralistNet>("generalist", move |config| {
+            keys(config);
+            config.rnn_sees_terminal = true;
+        });
+        check_replay::<LiamNet>("liam", keys);
+        check_replay::<LiamNet>("liamx", keys);
+    }
 }
 
 #[test]
@@ -306,6 +377,7 @@ fn unsupported_keys_are_refused() {
         refused(method, "warm_up_steps", &|config| config.warm_up_steps = 1);
         refused(method, "canonical_frame", &|config| config.canonical_frame = true);
     }
+    refused("gscu", "rollout_steps", &|config| config.rollout_steps = 9);
     refused("pace", "canonical_frame", &|config| config.canonical_frame = true);
     refused("pace", "minibatch_unit", &|config| config.minibatch_unit = MinibatchUnit::Chunks);
     refused("lili", "minibatch_unit", &|config| config.minibatch_unit = MinibatchUnit::Chunks);

@@ -77,6 +77,14 @@ impl<const MODELS_PEERS: bool> Actor for RecurrentNet<MODELS_PEERS> {
     fn save_state(&self, state: &RecurrentState, lane: usize, saved: &mut Vec<f32>) {
         self.encoder.save_state(&state.lanes[lane], saved);
     }
+
+    fn carry(&self, state: &RecurrentState, lane: usize, carried: &mut Vec<f32>) {
+        carried.extend_from_slice(&state.lanes[lane].hidden);
+    }
+
+    fn resume(&self, state: &mut RecurrentState, lane: usize, carried: &[f32]) {
+        self.encoder.resume(&mut state.lanes[lane], carried);
+    }
 }
 
 impl<const MODELS_PEERS: bool> Network for RecurrentNet<MODELS_PEERS> {

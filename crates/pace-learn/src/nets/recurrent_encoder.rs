@@ -32,7 +32,7 @@ pub(crate) struct HiddenState {
     pub(crate) hidden: Vec<f32>,
     /// The ego's last action in this episode.
     last_action: Action,
-    /// Decisions in this encounter.
+    /// Decisions in this encounter and this rollout.
     n_decisions: usize,
 }
 
@@ -199,6 +199,12 @@ impl RecurrentEncoder {
         if context.n_decisions.is_multiple_of(self.bptt_steps) {
             saved.extend_from_slice(&context.hidden);
         }
+    }
+
+    /// Continues an encounter of the last rollout, with the hidden state that it had at the end, as the authors do.
+    pub(crate) fn resume(&self, context: &mut HiddenState, hidden: &[f32]) {
+        context.hidden.copy_from_slice(hidden);
+        context.n_decisions = 0;
     }
 
     /// The chunks of a batch.

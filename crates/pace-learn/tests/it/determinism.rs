@@ -3,7 +3,7 @@
 use pace_games::{GAMES, Preset, Split};
 use pace_learn::config::{Decay, EncoderKind, MinibatchUnit};
 use pace_learn::train::NamedBytes;
-use pace_learn::{TrainConfig, TrainError, Trainer};
+use pace_learn::{TrainConfig, TrainError, Trainer, find_method};
 
 use crate::{methods_and_presets, open, pace, tiny, tiny_trainer};
 
@@ -54,6 +54,12 @@ fn for_every_run(mut check: impl FnMut(&str, &dyn Fn(usize) -> Trainer)) {
             };
             let label = format!("{} {} {} {minibatch:?}", entry.id, method.id, preset.name());
             check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
+            // GSCU learns from whole episodes.
+            if preset == Preset::Paper && method.id != "gscu" {
+                let config = TrainConfig { rollout_steps: 19, ..config };
+                let label = format!("{label}, rollouts of 19 steps");
+                check(&label, &|n_threads| tiny_trainer(method, entry, preset, &config, n_threads));
+            }
         }
     }
 }
@@ -140,6 +146,60 @@ fn seeds_make_different_runs() {
         assert!(run(1) == run(1));
         let (one, other) = (run(1), run(2));
         assert!(one.0 != other.0 && one.1 != other.1, "{}", entry.id);
+    }
+}
+
+#[test]
+fn damaged_carried_encounters_are_refused() {
+    for entry in GAMES {
+        for id in ["pace", "liamx"] {
+            let method = find_method(id).expect("a method");
+            let config = TrainConfig { rollout_steps: 19, ..tiny(entry, Preset::Paper, method) };
+            let trainer = || tiny_trainer(method, entry, Preset::Paper, &config, 1);
+            let mut first = trainer();
+            first.iterate().expect("a finite run");
+            let files = first.save();
+            let refused = |change: &dyn Fn(&mut serde_json::Value)| {
+                let mut files = files.clone();
+                let file = files.iter_mut().find(|(name, _)| *name == "encounters.json").expect("a file");
+                let mut lanes = serde_json::from_slice(&file.1).expect("JSON");
+                change(&mut lanes);
+                file.1 = lanes.to_string().into_bytes();
+                let error = restored(trainer(), &files).err().expect("refused").to_string();
+                assert!(error.contains("encounters.json"), "{error}");
+            };
+            let lanes = serde_json::from_slice::<serde_json::Value>(
+                &files.iter().find(|(name, _)| *name == "encounters.json").expect("a file").1,
+            );
+            let lanes = lanes.expect("JSON");
+            let carried = lanes.as_array().expect("lanes").iter().position(|lane| !lane.is_null());
+            let lane = carried.expect("a carried encounter");
+            refused(&|lanes| drop(lanes.as_array_mut().expect("lanes").pop()));
+            refused(&|lanes| lanes[lane]["actions"] = serde_json::json!([200]));
+            refused(&|lanes| lanes[lane]["actions"] = serde_json::json!([]));
+            refused(&|lanes| lanes[lane]["memory"] = serde_json::json!([1, 2, 3]));
+            refused(&|lanes| lanes[lane]["number"] = serde_json::json!("many"));
+            let mut without = files.clone();
+            without.retain(|(name, _)| *name != "encounters.json");
+            let error = restored(trainer(), &without).err().expect("refused").to_string();
+            assert!(error.contains("encounters.json is missing"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn every_rollout_has_the_same_number_of_steps() {
+    let entry = &GAMES[1];
+    let config = TrainConfig { rollout_steps: 31, ..tiny(entry, Preset::Paper, pace()) };
+    let mut trainer = tiny_trainer(pace(), entry, Preset::Paper, &config, 2);
+    let n_tuples = open(entry, Preset::Paper, 3).n_tuples(Split::Train) as u64;
+    for iteration in 1..=4 {
+        // The rollout that is only timed changes nothing.
+        let before = trainer.save();
+        assert_eq!(trainer.roll_out().expect("finite weights") as u64, n_tuples * 31);
+        assert!(trainer.save() == before);
+        trainer.iterate().expect("a finite run");
+        assert_eq!(trainer.steps(), iteration * n_tuples * 31);
     }
 }
 

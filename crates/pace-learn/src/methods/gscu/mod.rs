@@ -235,6 +235,10 @@ fn check(config: &TrainConfig, pool: &PoolListing) -> Result<(), ConfigError> {
         return Err(ConfigError::bad_value("gscu", &"nothing", "the keys of this method"));
     };
     check_baseline(config, &[MinibatchUnit::Steps, MinibatchUnit::Encounters, MinibatchUnit::Balanced])?;
+    if config.rollout_steps != 0 {
+        let expected = "0: this method learns from whole episodes";
+        return Err(ConfigError::bad_value("rollout_steps", &config.rollout_steps, expected));
+    }
     let n_peers = pool.n_classes.len();
     if let Some(slot) = keys.belief_slots.iter().find(|slot| **slot >= n_peers) {
         let expected = format!("numbers from 0 to {}, or [] for all peers", n_peers - 1);
