@@ -43,6 +43,17 @@ pub struct Keeper {
     _lock: RunLock,
 }
 
+/// The choices in recording a run.
+#[derive(Clone, Copy, Debug)]
+pub struct KeepOptions<'a> {
+    /// The name of its keys, if no experiment names them.
+    pub variant: Option<&'a str>,
+    /// Whether to overwrite a record with other content.
+    pub replaces: bool,
+    /// Whether to record the weights. Without them the record is read by reports only.
+    pub with_weights: bool,
+}
+
 /// A run that was recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptRun {
@@ -89,25 +100,30 @@ impl Keeper {
         })
     }
 
-    /// Records a finished run. `variant` names its keys if no experiment does. A record with other content is an error unless
-    /// `replaces`. After a kill, the old record or the new one is there; [`Keeper::open`] restores the old one if needed.
-    pub fn keep(&mut self, run: &Path, variant: Option<&str>, replaces: bool) -> Result<KeptRun, LabError> {
+    /// Records a finished run. After a kill, the old record or the new one is there; [`Keeper::open`] restores the old one if
+    /// needed.
+    pub fn keep(&mut self, run: &Path, options: KeepOptions<'_>) -> Result<KeptRun, LabError> {
         let view = RunView::open(run)?;
         let mut records = RunRecords::read(run)?;
         let checkpoint = check_recordable(&view, &mut records)?;
         let id = id_of_run(&records.config, run)?;
-        let name = self.name_of(run, &records.config, &id, variant)?;
+        let name = self.name_of(run, &records.config, &id, options.variant)?;
         let target = self.into.join(&name);
         let fallback = FallbackAgent::of(&records.config, run)?;
         let fallback_name = fallback.as_ref().map(|found| self.fallback_name(found, &records.config));
         let n_evaluations = records.evaluations.len();
-        let files = files_of(&view, records, &checkpoint, fallback.as_ref().zip(fallback_name), &name)?;
-        let n_weight_bytes =
-            files.iter().filter(|(file, _)| file.ends_with(MODEL_FILE)).map(|(_, bytes)| bytes.len()).sum();
+        let weights = match options.with_weights {
+            true => weights_of(&checkpoint, fallback.as_ref())?,
+            false => Files::new(),
+        };
+        let n_weight_bytes = of_weights(&weights).map(|(_, bytes)| bytes.len()).sum();
+        let mut files = facts_of(&view, &records, &weights, fallback_name.as_deref(), &name)?;
+        files.extend(weights);
+        files.extend(evaluations_of(records, &name)?);
         // A recorded run may be recorded again in its place, after an evaluation that wrote an absolute path.
         let is_in_place =
             || run.canonicalize().ok().is_some_and(|run| Some(run) == target.canonicalize().ok());
-        let outcome = self.place(&files, &name, replaces || is_in_place())?;
+        let outcome = self.place(&files, &name, options.replaces || is_in_place())?;
         self.known.insert(id, target.clone());
         Ok(KeptRun { folder: target, n_evaluations, n_weight_bytes, outcome })
     }
@@ -308,7 +324,10 @@ fn check_recordable(view: &RunView, records: &mut RunRecords) -> Result<Checkpoi
     let not_recordable = |reason: String| LabError::NotRecordable { path: view.path().to_owned(), reason };
     let RunRecords { config, manifest, train, damaged, .. } = records;
     if manifest.status != RunStatus::Finished {
-        let advice = format!("continue it with `pace resume {}`", view.path().display());
+        let advice = match view.has_writer() {
+            Some(true) => "wait until its training ends".to_owned(),
+            _ => format!("continue it with `pace resume {}`", view.path().display()),
+        };
         return Err(not_recordable(format!(
             "the run is {}, expected a finished one; {advice}",
             manifest.status
@@ -337,48 +356,61 @@ fn check_recordable(view: &RunView, records: &mut RunRecords) -> Result<Checkpoi
     Ok(checkpoint)
 }
 
-/// The files of the record of a run.
-fn files_of(
-    view: &RunView,
-    mut records: RunRecords,
-    checkpoint: &Checkpoint,
-    fallback: Option<(&FallbackAgent, String)>,
-    name: &str,
-) -> Result<Files, LabError> {
+/// The final weights of a run and those of its fallback agent, each as an agent is loaded from a run folder.
+fn weights_of(checkpoint: &Checkpoint, fallback: Option<&FallbackAgent>) -> Result<Files, LabError> {
     let mut files = Files::new();
     let model = checkpoint.file(MODEL_FILE)?;
     let weights = weights_file(checkpoint.step);
-    let done = done_text(&[(MODEL_FILE, model)]);
-    files.insert(weights.replace(MODEL_FILE, DONE), done.into_bytes());
+    files.insert(weights.replace(MODEL_FILE, DONE), done_text(&[(MODEL_FILE, model)]).into_bytes());
     files.insert(weights, model.to_vec());
+    for (file, contents) in fallback.into_iter().flat_map(FallbackAgent::files) {
+        files.insert(format!("{}/{file}", fallback_agent::FOLDER), contents);
+    }
+    Ok(files)
+}
+
+/// The files whose hashes are in the manifest.
+fn of_weights(files: &Files) -> impl Iterator<Item = (&String, &Vec<u8>)> {
+    files.iter().filter(|(file, _)| file.ends_with(MODEL_FILE))
+}
+
+/// The keys, manifest and log of a run for its record.
+fn facts_of(
+    view: &RunView,
+    records: &RunRecords,
+    weights: &Files,
+    fallback_name: Option<&str>,
+    name: &str,
+) -> Result<Files, LabError> {
     let mut config = view.config()?;
     let mut argv = records.manifest.spec.argv.clone();
     if let Some(out) = out_folder(&argv).map(str::to_owned) {
         argv = argv.iter().map(|word| renamed(word, &out, name)).collect();
     }
-    if let Some((agent, fallback_name)) = fallback {
-        for (file, contents) in agent.files() {
-            files.insert(format!("{}/{file}", fallback_agent::FOLDER), contents);
-        }
-        let named = records.config.need().map_or("", |need| need.run).to_owned();
-        argv = argv.iter().map(|word| renamed(word, &named, &fallback_name)).collect();
-        if named != fallback_name {
+    if let Some((fallback_name, need)) = fallback_name.zip(records.config.need()) {
+        argv = argv.iter().map(|word| renamed(word, need.run, fallback_name)).collect();
+        if need.run != fallback_name {
             let mut keys = records.config.clone();
-            keys.set_fallback_run(&fallback_name)?;
+            keys.set_fallback_run(fallback_name)?;
             config = keys.to_toml();
         }
     }
-    let hash =
-        |(file, contents): (&String, &Vec<u8>)| (file.clone(), blake3::hash(contents).to_hex().to_string());
-    let of_weights = files.iter().filter(|(file, _)| file.ends_with(MODEL_FILE)).map(hash).collect();
     let mut manifest: Manifest = records.manifest.clone();
-    manifest.weights = of_weights;
+    let hash = |contents: &[u8]| blake3::hash(contents).to_hex().to_string();
+    manifest.weights = of_weights(weights).map(|(file, contents)| (file.clone(), hash(contents))).collect();
     manifest.spec.argv = argv.iter().map(|word| without_absolute_paths(word)).collect();
-    files.insert(CONFIG.to_owned(), config.into_bytes());
-    files.insert(MANIFEST.to_owned(), manifest.to_json().into_bytes());
     let log = view.path().join(METRICS);
     let log = std::fs::read(&log).map_err(|source| LabError::io("read", &log, source))?;
-    files.insert(METRICS.to_owned(), thinned(&log));
+    Ok(Files::from([
+        (CONFIG.to_owned(), config.into_bytes()),
+        (MANIFEST.to_owned(), manifest.to_json().into_bytes()),
+        (METRICS.to_owned(), thinned(&log)),
+    ]))
+}
+
+/// The evaluations and replays of a run for its record.
+fn evaluations_of(mut records: RunRecords, name: &str) -> Result<Files, LabError> {
+    let mut files = Files::new();
     folder_names::update(&mut records, name);
     for (evaluation, record) in &mut records.evaluations {
         record.command = without_absolute_paths(&record.command);
@@ -467,7 +499,7 @@ mod tests {
 
     use pace_games::Preset;
 
-    use super::{KeepOutcome, Keeper, N_ROWS, thinned, variants_of_experiments};
+    use super::{KeepOptions, KeepOutcome, Keeper, N_ROWS, thinned, variants_of_experiments};
     use crate::adaptation::{AdaptOptions, adapt_run};
     use crate::durable::faults::{Fault, with};
     use crate::error::LabError;
@@ -475,6 +507,10 @@ mod tests {
     use crate::trained_agent::TrainedAgent;
     use crate::training::TrainingRun;
     use crate::training::tests::{config, train_one_iteration};
+
+    fn tiny(replaces: bool) -> KeepOptions<'static> {
+        KeepOptions { variant: Some("tiny"), replaces, with_weights: true }
+    }
 
     /// All files below a folder.
     fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -493,7 +529,7 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a scratch folder");
         let run = scratch.path().join("run");
         train_one_iteration(&run, &config("generalist", &run));
-        let keep = |into: &Path, replaces| Keeper::open(into)?.keep(&run, Some("tiny"), replaces);
+        let keep = |into: &Path, replaces| Keeper::open(into)?.keep(&run, tiny(replaces));
         let (old, new) = (scratch.path().join("old"), scratch.path().join("new"));
         keep(&old, false).expect("recorded");
         // The same run with another fact about it, so that the records differ.
@@ -544,8 +580,8 @@ mod tests {
         train_one_iteration(&run, &config("gscu", &fallback));
         let trained = TrainedAgent::load(&RunView::open(&run).expect("a run")).expect("an agent");
         let mut keeper = Keeper::open(&scratch.path().join("results")).expect("opened");
-        keeper.keep(&fallback, Some("tiny"), false).expect("recorded");
-        let kept = keeper.keep(&run, Some("tiny"), false).expect("recorded");
+        keeper.keep(&fallback, tiny(false)).expect("recorded");
+        let kept = keeper.keep(&run, tiny(false)).expect("recorded");
         let folder = kept.folder;
         std::fs::remove_dir_all(&run).expect("removed");
         std::fs::remove_dir_all(&fallback).expect("removed");
@@ -585,7 +621,7 @@ mod tests {
         let keys = config("generalist", &run);
         train_one_iteration(&run, &keys);
         let mut keeper = Keeper::open(&scratch.path().join("results")).expect("opened");
-        let mut keep = |run: &Path, replaces| keeper.keep(run, Some("tiny"), replaces);
+        let mut keep = |run: &Path, replaces| keeper.keep(run, tiny(replaces));
         assert_eq!(keep(&run, false).expect("recorded").outcome, KeepOutcome::New);
         let view = RunView::open(&run).expect("a run");
         let evaluate = |view: &RunView| {

@@ -95,7 +95,7 @@ pub use experiment::{
     EXPERIMENTS, Experiment, ExperimentEvaluation, ExperimentOverrides, ExperimentRun, PaperCell,
 };
 pub use join::join_with_experiments;
-pub use keep::{KeepOutcome, Keeper, KeptRun};
+pub use keep::{KeepOptions, KeepOutcome, Keeper, KeptRun};
 pub use manifest::{Manifest, RunSpec, RunStatus, cpu_model};
 pub use metrics::{MetricsLog, MetricsRecord, read_metrics};
 pub use pace_learn::{RunConfig, RunRequest};

@@ -182,7 +182,7 @@ pub fn adapt(
     config.check(n_tuples)?;
     let is_asked = |encounter: &usize| config.only_tuple.is_none_or(|tuple| encounter % n_tuples == tuple);
     let encounters: Vec<usize> = (0..n_tuples * config.encounters_per_tuple).filter(is_asked).collect();
-    let mut shards: Vec<(&[usize], Result<Vec<EncounterOutcome>, ConfigError>)> =
+    let mut shards: Vec<_> =
         encounters.chunks(LANES_PER_SHARD).map(|encounters| (encounters, Ok(Vec::new()))).collect();
     for_each_shard(n_threads, &mut shards, |_, (encounters, outcomes)| {
         *outcomes = agent.play(game, config, encounters);

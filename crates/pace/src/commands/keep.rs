@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use pace_lab::{KeepOutcome, Keeper, KeptRun};
+use pace_lab::{KeepOptions, KeepOutcome, Keeper, KeptRun};
 
 use crate::log_line;
 
@@ -22,6 +22,9 @@ pub struct KeepArgs {
     /// Overwrite a record with other content. Its evaluations are kept if they are of the same agent.
     #[arg(long)]
     replace: bool,
+    /// Record no weights. The record can then be reported, but not evaluated.
+    #[arg(long)]
+    without_weights: bool,
 }
 
 /// Some of several runs were not recorded; each reason was already logged.
@@ -34,9 +37,14 @@ struct SomeFailed {
 
 pub fn run(args: &KeepArgs, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut keeper = Keeper::open(&args.into)?;
+    let options = KeepOptions {
+        variant: args.variant.as_deref(),
+        replaces: args.replace,
+        with_weights: !args.without_weights,
+    };
     let mut n_failed = 0;
     for run in &args.runs {
-        match keeper.keep(run, args.variant.as_deref(), args.replace) {
+        match keeper.keep(run, options) {
             Ok(kept) => {
                 writeln!(out, "{}", kept.folder.display())?;
                 log_line(&text_of(&kept));

@@ -163,6 +163,10 @@ fn only_results_are_recorded() {
     let longer = copy("longer", "config.toml", "total_steps = 30000", "total_steps = 30001");
     refused(&longer, &["--variant", "tiny", "--replace"], &["records a run with other keys"]);
 
+    let bare = keep(scratch, &run, &["--replace", "--without-weights"]);
+    assert!(bare == record && !record.join("checkpoints").exists() && record.join("metrics.jsonl").exists());
+    check_error(&with("adapt", &bare, &[]), BAD_INPUT, &["has no checkpoint"]);
+
     // A run that cannot be recorded does not stop the others.
     let other = scratch.join("other");
     let mut several = with("keep", &stopped, &["--into", "other", "--variant", "tiny"]);
