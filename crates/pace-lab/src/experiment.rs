@@ -24,7 +24,7 @@ macro_rules! experiments {
     };
 }
 
-/// Names and texts of all experiments of the paper, in the order of a report, and of `smoke`.
+/// Names and texts of all experiments of the paper, in the order of a report, then of `best-seeds` and `smoke`.
 pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "main",
     "adaptation-curves",
@@ -39,6 +39,7 @@ pub const EXPERIMENTS: &[(&str, &str)] = experiments![
     "pool-diversity",
     "tsne",
     "human-like",
+    "best-seeds",
     "smoke",
 ];
 

@@ -32,11 +32,6 @@ pub(crate) struct AggregateRow {
 /// For each column of a row, the shares of its seeds; `None` if there are too few seeds.
 type SharesByColumn = Vec<Option<Vec<f64>>>;
 
-/// The thresholds of a performance profile: -0.2 to 1.2 in steps of 0.02.
-fn thresholds() -> Vec<f64> {
-    (-10..=60).map(|step| f64::from(step) / 50.0).collect()
-}
-
 impl Aggregate {
     /// Aggregates a table whose rows are methods; `None` if fewer than two rows have enough seeds. The columns are those in which all
     /// such rows of the experiment's preset have enough seeds; rows of other presets are added if they have them too.
@@ -45,7 +40,11 @@ impl Aggregate {
         table: &ResultTable<'_>,
         runs: &[RunEntry],
     ) -> Option<Aggregate> {
-        if matches!(experiment.view, View::HorizonHeatmap | View::Pools) {
+        // Rows of the first two are not methods; the others show runs of the main table.
+        if matches!(
+            experiment.view,
+            View::HorizonHeatmap | View::Pools | View::AdaptationCurves | View::Showdown
+        ) {
             return None;
         }
         let all: Vec<(&String, bool, SharesByColumn)> = table
@@ -83,6 +82,22 @@ impl Aggregate {
             rows: rows.into_iter().enumerate().map(row).collect(),
         })
     }
+
+    /// The performance profiles of all rows: thresholds, and the share of runs above each. The thresholds cover all shares, in steps of
+    /// two per cent.
+    pub(crate) fn profiles(&self) -> Vec<Vec<(f64, Interval)>> {
+        const STEPS: f64 = 50.0;
+        let all = || self.rows.iter().flat_map(|row| row.shares.iter().flatten());
+        let low = all().fold(0.0, |low: f64, share| low.min(*share));
+        let high = all().fold(0.0, |high: f64, share| high.max(*share));
+        let steps = (low * STEPS).floor() as i64..=(high * STEPS).ceil() as i64;
+        let thresholds: Vec<f64> = steps.map(|step| step as f64 / STEPS).collect();
+        let profile = |row: &AggregateRow| {
+            let shares = performance_profile_95(&row.shares, &thresholds, RESAMPLES, BOOTSTRAP_SEED);
+            thresholds.iter().copied().zip(shares).collect()
+        };
+        self.rows.iter().map(profile).collect()
+    }
 }
 
 /// The shares of the seeds of a cell; `None` if there are too few seeds.
@@ -94,13 +109,4 @@ fn shares_of_seeds(found: &PlacedCell<'_>, runs: &[RunEntry]) -> Option<Vec<f64>
     let shares: Option<Vec<f64>> =
         found.cell.records(runs).map(|(_, record)| record.share(record.mean)).collect();
     shares.filter(|shares| shares.len() >= MIN_SEEDS_FOR_BEST)
-}
-
-impl AggregateRow {
-    /// The performance profile: thresholds, and the share of runs above each.
-    pub(crate) fn profile(&self) -> Vec<(f64, Interval)> {
-        let thresholds = thresholds();
-        let shares = performance_profile_95(&self.shares, &thresholds, RESAMPLES, BOOTSTRAP_SEED);
-        thresholds.into_iter().zip(shares).collect()
-    }
 }

@@ -36,7 +36,7 @@ fn claims(report: &Report, main: &ExperimentResult) -> String {
         let score = record.map_or(String::new(), |(_, record)| format!(", {}", plain(&record.words.score)));
         let paper = own.and_then(|found| found.cell.paper).filter(|paper| paper.is_comparable);
         let paper = paper.map_or(String::new(), |paper| {
-            let share = record.and_then(|(_, record)| record.share(paper.mean));
+            let share = own.and_then(|found| found.paper_share);
             let share = share.map_or(String::new(), |share| format!(" ({})", number::percent(share)));
             ascii(&format!("{}{share}", paper_number(paper)))
         });

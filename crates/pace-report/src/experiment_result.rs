@@ -300,6 +300,8 @@ pub(crate) struct PlacedCell<'a> {
     pub is_best: bool,
     /// The oracle's score, if it differs from that under the experiment's preset: the rules are others, and only shares are comparable.
     pub other_oracle: Option<f64>,
+    /// The paper's number as a share of the range from random to oracle, if it is comparable.
+    pub paper_share: Option<f64>,
 }
 
 impl ExperimentResult {
@@ -350,6 +352,10 @@ impl ExperimentResult {
                 statistics: cell.statistics(runs),
                 is_best: false,
                 other_oracle: self.other_oracle(cell, runs),
+                paper_share: cell
+                    .paper
+                    .filter(|paper| paper.is_comparable)
+                    .and_then(|paper| self.usual_record(cell, runs)?.share(paper.mean)),
             });
         }
         let n_columns = table.columns.len();
@@ -358,16 +364,19 @@ impl ExperimentResult {
         table
     }
 
+    /// A record with the experiment's preset and the game, evaluation and variant of a cell.
+    fn usual_record<'a>(&'a self, cell: &ResultCell, runs: &'a [RunEntry]) -> Option<&'a AdaptRecord> {
+        let place = |cell: &ResultCell| [cell.game.clone(), cell.evaluation.clone(), cell.variant.clone()];
+        let is_same = |other: &&ResultCell| other.preset == self.preset && place(other) == place(cell);
+        let records = self.cells.iter().filter(is_same).filter_map(|other| other.longest_record(runs));
+        records.map(|(_, record)| record).next()
+    }
+
     /// The oracle's score in a cell of another preset, if the cell of the experiment's preset has other reference scores or none.
     pub(crate) fn other_oracle(&self, cell: &ResultCell, runs: &[RunEntry]) -> Option<f64> {
         let (_, record) = cell.longest_record(runs).filter(|_| cell.preset != self.preset)?;
-        let is_same = |other: &&ResultCell| {
-            other.preset == self.preset
-                && (&other.game, &other.evaluation, &other.variant)
-                    == (&cell.game, &cell.evaluation, &cell.variant)
-        };
-        let usual = self.cells.iter().filter(is_same).find_map(|other| other.longest_record(runs));
-        let is_other = usual.is_none_or(|(_, usual)| record.other_scale_than(usual).is_some());
+        let usual = self.usual_record(cell, runs);
+        let is_other = usual.is_none_or(|usual| record.other_scale_than(usual).is_some());
         Some(record.references.get("oracle")?.mean).filter(|_| is_other)
     }
 
@@ -449,4 +458,33 @@ pub(crate) fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
         }
     }
     kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PaperNumber, SeedStatistics};
+
+    #[test]
+    fn differences_from_the_paper_are_in_standard_errors() {
+        let ours = |mean, std, n| SeedStatistics {
+            seeds: vec![(0, mean, None); n],
+            mean,
+            std,
+            scale: 1.0,
+            ..SeedStatistics::default()
+        };
+        let paper = PaperNumber { mean: 0.027, std: Some(0.008), is_comparable: true };
+        // Standard errors 0.024 / √2 and 0.008 / √2.
+        let found = paper.difference(&ours(0.001, Some(0.024), 3)).expect("two deviations");
+        assert!((found - -0.026 / (0.0002880_f64 + 0.000032).sqrt()).abs() < 1e-9, "{found}");
+        // With nine seeds, ours is 0.024 / √8.
+        let found = paper.difference(&ours(0.001, Some(0.024), 9)).expect("two deviations");
+        assert!((found - -0.026 / (0.000072_f64 + 0.000032).sqrt()).abs() < 1e-9, "{found}");
+        assert_eq!(paper.difference(&ours(0.001, None, 1)), None);
+        assert_eq!(PaperNumber { std: None, ..paper }.difference(&ours(0.001, Some(0.024), 3)), None);
+        assert_eq!(
+            PaperNumber { is_comparable: false, ..paper }.difference(&ours(0.001, Some(0.024), 3)),
+            None
+        );
+    }
 }

@@ -111,6 +111,19 @@ impl Report {
         experiment.cells.iter().filter(is_drawn).collect()
     }
 
+    /// A sentence that names the rows of other presets that have records but another scale in this game; empty if there are none.
+    fn not_drawn(&self, experiment: &ExperimentResult, game: &str) -> String {
+        let is_other = |cell: &&ResultCell| {
+            cell.game == game && !cell.is_reference && experiment.other_oracle(cell, &self.runs).is_some()
+        };
+        let names = experiment.cells.iter().filter(is_other).map(|cell| cell.row_name(&experiment.preset));
+        let names = distinct(names);
+        if names.is_empty() {
+            return String::new();
+        }
+        format!(" Not shown, because their game has other rules: {}.", names.join("; "))
+    }
+
     /// A chart per game, with a line per row of the experiment.
     fn by_game(
         &self,
@@ -128,7 +141,12 @@ impl Report {
                     )
                 })
                 .collect();
-            (game, chart(&title, &groups).map(Figure::Lines))
+            let note = self.not_drawn(experiment, &game);
+            let chart = chart(&title, &groups).map(|mut chart| {
+                chart.description.push_str(&note);
+                Figure::Lines(chart)
+            });
+            (game, chart)
         };
         experiment.games().into_iter().map(of_game).collect()
     }
@@ -156,7 +174,7 @@ impl Report {
         let columns = aggregate.columns.join(", ");
         let first = &aggregate.rows[0].name;
         let iqm = Ranges {
-            title: format!("Interquartile mean over {columns}"),
+            title: format!("Interquartile mean of shares over {columns}"),
             label: "share of the range from random to oracle".to_owned(),
             rows: aggregate.rows.iter().map(|row| (row.name.clone(), row.iqm)).collect(),
             mark: 1.0,
@@ -171,7 +189,7 @@ impl Report {
                 .collect(),
             mark: 0.5,
         };
-        let profile = comparison::profiles(&format!("Performance profiles over {columns}"), &aggregate.rows);
+        let profile = comparison::profiles(&format!("Performance profiles over {columns}"), &aggregate);
         vec![
             ("iqm".to_owned(), Some(Figure::Ranges(iqm))),
             ("improvement".to_owned(), Some(Figure::Ranges(improvement))),
@@ -301,7 +319,7 @@ impl Report {
                     .filter(|(name, _)| kept(name))
                     .map(|(name, reference)| (name.to_owned(), reference.mean))
                     .collect(),
-                note: other_scales(record, rows),
+                note: other_scales(record, rows) + &self.not_drawn(experiment, &record.game),
             };
             figures.push((slug(column), Some(Figure::Means(intervals))));
         }

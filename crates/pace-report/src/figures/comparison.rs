@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::aggregate::AggregateRow;
+use crate::aggregate::Aggregate;
 use crate::csv::{optional, quoted};
 use crate::figures::adaptation::{episode_axis, reference_points, switch_mark};
 use crate::figures::training::{TITLES, thin};
@@ -140,27 +140,28 @@ pub(crate) fn training(
 }
 
 /// The performance profiles of several rows: the share of runs with a score above each threshold.
-pub(crate) fn profiles(title: &str, rows: &[AggregateRow]) -> Chart {
-    let point = |(x, share): (f64, Interval)| ChartPoint {
-        x,
+pub(crate) fn profiles(title: &str, aggregate: &Aggregate) -> Chart {
+    let point = |(x, share): &(f64, Interval)| ChartPoint {
+        x: *x,
         y: share.value,
         band: Some((share.low, share.high)),
         note: None,
     };
-    let series = rows
-        .iter()
+    let profiles = aggregate.profiles();
+    let rows = || aggregate.rows.iter().zip(&profiles);
+    let series = rows()
         .enumerate()
-        .filter_map(|(number, row)| line(&row.name, number, row.profile().into_iter().map(point).collect()));
-    let above_half = |row: &AggregateRow| {
-        let half = row.profile().into_iter().rfind(|(_, share)| share.value >= 0.5);
-        half.map(|(threshold, _)| {
-            format!("half of the runs of {} are above {}", row.name, number::percent(threshold))
-        })
-    };
+        .filter_map(|(number, (row, profile))| line(&row.name, number, profile.iter().map(point).collect()));
+    let of_half = rows().filter_map(|(row, profile)| {
+        let (threshold, _) = profile.iter().rfind(|(_, share)| share.value >= 0.5)?;
+        Some(format!("{} {}", row.name, number::percent(*threshold)))
+    });
+    let description =
+        format!("Shares that half of the runs are above: {}.", of_half.collect::<Vec<_>>().join(", "));
     Chart {
         title: title.to_owned(),
         subtitle: String::new(),
-        description: format!("{}.", rows.iter().filter_map(above_half).collect::<Vec<_>>().join("; ")),
+        description,
         x: Axis {
             label: "share of the range from random to oracle".to_owned(),
             domain: None,

@@ -230,6 +230,7 @@ mod tests {
             }),
             is_best: false,
             other_oracle: None,
+            paper_share: None,
         };
         let table = ResultTable {
             corner: "",

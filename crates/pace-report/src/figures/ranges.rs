@@ -34,7 +34,7 @@ impl Ranges {
 
     pub(super) fn draw(&self, width: f64) -> SvgFragment {
         let widest = self.rows.iter().map(|(name, _)| text_width(name, TEXT_SIZE)).fold(0.0, f64::max);
-        let (left, right) = ((widest + 16.0).min(width * 0.42), width - 16.0);
+        let (left, right) = ((widest + 16.0).min(width * 0.42), width - 24.0);
         let values = self.rows.iter().flat_map(|(_, interval)| [interval.low, interval.high]);
         let (low, high) = span(values.chain([self.mark]));
         let ticks = round_ticks(low, high, ((right - left) / 80.0).clamp(2.0, 8.0) as usize, Ticks::Percent);

@@ -40,7 +40,7 @@ fn header(report: &Report, replays: &[ReplayRecord], out: &mut Markup) {
     let n_started =
         report.experiments.iter().filter(|experiment| experiment.coverage(runs).n_started > 0).count();
     let lead = format!(
-        "{} {n_started} of {} tables and figures of the paper. Click a score to see its runs, seeds, keys and commits. Missing \
+        "{} {n_started} of {} experiments. Click a score to see its runs, seeds, keys and commits. Missing \
          scores are marked “not run”.",
         counted(runs.len(), "run covers", "runs cover"),
         report.experiments.len()
@@ -226,7 +226,7 @@ fn number_cell(report: &Report, found: &PlacedCell<'_>, (column, id): (&str, &st
     out.open("td", &[("role", &"cell"), ("class", &"number cell"), ("data-name", &column)]);
     let Some(statistics) = &found.statistics else {
         out.leaf("span", &[("class", &"missing")], "not run");
-        paper_line(found, report, out);
+        paper_line(found, out);
         out.close("td");
         return;
     };
@@ -271,19 +271,18 @@ fn number_cell(report: &Report, found: &PlacedCell<'_>, (column, id): (&str, &st
     }
     if let Some(oracle) = found.other_oracle {
         let text = format!("other rules: oracle {}", number::typeset(oracle, statistics.decimals().min(3)));
-        out.leaf("span", &[("class", &"rules")], &text);
+        out.leaf("span", &[("class", &"rules raw")], &text);
     }
-    paper_line(found, report, out);
+    paper_line(found, out);
     popover(report, found, statistics, id, out);
     out.close("td");
 }
 
 /// Writes the paper's number, with the difference from ours or the mark that it is not comparable.
-fn paper_line(found: &PlacedCell<'_>, report: &Report, out: &mut Markup) {
+fn paper_line(found: &PlacedCell<'_>, out: &mut Markup) {
     let Some(paper) = found.cell.paper else { return };
     let text = format!("paper {}", paper_number(paper));
-    let share = found.cell.longest_record(&report.runs).and_then(|(_, record)| record.share(paper.mean));
-    match share.filter(|_| paper.is_comparable) {
+    match found.paper_share {
         None => out.leaf("span", &[("class", &"papers")], &text),
         Some(share) => {
             out.leaf("span", &[("class", &"papers raw")], &text);
@@ -420,6 +419,7 @@ fn groups_section(report: &Report, out: &mut Markup) {
                 statistics: Some(statistics.clone()),
                 is_best: false,
                 other_oracle: None,
+                paper_share: None,
             };
             number_cell(report, &found, ("score", &format!("group-{place}-{line}")), out);
             cell(out, "normalised", "number", &statistics.normalised.map_or(dash(), number::percent));
