@@ -44,7 +44,7 @@ pub(crate) struct GscuNet {
 #[derive(Clone, Debug)]
 pub(super) enum ConditionalPolicy {
     FeedForward(ActorCritic),
-    Window(WindowActorCritic),
+    Window(Box<WindowActorCritic>),
 }
 
 impl GscuNet {
@@ -74,14 +74,14 @@ impl Network for GscuNet {
                 network.has_current_advantages = has_current_advantages;
                 ConditionalPolicy::FeedForward(network)
             }
-            PolicyNetwork::Lstm => ConditionalPolicy::Window(WindowActorCritic::new(
+            PolicyNetwork::Lstm => ConditionalPolicy::Window(Box::new(WindowActorCritic::new(
                 &mut layout,
                 sizes,
                 width,
                 latent_size,
                 keys.window,
                 has_current_advantages,
-            )),
+            ))),
         };
         let critic = layout.tensors().iter().find(|tensor| tensor.name.starts_with("critic."));
         let group_ends = vec![critic.expect("there is a critic").id.range().start, layout.len()];
