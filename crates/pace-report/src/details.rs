@@ -17,6 +17,8 @@ pub(crate) struct DetailTable {
     pub headings: Vec<String>,
     /// Its rows; empty texts stand for missing values.
     pub rows: Vec<Vec<String>>,
+    /// The number of columns at the end whose cells are words, not numbers.
+    pub n_word_columns: usize,
     /// The runs behind it, each with the file name of the evaluation.
     pub sources: Vec<(usize, String)>,
 }
@@ -55,6 +57,7 @@ pub(crate) fn detail_tables(experiment: &ExperimentResult, runs: &[RunEntry]) ->
             title,
             headings: headings.to_vec(),
             rows: rows.collect(),
+            n_word_columns: 3,
             sources: sources(&cells, runs),
         })
     };
@@ -95,7 +98,7 @@ pub(crate) fn peer_tables(experiment: &ExperimentResult, runs: &[RunEntry]) -> V
             row
         };
         let rows = names.iter().enumerate().map(row).collect();
-        Some(DetailTable { title, headings, rows, sources: sources(&cells, runs) })
+        Some(DetailTable { title, headings, rows, n_word_columns: 0, sources: sources(&cells, runs) })
     };
     groups(experiment).into_iter().filter_map(table).collect()
 }

@@ -51,7 +51,9 @@ fn introduction(report: &Report, text: &mut String) {
          is no ±. *not run*: no record exists.\n\
          - Share: the score of the agent random is 0 %, that of oracle 100 %, on the same peers. Scores can be outside of this range.\n\
          - Paper: its number, and our mean minus it in standard errors (SE) of the difference.\n\
-         - (oracle X): the row has other rules, under which the oracle scores X. Compare its share, not its score.\n",
+         - (oracle X): the row has other rules, under which the oracle scores X. Compare its share, not its score.\n\
+         - In the details, *chosen on* names the peers whose scores decided on keys or checkpoints. none: the keys are those of the paper or of \
+         the authors' program; test: test scores were in sight, so they favour the agent.\n",
     );
     if let Some(scale) = report.runs.iter().map(|run| run.scale).find(|scale| *scale != 1.0) {
         let share = number::percent_fine(scale).replace('\u{a0}', " ");

@@ -175,13 +175,13 @@ impl Report {
         let first = &aggregate.rows[0].name;
         let iqm = Ranges {
             title: format!("Interquartile mean of shares over {columns}"),
-            label: "share of the range from random to oracle".to_owned(),
+            label: "share, random to oracle".to_owned(),
             rows: aggregate.rows.iter().map(|row| (row.name.clone(), row.iqm)).collect(),
             mark: 1.0,
         };
         let improvement = Ranges {
             title: format!("Probability that a run of {first} is better, over {columns}"),
-            label: format!("share of pairs of runs in which {first} has the higher score"),
+            label: "share of pairs of runs".to_owned(),
             rows: aggregate
                 .rows
                 .iter()

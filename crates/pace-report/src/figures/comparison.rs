@@ -163,7 +163,7 @@ pub(crate) fn profiles(title: &str, aggregate: &Aggregate) -> Chart {
         subtitle: String::new(),
         description,
         x: Axis {
-            label: "share of the range from random to oracle".to_owned(),
+            label: "share, random to oracle".to_owned(),
             domain: None,
             limits: None,
             ticks: Ticks::Percent,

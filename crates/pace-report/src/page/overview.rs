@@ -201,17 +201,25 @@ fn folded_tables(summary: &str, tables: &[DetailTable], out: &mut Markup) {
     out.open("details", &[("class", &"tables")]);
     out.leaf("summary", &[], summary);
     for table in tables {
+        // A scrolling element is reached with the keyboard.
+        let attributes: [(&str, &dyn std::fmt::Display); 4] =
+            [("class", &"scroll"), ("tabindex", &"0"), ("role", &"group"), ("aria-label", &table.title)];
+        out.open("div", &attributes);
         out.leaf("h3", &[], &table.title);
-        out.open(
-            "div",
-            &[("class", &"scroll"), ("tabindex", &"0"), ("role", &"region"), ("aria-label", &table.title)],
-        );
-        let headings: Vec<(&str, &str)> = table.headings.iter().map(|name| ("", name.as_str())).collect();
+        let first_words = table.headings.len() - table.n_word_columns;
+        let class = |place: usize| match place {
+            0 => "row",
+            place if place < first_words => "number",
+            _ => "words",
+        };
+        let headings: Vec<(&str, &str)> = (table.headings.iter().enumerate())
+            .map(|(place, name)| (if class(place) == "words" { "words" } else { "" }, name.as_str()))
+            .collect();
         open_table("wide", &headings, out);
         for row in &table.rows {
             out.open("tr", &[("role", &"row")]);
             for (place, (text, name)) in row.iter().zip(&table.headings).enumerate() {
-                cell(out, name, if place == 0 { "row" } else { "number" }, text);
+                cell(out, name, class(place), text);
             }
             out.close("tr");
         }
