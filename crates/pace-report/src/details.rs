@@ -45,19 +45,22 @@ pub(crate) fn detail_tables(experiment: &ExperimentResult, runs: &[RunEntry]) ->
             "worst seed".to_owned(),
             "worst tenth of peers".to_owned(),
             "chosen on".to_owned(),
-            "training".to_owned(),
+            "steps".to_owned(),
+            "training time".to_owned(),
+            "threads".to_owned(),
             "processor".to_owned(),
         ];
         let rows = cells.iter().filter_map(|cell| {
             let mut row = vec![cell.row_name(&experiment.preset)];
             row.extend(detail_row(cell, &cell.statistics(runs)?, runs));
+            row.resize(headings.len(), String::new());
             Some(row)
         });
         Some(DetailTable {
             title,
             headings: headings.to_vec(),
             rows: rows.collect(),
-            n_word_columns: 3,
+            n_word_columns: 1,
             sources: sources(&cells, runs),
         })
     };
@@ -148,7 +151,6 @@ fn detail_row(cell: &ResultCell, statistics: &SeedStatistics, runs: &[RunEntry])
             share(of("static", "oracle")),
             share(of("static", "bayes")),
         ]);
-        row.resize(13, String::new());
         return row;
     }
     let records: Vec<&AdaptRecord> = cell.records(runs).map(|(_, record)| record).collect();
@@ -172,7 +174,13 @@ fn detail_row(cell: &ResultCell, statistics: &SeedStatistics, runs: &[RunEntry])
     row.push(text(over_seeds(&worst_tenth)));
     row.push(distinct(records.iter().map(|record| record.chosen_on())).join(", "));
     let entries: Vec<&RunEntry> = statistics.seeds.iter().map(|(run, ..)| &runs[*run]).collect();
-    row.push(training(&entries));
+    let times: Vec<f64> = entries.iter().map(|entry| entry.train.wall_clock_secs).collect();
+    let ends =
+        [times.iter().copied().fold(f64::INFINITY, f64::min), times.iter().copied().fold(0.0, f64::max)];
+    let threads = distinct(entries.iter().filter_map(|entry| entry.n_threads));
+    row.push(distinct(entries.iter().map(|entry| number::steps(entry.steps as f64))).join(", "));
+    row.push(distinct(ends.map(number::duration).into_iter()).join(" to "));
+    row.push(threads.into_iter().map(|n| n.to_string()).collect::<Vec<_>>().join(", "));
     row.push(distinct(entries.iter().map(|entry| entry.processor.as_str())).join(", "));
     row
 }
@@ -183,22 +191,6 @@ fn worst_tenth(record: &AdaptRecord) -> Option<f64> {
     scores.sort_by(f64::total_cmp);
     scores.truncate((WORST_SHARE * scores.len() as f64).ceil() as usize);
     (!scores.is_empty()).then(|| mean(&scores))
-}
-
-/// Steps, wall-clock time and threads of the training of some seeds.
-fn training(entries: &[&RunEntry]) -> String {
-    let steps = distinct(entries.iter().map(|entry| number::steps(entry.steps as f64))).join(", ");
-    let times: Vec<f64> = entries.iter().map(|entry| entry.train.wall_clock_secs).collect();
-    let (low, high) =
-        times.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), secs| (low.min(*secs), high.max(*secs)));
-    let [low, high] = [low, high].map(number::duration);
-    let time = if low == high { low } else { format!("{low} to {high}") };
-    let threads = distinct(entries.iter().filter_map(|entry| entry.n_threads));
-    let threads: Vec<String> = threads.into_iter().map(|n| n.to_string()).collect();
-    let unit = if threads == ["1"] { "thread" } else { "threads" };
-    let threads =
-        if threads.is_empty() { String::new() } else { format!(", {} {unit}", threads.join(" or ")) };
-    format!("{steps} steps, {time}{threads}")
 }
 
 #[cfg(test)]

@@ -215,7 +215,7 @@ fn folded_tables(summary: &str, tables: &[DetailTable], out: &mut Markup) {
         let headings: Vec<(&str, &str)> = (table.headings.iter().enumerate())
             .map(|(place, name)| (if class(place) == "words" { "words" } else { "" }, name.as_str()))
             .collect();
-        open_table("wide", &headings, out);
+        open_table("texts", &headings, out);
         for row in &table.rows {
             out.open("tr", &[("role", &"row")]);
             for (place, (text, name)) in row.iter().zip(&table.headings).enumerate() {
