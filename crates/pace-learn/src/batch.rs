@@ -47,7 +47,7 @@ pub(crate) struct Batch {
     pub(crate) sides: Vec<u8>,
     /// The number of first decisions of each encounter that an earlier batch was learned from.
     pub(crate) n_earlier: Vec<usize>,
-    /// The cut at the end of each encounter that goes on in the next batch.
+    /// The cut at the end of each encounter that continues in the next batch.
     pub(crate) cuts: Vec<Option<Cut>>,
     /// Filled in by [`Batch::index_observations`] if there are few distinct observations.
     pub(crate) numbers: Option<ObservationIndices>,
@@ -60,7 +60,7 @@ pub(crate) struct Batch {
 pub(crate) struct Cut {
     /// The value of the critic at the next decision.
     pub(crate) next_value: f32,
-    /// Whether the last episode goes on. Its terminal observation in the batch is then that of the next decision, and its ending
+    /// Whether the last episode continues. Its terminal observation in the batch is then that of the next decision, and its ending
     /// has no meaning.
     pub(crate) is_within_episode: bool,
 }
@@ -646,7 +646,7 @@ mod tests {
                 keypoint_visited: false,
             });
         };
-        // The end of an encounter that began earlier, and the beginning of one that goes on.
+        // The end of an encounter that began earlier, and the beginning of one that continues.
         let lane = &mut writers[0];
         lane.open_encounter(3, 0);
         add(lane, 1.0);

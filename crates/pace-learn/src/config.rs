@@ -161,7 +161,7 @@ pub struct TrainConfig {
     pub total_steps: u64,
     /// Whole encounters per training tuple in a batch; with `rollout_steps`, lanes per training tuple.
     pub encounters_per_tuple: usize,
-    /// Steps of every lane in a batch. Encounters follow each other in a lane, and one that is not over goes on in the next batch
+    /// Steps of every lane in a batch. Encounters follow each other in a lane, and one that is not over continues in the next batch
     /// (D4). 0 means whole encounters.
     #[serde(default)]
     pub rollout_steps: usize,

@@ -31,7 +31,7 @@ pub(crate) struct RolloutShard<A: Actor> {
     pub(crate) failure: Option<ConfigError>,
 }
 
-/// An encounter that goes on in the next rollout.
+/// An encounter that continues in the next rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CarriedEncounter {
@@ -267,7 +267,7 @@ impl<A: Actor> RolloutShard<A> {
             writers[*lane].cut(observation, *value);
             let mut memory = Vec::new();
             actor.carry(runner.state(), *lane, &mut memory);
-            let encounter = self.current[*lane].as_mut().expect("a lane that goes on has an encounter");
+            let encounter = self.current[*lane].as_mut().expect("a lane that continues has an encounter");
             encounter.memory = to_bits(&memory);
             encounter.highest = to_bits(&self.highest[lane * n_slots..][..n_slots]);
         }

@@ -154,7 +154,7 @@ fn the_window_has_the_last_decisions_of_the_episode() {
         for (index, episode) in episodes.iter().enumerate() {
             if index > 0 {
                 net.end_episodes(&[0.0; 13], &[0], &mut state);
-                // The arm is chosen anew, and this network has no conservative policy.
+                // The arm is chosen again, and this network has no conservative policy.
             }
             for (observation, action) in *episode {
                 let observations = [f32::from(*observation); 13];
