@@ -124,7 +124,8 @@ fn a_recorded_run_can_be_used_but_not_resumed() {
     }
     let file = record.join("adapt/test.json");
     fs::write(&file, "{}").expect("written");
-    check_error(&with("keep", &record, &["--into", "elsewhere"]), BAD_INPUT, &["adapt/test.json"]);
+    let elsewhere = scratch.join("elsewhere").display().to_string();
+    check_error(&with("keep", &record, &["--into", &elsewhere]), BAD_INPUT, &["adapt/test.json"]);
 }
 
 #[test]
