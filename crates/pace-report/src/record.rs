@@ -398,25 +398,9 @@ pub struct TrainRecord {
 impl AdaptRecord {
     /// Reads a record. The version is checked first.
     pub fn from_json(text: &str) -> Result<AdaptRecord, RecordError> {
-        let mut record: AdaptRecord = read(text)?;
-        record.rename_old_references();
+        let record: AdaptRecord = read(text)?;
         record.check()?;
         Ok(record)
-    }
-
-    /// Gives the reference agents of an older record their current names. One game had these five; its `planner` is now `oracle`,
-    /// and what was `oracle` is now `chase`. The regret against the present oracle is unknown, so the fields about it become `None`.
-    fn rename_old_references(&mut self) {
-        if !self.references.keys().eq(["bayes", "oracle", "planner", "random", "static"]) {
-            return;
-        }
-        for (old, new) in [("oracle", "chase"), ("planner", "oracle")] {
-            let reference = self.references.remove(old).expect("a name of the list");
-            self.references.insert(new.to_owned(), reference);
-        }
-        self.regret = None;
-        self.peers.iter_mut().for_each(|peer| peer.oracle = None);
-        self.compare_with_references();
     }
 
     /// Writes the record as indented JSON with a line end. An infinite number or NaN is an error, never a `null`.

@@ -915,7 +915,7 @@ mod tests {
     #[test]
     fn reference_agents_have_different_styles() {
         let names =
-            ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "chase"];
+            ["oracle", "bayes", "static", "nash", "random", "bayes-explorer", "bayes-myopic", "planner"];
         let mut classes: Vec<&str> =
             LineStyle::of_references(names).into_iter().map(|(_, style)| style.class()).collect();
         assert!(classes.iter().all(|class| class.starts_with("reference ")), "{classes:?}");

@@ -81,29 +81,6 @@ fn json_fields_for_scripts_keep_their_names() {
 }
 
 #[test]
-fn references_of_older_records_get_their_current_names() {
-    let of_names = |names: [&str; 5]| {
-        edited(|value| {
-            let reference = |mean: usize| json!({ "mean": mean, "standard_error": null, "blocks": [] });
-            let references =
-                names.iter().enumerate().map(|(mean, name)| ((*name).to_owned(), reference(mean)));
-            value["references"] = Value::Object(references.collect());
-        })
-        .expect("a record")
-    };
-    let older = of_names(["static", "oracle", "planner", "bayes", "random"]);
-    let means: Vec<_> = older.references.iter().map(|(name, record)| (name.as_str(), record.mean)).collect();
-    assert_eq!(means, [("bayes", 3.0), ("chase", 1.0), ("oracle", 2.0), ("random", 4.0), ("static", 0.0)]);
-    assert_eq!(older.normalised, Some(older.mean / 2.0));
-    assert!(older.regret.is_none() && older.peers.iter().all(|peer| peer.oracle.is_none()));
-    assert_eq!(AdaptRecord::from_json(&older.to_json().unwrap()).unwrap(), older);
-    // Records with other names are not changed.
-    let current = of_names(["static", "oracle", "chase", "bayes", "random"]);
-    assert_eq!(current.references["oracle"].mean, 1.0);
-    assert!(current.regret.is_some());
-}
-
-#[test]
 fn other_versions_are_rejected_before_their_fields_are_read() {
     check_rejected(
         |value| {

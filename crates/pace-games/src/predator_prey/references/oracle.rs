@@ -8,14 +8,14 @@ use crate::predator_prey::{PredatorPrey, steering};
 
 /// An ego that walks like a scripted predator that prefers the free prey.
 #[derive(Clone, Debug)]
-pub(crate) struct ChaseEgo {
+pub(crate) struct OracleEgo {
     layout: Layout,
     free_agent: usize,
 }
 
-impl ChaseEgo {
-    pub(crate) fn new(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> ChaseEgo {
-        ChaseEgo { layout: game.layout, free_agent: game.counts.n_predators + free_prey(game, specs) }
+impl OracleEgo {
+    pub(crate) fn new(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> OracleEgo {
+        OracleEgo { layout: game.layout, free_agent: game.counts.n_predators + free_prey(game, specs) }
     }
 }
 
@@ -25,12 +25,12 @@ fn free_prey(game: &PredatorPrey, specs: &[PredatorPreySpec]) -> usize {
     (0..game.counts.n_prey).find(is_free).expect("there are more prey than predators among the peers")
 }
 
-impl Ego for ChaseEgo {
+impl Ego for OracleEgo {
     fn begin_encounter(&mut self) {}
 
     fn action_probabilities(&mut self, observation: &[f32], probabilities: &mut [f32]) {
         let seen = self.layout.read(Seat::EGO.0, observation);
-        let free = seen.others[self.free_agent].expect("a privileged ego sees everything");
+        let free = seen.others[self.free_agent].expect("an oracle sees everything");
         one_hot(steering::walk(seen.own.position, free.position), probabilities);
     }
 
