@@ -145,7 +145,7 @@ pub(crate) trait Actor: Debug + Send + Sync + 'static {
     /// Appends the part of a lane's context before a decision that [`Network::accumulate`] needs.
     fn save_state(&self, _state: &Self::State, _lane: usize, _saved: &mut Vec<f32>) {}
 
-    /// Appends the part of a lane's context that continues in the next rollout as it is. The rest is computed again from the
+    /// Appends the part of a lane's context that continues unchanged in the next rollout. The rest is computed again from the
     /// encounter, with the weights of that rollout.
     fn carry(&self, _state: &Self::State, _lane: usize, _carried: &mut Vec<f32>) {}
 

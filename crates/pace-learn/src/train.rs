@@ -258,7 +258,7 @@ impl Trainer {
         self.training.set_threads(n_threads);
     }
 
-    /// Runs one iteration: a batch of whole encounters, and the updates on it.
+    /// Runs one iteration: a batch of encounters, and the updates on it.
     pub fn iterate(&mut self) -> Result<IterationReport, TrainError> {
         self.iterate_with(|| {})
     }
