@@ -52,7 +52,7 @@ pub struct AdaptHead {
     pub game: String,
     /// See [`AdaptRecord::preset`].
     pub preset: String,
-    /// See [`AdaptRecord::chosen_on`].
+    /// See the field of the same name in [`AdaptRecord`].
     pub chosen_on: Option<String>,
     /// See [`AdaptRecord::method`].
     pub method: String,
