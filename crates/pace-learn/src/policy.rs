@@ -127,7 +127,7 @@ impl Policy {
         Policy { inner, forgets_episodes: false }
     }
 
-    /// The same policy, but with contexts that end with the episode.
+    /// This policy with contexts that end with the episode.
     pub(crate) fn forgetting_episodes(self) -> Policy {
         Policy { forgets_episodes: true, ..self }
     }
